@@ -1,0 +1,24 @@
+"""Prefect tasks, flows and blocks for a protein characterization service.
+
+Importing this package costs next to nothing: the public names below are loaded when they are first used.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "AssayClient": "prefect_assay.client",
+    "AsyncAssayClient": "prefect_assay.client",
+    "AssayError": "prefect_assay.errors",
+}
+
+__all__ = ["AssayClient", "AssayError", "AsyncAssayClient", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module that defines it (PEP 562)."""
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,42 @@
+"""What the archive holds for one experiment."""
+
+from datetime import datetime
+
+from prefect_assay.models.base import Model
+
+MANIFEST_SCHEMA = 1
+
+
+class ArchivedFile(Model):
+    """One file: its path below the experiment's folder, its size in bytes and its SHA-256 (hex)."""
+
+    path: str
+    size: int
+    sha256: str
+    content_type: str
+
+
+class Manifest(Model):
+    """`manifest.json`: written last, so that its presence means the version is complete."""
+
+    manifest_schema: int = MANIFEST_SCHEMA
+    experiment_id: str
+    experiment_code: str
+    campaign_id: str
+    version: int
+    results_status: str
+    created_at: datetime
+    files: tuple[ArchivedFile, ...]
+
+
+class ArchiveRecord(Model):
+    """Where one experiment's version stands: an address a person can open, and its manifest's SHA-256."""
+
+    location: str
+    experiment_code: str
+    campaign_id: str
+    version: int
+    manifest_sha256: str
+    files: int
+    total_bytes: int
+    unchanged: bool  # True: this version was complete before, and nothing was written

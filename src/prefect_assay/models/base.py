@@ -1,0 +1,18 @@
+"""The two base models: `Model` for what this package makes, `WireModel` for what the service sends.
+
+All models are frozen: data flows one way, and a stage makes a new value instead of changing an old one.
+"""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Model(BaseModel):
+    """A value this package makes: frozen, and strict about its fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class WireModel(BaseModel):
+    """A value read from the service: frozen, unknown fields kept, absent optional fields tolerated."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)

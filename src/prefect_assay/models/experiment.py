@@ -1,0 +1,117 @@
+"""Experiments: what is asked for and what the service says of them (contract 2.1, 3 and 4.2)."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field, SecretStr
+
+from prefect_assay.models.base import Model, WireModel
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import (
+    AnyExperimentStatus,
+    AnyExperimentType,
+    AnyResultsStatus,
+    PaymentMethod,
+    ResultsStatus,
+)
+
+
+class CreateRequest(Model):
+    """CreateExpRequest of contract 4.2."""
+
+    experiment_spec: ExperimentSpec
+    name: str
+    skip_draft: bool = False
+    auto_accept_quote: bool = False
+    payment_method: PaymentMethod | None = Field(
+        default=None, description="Machine rail; None leaves it to the caller's payment policy."
+    )
+    webhook_url: str | None = None
+    webhook_secret: SecretStr | None = None
+
+    def wire(self) -> dict[str, Any]:
+        """The JSON body. Holds the webhook secret in plain: it goes to the wire and nowhere else."""
+        body: dict[str, Any] = {"experiment_spec": self.experiment_spec.wire(), "name": self.name}
+        if self.skip_draft:
+            body["skip_draft"] = True
+        if self.auto_accept_quote:
+            body["auto_accept_quote"] = True
+        if self.payment_method is not None:
+            body["payment"] = {"method": str(self.payment_method)}
+        if self.webhook_url is not None:
+            body["webhook_url"] = self.webhook_url
+        if self.webhook_secret is not None:
+            body["webhook_secret"] = self.webhook_secret.get_secret_value()
+        return body
+
+
+class PaymentPointer(WireModel):
+    """Where and how to pay (contract 2.6). `kind` is `hosted_invoice` or `machine`."""
+
+    kind: str
+    hosted_invoice_url: str | None = None
+    methods: tuple[str, ...] = ()
+    pay_url: str | None = None
+
+
+class QuoteAcceptance(WireModel):
+    """ConfirmQuoteResponse (contract 2.6); also the 200 answer of a create on a machine rail."""
+
+    id: str
+    status: str
+    hosted_invoice_url: str | None = None
+    invoice_id: str | None = None
+    payment: PaymentPointer | None = None
+    experiment_id: str | None = None
+
+
+class Created(WireModel):
+    """The 201 answer of a create. Everything but the id is optional in practice."""
+
+    experiment_id: str
+    experiment_code: str | None = None
+    status: AnyExperimentStatus | None = None
+    costs: dict[str, Any] | None = None
+    error: str | None = None
+    provider_invoice_id: str | None = None
+    provider_hosted_invoice_url: str | None = None
+
+
+class ExperimentSummary(WireModel):
+    """A list item (contract 2.1)."""
+
+    id: str
+    code: str
+    name: str | None = None
+    status: AnyExperimentStatus
+    created_at: datetime
+    results_status: AnyResultsStatus = ResultsStatus.NONE
+    experiment_type: AnyExperimentType | None = None
+    experiment_url: str | None = None
+
+
+class Experiment(ExperimentSummary):
+    """The detail record: the list item plus specification and billing references."""
+
+    experiment_spec: dict[str, Any] | None = None
+    provider_quote_id: str | None = None
+    provider_quote_url: str | None = None
+    provider_invoice_url: str | None = None
+    costs: dict[str, Any] | None = None
+
+
+class Modified(WireModel):
+    """The answer of a PATCH; 200 also when nothing changed."""
+
+    id: str | None = None
+    message: str | None = None
+    updated: bool | None = None
+
+
+class Submitted(WireModel):
+    """The answer of a submit; it returns before the quote exists (contract 3)."""
+
+    experiment_id: str
+    previous_status: AnyExperimentStatus | None = None
+    status: AnyExperimentStatus | None = None
+    confirmed_at: datetime | None = None

@@ -1,0 +1,41 @@
+"""Customer-facing updates, as the feed lists them and as a webhook delivers them (contract 2.9 and 6)."""
+
+from datetime import datetime
+
+from prefect_assay.models.base import WireModel
+
+
+class Update(WireModel):
+    """One row of the updates feed."""
+
+    id: str
+    experiment_id: str
+    experiment_code: str | None = None
+    name: str | None = None
+    timestamp: datetime
+    type: str | None = None
+
+
+class DeliveryData(WireModel):
+    """The `data` object of a webhook body. It carries no status: read the experiment again."""
+
+    type: str | None = None
+    experiment_id: str
+    experiment_code: str | None = None
+    organization_id: str | None = None
+    update_id: str
+    name: str | None = None
+    description: str | None = None
+    update_type: str | None = None
+    eta: datetime | None = None
+    created_at: datetime | None = None
+
+
+class Delivery(WireModel):
+    """A webhook body. `delivery_id` names an attempt; deduplicate on `data.update_id`."""
+
+    delivery_id: str
+    event: str
+    timestamp: datetime
+    api_version: str | None = None
+    data: DeliveryData

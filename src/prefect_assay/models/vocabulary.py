@@ -1,0 +1,129 @@
+"""The service's vocabulary: enumerations and limits. The only module the lab shares with the client.
+
+Statuses are read in both published spellings (`QuoteSent`, `quote_sent`) and written in snake_case. A value
+that is not listed here stays a plain string: a new status must never end a run that has waited for ten days.
+"""
+
+import re
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
+
+
+class ExperimentType(StrEnum):
+    """Contract 1: the seven types accepted at creation."""
+
+    AFFINITY = "affinity"
+    SCREENING = "screening"
+    THERMOSTABILITY = "thermostability"
+    FLUORESCENCE = "fluorescence"
+    EXPRESSION = "expression"
+    EPITOPE_BINNING = "epitope_binning"
+    ENZYME_ACTIVITY = "enzyme_activity"
+
+
+class Method(StrEnum):
+    """Contract 2.2: how binding is measured. Bio-layer interferometry or surface plasmon resonance."""
+
+    BLI = "bli"
+    SPR = "spr"
+
+
+class ExperimentStatus(StrEnum):
+    """Contract 3."""
+
+    DRAFT = "draft"
+    WAITING_FOR_CONFIRMATION = "waiting_for_confirmation"
+    QUOTE_SENT = "quote_sent"
+    WAITING_FOR_MATERIALS = "waiting_for_materials"
+    IN_QUEUE = "in_queue"
+    IN_PRODUCTION = "in_production"
+    DATA_ANALYSIS = "data_analysis"
+    IN_REVIEW = "in_review"
+    DONE = "done"
+    CANCELED = "canceled"
+
+
+class ResultsStatus(StrEnum):
+    """Contract 3: none (pending), partial (preliminary), all (complete)."""
+
+    NONE = "none"
+    PARTIAL = "partial"
+    ALL = "all"
+
+
+class QuoteStatus(StrEnum):
+    """Both published vocabularies, contract 2.6 and 2.7."""
+
+    DRAFT = "draft"
+    OPEN = "open"
+    PENDING = "pending"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    CANCELED = "canceled"
+    STALE = "stale"
+
+
+class InvoiceStatus(StrEnum):
+    """The states of an invoice."""
+
+    DRAFT = "draft"
+    OPEN = "open"
+    PAID = "paid"
+    VOID = "void"
+    UNCOLLECTIBLE = "uncollectible"
+
+
+class PaymentMethod(StrEnum):
+    """Contract 2.6 and 4.2: the rails. `async_invoice` is the hosted invoice a person pays."""
+
+    X402_EXACT = "x402-exact"
+    MPP_SPT = "mpp-spt"
+    ASYNC_INVOICE = "async_invoice"
+
+
+BINDING_TYPES: Final = frozenset(
+    {ExperimentType.AFFINITY, ExperimentType.SCREENING, ExperimentType.EPITOPE_BINNING}
+)
+METHOD_TYPES: Final = frozenset({ExperimentType.AFFINITY, ExperimentType.SCREENING})
+MACHINE_RAILS: Final = frozenset({PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT})
+
+AMINO_ACIDS: Final = frozenset("ACDEFGHIKLMNPQRSTVWY")
+CHAIN_SEPARATOR: Final = ":"
+
+PAGE_LIMIT_DEFAULT: Final = 50
+PAGE_LIMIT_MAX: Final = 100
+SORT_COLUMNS_MAX: Final = 8
+REPLICATES_MIN: Final = 1
+REPLICATES_MAX: Final = 5
+REPLICATES_DEFAULT: Final = 3
+BINNING_SEQUENCES_MIN: Final = 4
+BINNING_SEQUENCES_MAX: Final = 28
+BINNING_SEQUENCES_STEP: Final = 4
+ANTIGEN_CONCENTRATIONS_NM: Final = (1000.0, 316.2, 100.0, 31.6, 0.0)
+WEBHOOK_SECRET_MIN_LENGTH: Final = 32
+WEBHOOK_RETRIES_MAX: Final = 3
+
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def snake_case(value: Any) -> Any:
+    """`QuoteSent` and `quote_sent` are the same status; anything but a string passes unchanged."""
+    return _WORD_START.sub("_", value).lower() if isinstance(value, str) else value
+
+
+AnyExperimentStatus = Annotated[
+    ExperimentStatus | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")
+]
+AnyResultsStatus = Annotated[
+    ResultsStatus | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")
+]
+AnyQuoteStatus = Annotated[QuoteStatus | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")]
+AnyInvoiceStatus = Annotated[
+    InvoiceStatus | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")
+]
+AnyExperimentType = Annotated[
+    ExperimentType | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")
+]
