@@ -28,6 +28,7 @@
     │   └── Overdue                the deadline of the wait has passed
     ├── OutcomeUnknown             a request was sent and its answer was lost: look, never repeat
     │   ├── OrderOutcomeUnknown
+    │   │   └── PartialOrder       the service failed after it created the experiment; adopt experiment_id
     │   └── PaymentOutcomeUnknown
     ├── ArchiveError               the archive is missing, unwritable or does not agree with its manifest
     ├── SignatureError             a webhook delivery that is not genuine
@@ -235,6 +236,30 @@ class OutcomeUnknown(AssayError):
 
 class OrderOutcomeUnknown(OutcomeUnknown):
     """An experiment may or may not have been ordered; search by its order key before ordering again."""
+
+
+class PartialOrder(OrderOutcomeUnknown):
+    """The service failed after it created the experiment (contract 4.2, create rule 6): adopt it.
+
+    Attributes:
+        experiment_id: the experiment that exists.
+        invoice_id: the provider's invoice id, when one was made before the failure.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        experiment_id: str,
+        invoice_id: str | None = None,
+        hosted_invoice_url: str | None = None,
+        request_id: str | None = None,
+        status_code: int | None = None,
+    ) -> None:
+        super().__init__(message, request_id=request_id, status_code=status_code)
+        self.experiment_id = experiment_id
+        self.invoice_id = invoice_id
+        self.hosted_invoice_url = hosted_invoice_url
 
 
 class PaymentOutcomeUnknown(OutcomeUnknown):

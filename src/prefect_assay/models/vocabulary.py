@@ -115,15 +115,15 @@ def snake_case(value: Any) -> Any:
 
 
 AnyExperimentStatus = Annotated[
-    ExperimentStatus | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")
+    ExperimentStatus | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
 ]
 AnyResultsStatus = Annotated[
-    ResultsStatus | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")
+    ResultsStatus | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
 ]
-AnyQuoteStatus = Annotated[QuoteStatus | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")]
+AnyQuoteStatus = Annotated[QuoteStatus | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)]
 AnyInvoiceStatus = Annotated[
-    InvoiceStatus | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")
+    InvoiceStatus | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
 ]
 AnyExperimentType = Annotated[
-    ExperimentType | str, BeforeValidator(snake_case), Field(union_mode="left_to_right")
+    ExperimentType | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
 ]

@@ -1,0 +1,47 @@
+"""The two words that every deployment of the service spells its own way (contract 1).
+
+Inside the package everything speaks the neutral words `provider` and `Service`. `WireWords` is applied at the
+edge, by the client and by the lab alike: to field names (`<provider>_invoice_url`) and to header names
+(`X-<Service>-Signature`).
+"""
+
+from typing import Any, Final
+
+from pydantic import Field
+
+from prefect_assay.models.base import Model
+
+NEUTRAL_PROVIDER: Final = "provider"
+NEUTRAL_SERVICE: Final = "Service"
+
+
+class WireWords(Model):
+    """How one deployment spells the payment provider's and the service's name."""
+
+    provider: str = Field(default=NEUTRAL_PROVIDER, pattern=r"^[a-z][a-z0-9]*$")
+    service: str = Field(default=NEUTRAL_SERVICE, pattern=r"^[A-Za-z][A-Za-z0-9]*$")
+
+    def header(self, suffix: str) -> str:
+        """`Signature` becomes `X-Service-Signature` in this deployment's spelling."""
+        return f"X-{self.service}-{suffix}"
+
+    def to_wire(self, body: Any) -> Any:
+        """Neutral field names to this deployment's, at any depth."""
+        return _rename(body, f"{NEUTRAL_PROVIDER}_", f"{self.provider}_")
+
+    def from_wire(self, body: Any) -> Any:
+        """This deployment's field names to neutral ones, at any depth."""
+        return _rename(body, f"{self.provider}_", f"{NEUTRAL_PROVIDER}_")
+
+
+def _rename(value: Any, old: str, new: str) -> Any:
+    if old == new:
+        return value
+    if isinstance(value, dict):
+        return {
+            (new + key[len(old) :] if isinstance(key, str) and key.startswith(old) else key): _rename(item, old, new)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_rename(item, old, new) for item in value]
+    return value
