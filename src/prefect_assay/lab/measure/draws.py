@@ -1,0 +1,150 @@
+"""What a design is like when nobody has measured it: expression and constants drawn from its residues.
+
+Distributions are stated in docs/lab-measurements.md. A draw is seeded with the residues and the antigen, so a
+sequence keeps its constants over experiments, replicates and restarts.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from prefect_assay.lab.measure.known import Measured, measured_binders
+from prefect_assay.lab.measure.request import Request, seeded
+
+EXPRESSION_SHARES: Final = (("high", 0.55), ("medium", 0.22), ("low", 0.13), ("none", 0.10))
+NON_BINDER_SHARE: Final = 0.45
+UNKNOWN_SHARE: Final = 0.06
+STRONG_BELOW_M: Final = 50e-9
+MEDIUM_BELOW_M: Final = 1e-6
+REPLICATE_DECADES: Final = 0.08
+
+_LOG_KD = (-7.4, 0.9, -9.7, -5.4)
+_LOG_KON = (5.0, 0.45, 3.7, 6.3)
+_KOFF_RANGE = (2e-5, 0.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate:
+    """One replicate as reported. `source` is "measured" or "model"."""
+
+    number: int
+    expression: str
+    binding: str
+    binding_strength: str
+    kd: float | None
+    kon: float | None
+    koff: float | None
+    source: str
+
+    @property
+    def binds(self) -> bool:
+        """Whether constants were fitted."""
+        return self.kon is not None and self.koff is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Nature:
+    """What all replicates of a design have in common."""
+
+    expression: str
+    binding: str
+    kon: float | None = None
+    koff: float | None = None
+
+
+def strength(kd: float) -> str:
+    """The class of a fitted K_D in M."""
+    if kd <= STRONG_BELOW_M:
+        return "strong"
+    return "medium" if kd <= MEDIUM_BELOW_M else "weak"
+
+
+def draw_expression(residues: str) -> str:
+    """Expression belongs to the sequence alone, whatever it is measured against."""
+    roll = seeded("expression", residues).random()
+    for name, share in EXPRESSION_SHARES:
+        roll -= share
+        if roll < 0:
+            return name
+    return EXPRESSION_SHARES[-1][0]
+
+
+def draw_nature(residues: str, antigen: str) -> Nature:
+    """Expression, whether it binds at all, and its true constants."""
+    expression = draw_expression(residues)
+    if expression == "none":
+        return Nature(expression, "unknown")
+    chance = seeded("binding", residues, antigen)
+    roll = chance.random()
+    if roll < UNKNOWN_SHARE:
+        return Nature(expression, "unknown")
+    if roll < UNKNOWN_SHARE + NON_BINDER_SHARE:
+        return Nature(expression, "false")
+    kd = 10 ** _clipped_normal(chance.gauss(0, 1), _LOG_KD)
+    kon = 10 ** _clipped_normal(chance.gauss(0, 1), _LOG_KON)
+    return Nature(expression, "true", kon, min(max(kd * kon, _KOFF_RANGE[0]), _KOFF_RANGE[1]))
+
+
+def _clipped_normal(standard: float, shape: tuple[float, float, float, float]) -> float:
+    mean, deviation, low, high = shape
+    return min(max(mean + deviation * standard, low), high)
+
+
+def measured_of(request: Request, residues: str) -> tuple[Measured, ...]:
+    """The bundled replicates of these residues against this antigen, or nothing."""
+    return measured_binders().get(residues, ()) if request.against_egfr else ()
+
+
+def replicates(request: Request, residues: str) -> tuple[Replicate, ...]:
+    """All replicates of one design: measured ones first, the model for the rest."""
+    rows = measured_of(request, residues)
+    real = rows if request.method == "bli" else ()
+    nature = _anchor(rows) if rows else draw_nature(residues, request.target_key)
+    return tuple(
+        _as_measured(real[number - 1])
+        if number <= len(real)
+        else _modelled(request, residues, nature, number)
+        for number in range(1, request.n_replicates + 1)
+    )
+
+
+def _as_measured(row: Measured) -> Replicate:
+    return Replicate(
+        row.replicate,
+        row.expression,
+        row.binding,
+        row.binding_strength,
+        row.kd,
+        row.kon,
+        row.koff,
+        "measured",
+    )
+
+
+def _anchor(rows: tuple[Measured, ...]) -> Nature:
+    """The geometric mean of what was measured, so that an added replicate stands among the measured ones."""
+    expression = sorted((row.expression for row in rows), key=expression_rank)[(len(rows) - 1) // 2]
+    fitted = [(row.kon, row.koff) for row in rows if row.kon is not None and row.koff is not None]
+    if not fitted:
+        return Nature(expression, "false")
+    kon = math.exp(math.fsum(math.log(pair[0]) for pair in fitted) / len(fitted))
+    koff = math.exp(math.fsum(math.log(pair[1]) for pair in fitted) / len(fitted))
+    return Nature(expression, "true", kon, koff)
+
+
+def expression_rank(name: str) -> int:
+    """Order of the expression classes, from none to high."""
+    return {"none": 0, "low": 1, "medium": 2, "high": 3}.get(name, 0)
+
+
+def _modelled(request: Request, residues: str, nature: Nature, number: int) -> Replicate:
+    if nature.kon is None or nature.koff is None:
+        binding_strength = "none" if nature.binding == "false" else "unknown"
+        return Replicate(
+            number, nature.expression, nature.binding, binding_strength, None, None, None, "model"
+        )
+    chance = seeded("replicate", residues, request.target_key, request.method, number)
+    kon = nature.kon * 10 ** chance.gauss(0, REPLICATE_DECADES)
+    koff = nature.koff * 10 ** chance.gauss(0, REPLICATE_DECADES)
+    kd = koff / kon
+    return Replicate(number, nature.expression, "true", strength(kd), kd, kon, koff, "model")

@@ -1,0 +1,330 @@
+"""The lab's x402-exact rail (x402 version 2): the payment challenge, and settlement without a chain.
+
+`settle` makes every check that a facilitator makes before it sends a transaction, and then invents the
+transaction. It must not know storage: the caller says whether a nonce was used, and records it together with the
+invoice in one database transaction. A header is foreign input: whatever is in it, the answer is a `Settlement`.
+"""
+
+import base64
+import binascii
+import dataclasses
+import hashlib
+import importlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from prefect_assay.errors import ConfigurationError
+
+VERSION: Final = 2
+SCHEME: Final = "exact"
+REQUIRED_HEADER: Final = "PAYMENT-REQUIRED"
+SIGNATURE_HEADER: Final = "PAYMENT-SIGNATURE"
+RESPONSE_HEADER: Final = "PAYMENT-RESPONSE"
+UNITS_PER_CENT: Final = 10_000
+"""USDC has six decimals."""
+
+HEADER_BYTES_MAX: Final = 16_384
+CLOCK_SKEW_S: Final = 60
+_TEN_YEARS_S: Final = 10 * 365 * 86_400
+_SECP256K1_HALF_ORDER: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_NONCE = re.compile(r"0x[0-9a-fA-F]{64}")
+_SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}")
+_UINT = re.compile(r"0|[1-9][0-9]{0,77}")
+
+Fault = Literal[
+    "wrong_amount", "wrong_pay_to", "wrong_asset", "wrong_network", "wrong_resource", "ten_year_window"
+]
+
+_TYPES: Final = {
+    "TransferWithAuthorization": [
+        {"name": "from", "type": "address"},
+        {"name": "to", "type": "address"},
+        {"name": "value", "type": "uint256"},
+        {"name": "validAfter", "type": "uint256"},
+        {"name": "validBefore", "type": "uint256"},
+        {"name": "nonce", "type": "bytes32"},
+    ]
+}
+
+
+@dataclass(frozen=True, slots=True)
+class X402Settings:
+    """What the lab offers on this rail.
+
+    Attributes:
+        network: CAIP-2 name of an EVM chain; the default is a test network.
+        asset: address of the token contract.
+        pay_to: the receiving address; the default belongs to nobody.
+        asset_name: EIP-712 domain name of the token.
+        asset_version: EIP-712 domain version of the token.
+        max_timeout_seconds: how far ahead an authorisation may be valid.
+        fault: a wrong term that the challenge shows, so that a client's guard can be tested.
+    """
+
+    network: str = "eip155:84532"
+    asset: str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
+    pay_to: str = "0x00000000000000000000000000000000001ab402"
+    asset_name: str = "USDC"
+    asset_version: str = "2"
+    max_timeout_seconds: int = 300
+    fault: Fault | None = None
+
+    @property
+    def chain_id(self) -> int:
+        """The number behind `eip155:`."""
+        return int(self.network.removeprefix("eip155:"))
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The outcome of one credential.
+
+    Attributes:
+        ok: whether the invoice may be marked as paid.
+        reason: an x402 error code when refused, else None.
+        detail: the same in words, for the error message.
+        payer: the signer's checksum address, once the signature is proved.
+        nonce: lower-case hex. Record (payer, nonce) with the invoice.
+        transaction: the invented transaction hash.
+        network: the network that was offered.
+        response_header: the value of PAYMENT-RESPONSE.
+    """
+
+    ok: bool
+    reason: str | None
+    detail: str
+    payer: str | None
+    nonce: str | None
+    transaction: str | None
+    network: str
+    response_header: str
+
+
+class _Refused(Exception):
+    """A credential that fails a check. Never leaves this module."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(code)
+        self.code = code
+        self.detail = detail
+
+
+def encode(value: dict[str, Any]) -> str:
+    """An x402 header value: standard base64 of JSON."""
+    return base64.b64encode(json.dumps(value, separators=(",", ":")).encode()).decode("ascii")
+
+
+def challenge(
+    *, invoice: dict[str, Any], pay_url: str, settings: X402Settings, error: str | None = None
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """The 402 answer for an open invoice.
+
+    Args:
+        invoice: `id` and `amount_cents`.
+        pay_url: the absolute URL of the pay path.
+        settings: what is offered.
+        error: why the credential before this was refused.
+
+    Returns:
+        Headers to send, and the JSON body: the same terms in clear, with `error` as in contract 2.12.
+    """
+    shown_url = f"{pay_url}/other" if settings.fault == "wrong_resource" else pay_url
+    body: dict[str, Any] = {
+        "x402Version": VERSION,
+        "error": error or "payment required: repeat the request with a PAYMENT-SIGNATURE header",
+        "resource": {
+            "url": shown_url,
+            "description": f"invoice {invoice['id']}",
+            "mimeType": "application/json",
+        },
+        "accepts": [_offer(invoice, settings)],
+    }
+    return {REQUIRED_HEADER: encode(body), "Cache-Control": "no-store"}, body
+
+
+def _offer(invoice: dict[str, Any], settings: X402Settings) -> dict[str, Any]:
+    amount = int(invoice["amount_cents"]) * UNITS_PER_CENT
+    terms = _with_fault(settings)
+    return {
+        "scheme": SCHEME,
+        "network": terms.network,
+        "asset": terms.asset,
+        "amount": str(amount * 2 if settings.fault == "wrong_amount" else amount),
+        "payTo": terms.pay_to,
+        "maxTimeoutSeconds": terms.max_timeout_seconds,
+        "extra": {"name": terms.asset_name, "version": terms.asset_version},
+    }
+
+
+def _with_fault(settings: X402Settings) -> X402Settings:
+    """The terms as shown: a fault is consistent, so a client without a guard would really pay them."""
+    match settings.fault:
+        case "wrong_pay_to":
+            return dataclasses.replace(settings, pay_to="0x000000000000000000000000000000000000dEaD")
+        case "wrong_asset":
+            return dataclasses.replace(settings, asset="0x0000000000000000000000000000000000000bad")
+        case "wrong_network":
+            return dataclasses.replace(settings, network="eip155:8453")
+        case "ten_year_window":
+            return dataclasses.replace(settings, max_timeout_seconds=_TEN_YEARS_S)
+        case _:
+            return settings
+
+
+def settle(
+    *,
+    header_value: str,
+    invoice: dict[str, Any],
+    pay_url: str,
+    settings: X402Settings,
+    nonce_used: Callable[[str, str], bool],
+    now: datetime,
+) -> Settlement:
+    """Check a PAYMENT-SIGNATURE against the offer for this invoice, and settle it locally.
+
+    Args:
+        header_value: the header as received.
+        invoice: `id` and `amount_cents`.
+        pay_url: the URL that `challenge` named.
+        settings: the same as for `challenge`.
+        nonce_used: whether (payer, nonce) settled something before; both as in `Settlement`.
+        now: wall time, aware; authorisations are signed with wall time.
+
+    Raises:
+        ConfigurationError: the extra `x402` is not installed.
+    """
+    network = _with_fault(settings).network
+    try:
+        payment = _decode(header_value)
+        offer = _offer(invoice, settings)
+        _check_envelope(payment, offer, pay_url, settings)
+        authorization, signature = _authorization(payment)
+        _check_terms(authorization, offer, now)
+        payer = _recover(authorization, signature, _with_fault(settings))
+        nonce = authorization["nonce"].lower()
+        if nonce_used(payer, nonce):
+            raise _Refused("invalid_transaction_state", "this authorisation has been used already")
+    except _Refused as refusal:
+        return _refusal(refusal, network)
+    transaction = "0x" + hashlib.sha256(f"{network}|{payer}|{nonce}".encode()).hexdigest()
+    response = {"success": True, "transaction": transaction, "network": network, "payer": payer}
+    return Settlement(True, None, "settled", payer, nonce, transaction, network, encode(response))
+
+
+def _refusal(refusal: _Refused, network: str) -> Settlement:
+    response = {"success": False, "errorReason": refusal.code, "transaction": "", "network": network}
+    return Settlement(False, refusal.code, refusal.detail, None, None, None, network, encode(response))
+
+
+def _decode(header_value: str) -> dict[str, Any]:
+    if len(header_value) > HEADER_BYTES_MAX:
+        raise _Refused("invalid_payload", f"the header is longer than {HEADER_BYTES_MAX} characters")
+    try:
+        payment = json.loads(base64.b64decode(header_value.strip(), validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        raise _Refused("invalid_payload", "the header is not base64 of JSON") from None
+    if not isinstance(payment, dict):
+        raise _Refused("invalid_payload", "the header is not a JSON object")
+    return payment
+
+
+def _check_envelope(
+    payment: dict[str, Any], offer: dict[str, Any], pay_url: str, settings: X402Settings
+) -> None:
+    version = payment.get("x402Version")
+    if version != VERSION or isinstance(version, bool):
+        raise _Refused("invalid_x402_version", f"x402Version must be {VERSION}")
+    accepted = payment.get("accepted")
+    if not isinstance(accepted, dict):
+        raise _Refused("invalid_payment_requirements", "accepted is missing")
+    if accepted.get("scheme") != offer["scheme"]:
+        raise _Refused("invalid_scheme", "accepted.scheme was not offered")
+    if accepted.get("network") != offer["network"]:
+        raise _Refused("invalid_network", "accepted.network was not offered")
+    if accepted != offer:
+        raise _Refused("invalid_payment_requirements", "accepted is not the offered entry, verbatim")
+    resource = payment.get("resource")
+    if resource is None:
+        return
+    shown_url = f"{pay_url}/other" if settings.fault == "wrong_resource" else pay_url
+    if not isinstance(resource, dict) or resource.get("url") != shown_url:
+        raise _Refused("invalid_payment_requirements", "resource.url is another invoice's")
+
+
+def _authorization(payment: dict[str, Any]) -> tuple[dict[str, str], str]:
+    payload = payment.get("payload")
+    authorization = payload.get("authorization") if isinstance(payload, dict) else None
+    signature = payload.get("signature") if isinstance(payload, dict) else None
+    if not isinstance(authorization, dict):
+        raise _Refused("invalid_payload", "payload.authorization is missing")
+    shapes = {
+        "from": _ADDRESS,
+        "to": _ADDRESS,
+        "value": _UINT,
+        "validAfter": _UINT,
+        "validBefore": _UINT,
+        "nonce": _NONCE,
+    }
+    for name, shape in shapes.items():
+        value = authorization.get(name)
+        if not isinstance(value, str) or not shape.fullmatch(value):
+            raise _Refused("invalid_payload", f"payload.authorization.{name} is malformed")
+    if not isinstance(signature, str) or not _SIGNATURE.fullmatch(signature):
+        raise _Refused("invalid_exact_evm_payload_signature", "payload.signature is not 65 bytes of hex")
+    return {name: authorization[name] for name in shapes}, signature
+
+
+def _check_terms(authorization: dict[str, str], offer: dict[str, Any], now: datetime) -> None:
+    if authorization["to"].lower() != offer["payTo"].lower():
+        raise _Refused("invalid_exact_evm_payload_recipient_mismatch", "the money would go elsewhere")
+    if authorization["value"] != offer["amount"]:
+        raise _Refused("invalid_exact_evm_payload_authorization_value", "the value is not the amount")
+    moment = now.timestamp()
+    if int(authorization["validAfter"]) > moment:
+        raise _Refused("invalid_exact_evm_payload_authorization_valid_after", "not valid yet")
+    if int(authorization["validBefore"]) <= moment:
+        raise _Refused("invalid_exact_evm_payload_authorization_valid_before", "expired")
+    if int(authorization["validBefore"]) > moment + offer["maxTimeoutSeconds"] + CLOCK_SKEW_S:
+        raise _Refused(
+            "invalid_exact_evm_payload_authorization_valid_before", "valid for longer than maxTimeoutSeconds"
+        )
+
+
+def _recover(authorization: dict[str, str], signature: str, terms: X402Settings) -> str:
+    """The signer, who must be `from`. The low half of s only, as the token contract demands."""
+    try:
+        account = importlib.import_module("eth_account").Account
+        messages = importlib.import_module("eth_account.messages")
+    except ImportError:
+        raise ConfigurationError.missing_extra("x402", "settling x402 payments in the lab") from None
+    if int(signature[66:130], 16) > _SECP256K1_HALF_ORDER:
+        raise _Refused("invalid_exact_evm_payload_signature", "s is not in the lower half")
+    message = messages.encode_typed_data(
+        domain_data={
+            "name": terms.asset_name,
+            "version": terms.asset_version,
+            "chainId": terms.chain_id,
+            "verifyingContract": terms.asset,
+        },
+        message_types=_TYPES,
+        message_data={
+            "from": authorization["from"],
+            "to": authorization["to"],
+            "value": int(authorization["value"]),
+            "validAfter": int(authorization["validAfter"]),
+            "validBefore": int(authorization["validBefore"]),
+            "nonce": bytes.fromhex(authorization["nonce"][2:]),
+        },
+    )
+    try:
+        payer = str(account.recover_message(message, signature=signature))
+    except Exception:  # noqa: BLE001 - the library has many ways to call a signature bad, and none settles
+        raise _Refused("invalid_exact_evm_payload_signature", "no signer can be recovered") from None
+    if payer.lower() != authorization["from"].lower():
+        raise _Refused("invalid_exact_evm_payload_signature", "signed by another account than from")
+    return payer
