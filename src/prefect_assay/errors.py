@@ -32,6 +32,7 @@
     │   └── PaymentOutcomeUnknown
     ├── ArchiveError               the archive is missing, unwritable or does not agree with its manifest
     ├── SignatureError             a webhook delivery that is not genuine
+    │   └── MalformedDelivery      signed with a known secret, but not what the contract describes
     └── ConfigurationError         a block, setting or extra is missing; the message names it
 
 This module must not import anything of the package.
@@ -272,6 +273,10 @@ class ArchiveError(AssayError):
 
 class SignatureError(AssayError):
     """A webhook delivery is not genuine, or cannot be proved to be."""
+
+
+class MalformedDelivery(SignatureError):
+    """A delivery signed with a known secret whose body is not what the contract describes (contract 6)."""
 
 
 class ConfigurationError(AssayError):

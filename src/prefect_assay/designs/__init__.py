@@ -1,0 +1,11 @@
+"""From a file of designs to checked sequences, and from those to the batches of single experiments.
+
+`read_sequences` accepts what pipelines write, `split` cuts it into experiments, `campaign_digest` names the
+whole. Nothing here knows the service, a token or Prefect.
+"""
+
+from prefect_assay.designs.digest import campaign_digest
+from prefect_assay.designs.read import read_sequences
+from prefect_assay.designs.split import split
+
+__all__ = ["campaign_digest", "read_sequences", "split"]

@@ -1,0 +1,140 @@
+"""Records to checked sequences: letters, names, duplicates (contract 2.3 and 7)."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, Final
+
+from prefect_assay.designs.findings import Findings, shown
+from prefect_assay.designs.records import MAX_RESIDUES, MAX_SEQUENCES, Record
+from prefect_assay.models.sequences import Duplicate, Sequence, Sequences
+from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+
+STOP: Final = "*"
+# Compared before upper-casing: some letters outside ASCII turn into amino acids when they are upper-cased.
+_FOREIGN = re.compile(
+    f"[^{''.join(sorted(AMINO_ACIDS))}{''.join(sorted(AMINO_ACIDS)).lower()}{CHAIN_SEPARATOR}]"
+)
+_LISTED: Final = 5
+_DNA_FROM: Final = 30
+_HINTS: Final = {
+    "X": "an unknown residue: decide on one",
+    "B": "ambiguous (D or N): decide on one",
+    "Z": "ambiguous (E or Q): decide on one",
+    "J": "ambiguous (I or L): decide on one",
+    "U": "selenocysteine cannot be ordered",
+    "O": "pyrrolysine cannot be ordered",
+    "-": "a gap: remove the alignment's gaps",
+    ".": "a gap: remove the alignment's gaps",
+    "*": "a stop codon inside the sequence",
+    "/": "chains are separated by ':'",
+}
+
+
+def checked(records: Iterable[Record], source: str, findings: Findings) -> Sequences:
+    """Every record checked, duplicates set aside; raises with all findings when there is one.
+
+    Raises:
+        InvalidSequences: at least one finding, or no sequence at all.
+    """
+    collection = _Collection(findings)
+    count = 0
+    for count, record in enumerate(records, start=1):
+        if count > MAX_SEQUENCES:
+            raise findings.stop(
+                f"more than {MAX_SEQUENCES:,} sequences; divide them into several files", line=record.line
+            )
+        collection.add(record)
+    if not count:
+        findings.add("no sequences; give a FASTA file, or a table with at least one row below its header")
+    findings.check()
+    return Sequences(source=source, items=tuple(collection.items), duplicates=tuple(collection.duplicates))
+
+
+class _Collection:
+    """What was seen so far: names for uniqueness, residues for duplicates."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.items: list[Sequence] = []
+        self.duplicates: list[Duplicate] = []
+        self._findings = findings
+        self._names: dict[str, tuple[str, int]] = {}
+        self._residues: dict[tuple[str, str | None], Sequence] = {}
+
+    def add(self, record: Record) -> None:
+        name = record.name.strip()
+        residues = self._letters(record)
+        if not self._named(name, record.line) or residues is None:
+            return
+        sequence = Sequence(name=name, aa_string=residues, control=record.control, metadata=record.metadata)
+        if is_fab(record.metadata):  # contract 2.3: Fabs are exempt from the duplicate rule
+            self.items.append(sequence)
+            return
+        first = self._residues.setdefault((residues, record.metadata.get("tag_location")), sequence)
+        if first is sequence:
+            self.items.append(sequence)
+        elif first.control != sequence.control:
+            self._findings.add(
+                f"has the same residues as {shown(first.name)}, and only one of the two is a control; leave one out",
+                line=record.line,
+                name=name,
+            )
+        else:
+            self.duplicates.append(Duplicate(name=name, same_as=first.name))
+
+    def _named(self, name: str, line: int) -> bool:
+        if not name:
+            self._findings.add("a sequence without a name; names are needed to tell results apart", line=line)
+            return False
+        key = unicodedata.normalize("NFC", name).casefold()
+        known, where = self._names.setdefault(key, (name, line))
+        if where == line and known == name:
+            return True
+        how = (
+            "the same name stands" if known == name else f"{shown(known)}, which differs only in case, stands"
+        )
+        self._findings.add(f"{how} on line {where}; give each design a name of its own", line=line, name=name)
+        return False
+
+    def _letters(self, record: Record) -> str | None:
+        """The residues in upper case without closing stops, or None after noting what is wrong with them."""
+        chains = [chain.removesuffix(STOP) for chain in record.residues.split(CHAIN_SEPARATOR)]
+        residues = CHAIN_SEPARATOR.join(chains)
+        problem = _problem(residues, chains)
+        if problem:
+            self._findings.add(problem, line=record.line, name=record.name.strip())
+            return None
+        return residues.upper()
+
+
+def is_fab(metadata: dict[str, Any]) -> bool:
+    """Whether the metadata names a Fab, whose chains may recur (contract 2.3)."""
+    kind = metadata.get("type") or metadata.get("molecule_class") or ""
+    return str(kind).casefold().startswith("fab")
+
+
+def _problem(residues: str, chains: list[str]) -> str | None:
+    if not residues:
+        return "no residues"
+    if len(residues) > MAX_RESIDUES:
+        return f"more than {MAX_RESIDUES:,} residues; no protein is that long"
+    foreign = [(match.start() + 1, match.group()) for match in _FOREIGN.finditer(residues)]
+    if foreign:
+        return _letters_finding(foreign)
+    if not all(chains):
+        return f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and stands only between them"
+    if len(residues) >= _DNA_FROM and set(residues.upper()) == set("ACGT"):
+        return "only A, C, G and T: this looks like DNA; translate it to protein"
+    return None
+
+
+def _letters_finding(foreign: list[tuple[int, str]]) -> str:
+    listed = ", ".join(f"{_letter(letter)} at position {at}" for at, letter in foreign[:_LISTED])
+    more = f" and {len(foreign) - _LISTED:,} more" if len(foreign) > _LISTED else ""
+    hints = dict.fromkeys(_HINTS[key] for _, letter in foreign if (key := letter.upper()) in _HINTS)
+    hint = "; ".join(hints) or f"use the twenty letters {''.join(sorted(AMINO_ACIDS))}"
+    return f"no amino acid: {listed}{more} ({hint})"
+
+
+def _letter(letter: str) -> str:
+    return repr(letter) if letter.isascii() and letter.isprintable() else f"U+{ord(letter):04X}"

@@ -1,0 +1,119 @@
+"""Which column of a table means what. Header names are compared without case, spaces, hyphens or underscores."""
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+# In order of preference: a file may have several of them.
+NAME: Final = (
+    "name",
+    "design",
+    "design name",
+    "sequence name",
+    "design id",
+    "sequence id",
+    "seq id",
+    "id",
+    "identifier",
+    "variant",
+    "description",
+)
+SEQUENCE: Final = (
+    "sequence",
+    "aa string",
+    "aa sequence",
+    "amino acid sequence",
+    "protein sequence",
+    "designed chain sequence",  # BoltzGen: the full chain
+    "full sequence",
+    "binder sequence",
+    "seq",
+)
+OPTIONAL: Final = {
+    "control": ("control", "is control"),
+    "type": ("type", "sequence type"),
+    "molecule_class": ("molecule class",),
+    "tag_location": ("tag location", "tag"),
+    "VH": ("vh",),
+    "VL": ("vl",),
+    "linker": ("linker",),
+    "chain_order": ("chain order",),
+    "ch": ("ch", "framework ch"),
+    "cl": ("cl", "framework cl"),
+}
+# BoltzGen writes the designed residues without the rest of the chain under this name: never the protein to order.
+PARTIAL: Final = "designed sequence"
+
+DELIMITERS: Final = (",", "\t", ";", "|")
+_NOISE = re.compile(r"[\s_\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where the columns stand, counted from 0; `optional` holds those that are there."""
+
+    delimiter: str
+    width: int
+    name: int
+    sequence: int
+    optional: dict[str, int]
+
+
+def cells(line: str, delimiter: str) -> list[str]:
+    """The cells of one line, or nothing when it does not parse."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        return []
+
+
+def find_header(line: str) -> Header | None:
+    """Read a line as the header of a table; None when no delimiter gives both a name and a sequence column."""
+    found = [header for delimiter in DELIMITERS if (header := _header(cells(line, delimiter), delimiter))]
+    return max(found, key=lambda header: header.width, default=None)
+
+
+def explain(line: str) -> str:
+    """What the line has instead of the needed columns, and what would do."""
+    titles = max((cells(line, delimiter) for delimiter in DELIMITERS), key=len)
+    keys = [_key(title) for title in titles]
+    if _key(PARTIAL) in keys and _index(keys, SEQUENCE) is None:
+        return (
+            "the column designed_sequence holds the designed residues only, not the protein; "
+            "add the full chain as designed_chain_sequence or sequence"
+        )
+    listed = ", ".join(title.strip()[:40] for title in titles[:20]) or "nothing"
+    missing = [
+        what for what, aliases in (("name", NAME), ("sequence", SEQUENCE)) if _index(keys, aliases) is None
+    ]
+    return (
+        f"neither FASTA (a line that starts with '>') nor a table with a header: no {' and no '.join(missing)} column "
+        f"in [{listed}]; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}"
+    )
+
+
+def repeated(line: str, header: Header) -> str | None:
+    """The title that two columns share although its content is needed."""
+    titles = cells(line, header.delimiter)
+    keys = [_key(title) for title in titles]
+    used = (header.name, header.sequence, *header.optional.values())
+    return next((titles[index] for index in used if keys.count(keys[index]) > 1), None)
+
+
+def _header(titles: Sequence[str], delimiter: str) -> Header | None:
+    keys = [_key(title) for title in titles]
+    name, sequence = _index(keys, NAME), _index(keys, SEQUENCE)
+    if name is None or sequence is None:
+        return None
+    optional = {field: at for field, aliases in OPTIONAL.items() if (at := _index(keys, aliases)) is not None}
+    return Header(delimiter, len(titles), name, sequence, optional)
+
+
+def _key(title: str) -> str:
+    return _NOISE.sub("", title).casefold()
+
+
+def _index(keys: Sequence[str], aliases: Sequence[str]) -> int | None:
+    return next((keys.index(key) for alias in aliases if (key := _key(alias)) in keys), None)

@@ -1,0 +1,153 @@
+"""Signs and verifies webhook deliveries, and derives each experiment's secret. Pure: no I/O, no clock of its own.
+
+One signing key serves all experiments: the secret of an order is an HMAC of its order key, so the receiver needs
+no store, and a secret that leaks opens one experiment's deliveries and no other.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr, ValidationError
+
+from prefect_assay.errors import ConfigurationError, MalformedDelivery, SignatureError
+from prefect_assay.models.update import Delivery
+from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
+from prefect_assay.models.words import WireWords
+
+EVENT: Final = "experiment_update"  # contract 6: the only event kind
+SCHEME: Final = "sha256="
+ORDER_KEY: Final = re.compile(r"[0-9a-f]{20}")
+_DOMAIN: Final = (
+    b"prefect-assay/webhook-secret/v1\0"  # the same key used elsewhere never gives the same digest
+)
+
+
+def derive_secret(signing_key: SecretStr | str, order_key: str) -> str:
+    """The `webhook_secret` of one experiment: 64 hex characters (contract 4.2: at least 32).
+
+    Raises:
+        ConfigurationError: the signing key is shorter than 32 characters.
+    """
+    key = signing_key.get_secret_value() if isinstance(signing_key, SecretStr) else signing_key
+    if len(key) < WEBHOOK_SECRET_MIN_LENGTH:
+        raise ConfigurationError(
+            f"the webhook signing key is shorter than {WEBHOOK_SECRET_MIN_LENGTH} characters; "
+            "make one with: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        )
+    return hmac.new(key.encode(), _DOMAIN + order_key.encode(), hashlib.sha256).hexdigest()
+
+
+def delivery_url(base_url: str, order_key: str) -> str:
+    """The `webhook_url` of one experiment: `<base>/<order_key>`.
+
+    Raises:
+        ConfigurationError: the base is no plain web address.
+    """
+    try:
+        parts = urlsplit(base_url)
+        plain = parts.scheme in {"http", "https"} and parts.hostname and not (parts.query or parts.fragment)
+    except ValueError:
+        plain = False
+    if not plain:
+        raise ConfigurationError(
+            "the webhook receiver's address must look like https://host/path, without query or fragment"
+        )
+    return f"{base_url.rstrip('/')}/{order_key}"
+
+
+def sign(body: bytes, secret: str) -> str:
+    """The value of the signature header: `sha256=<hex>`, HMAC-SHA256 of the raw body (contract 6)."""
+    return SCHEME + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def verify(
+    body: bytes,
+    headers: Mapping[str, str],
+    secrets: Sequence[str],
+    *,
+    now: datetime,
+    tolerance: timedelta | None,
+    words: WireWords | None = None,
+) -> Delivery:
+    """The delivery, once it is proved to be genuine.
+
+    The signature covers the raw body and nothing else, so nothing is parsed before it holds, and the headers are
+    only compared with what the signed body says.
+
+    Args:
+        body: the raw request body.
+        headers: the request's headers, in any case.
+        secrets: every secret that may have signed it; several while a key is being replaced.
+        now: the current time, with a time zone.
+        tolerance: how far the signed timestamp may be from `now`; None where the service runs on another clock.
+        words: the deployment's spelling of the header names.
+
+    Raises:
+        MalformedDelivery: signed with a known secret, but not a delivery as the contract describes it.
+        SignatureError: everything else; never another exception.
+    """
+    words = words or WireWords()
+    given = {str(name).lower(): value for name, value in headers.items()}
+    _check_signature(body, _header(given, words, "Signature"), secrets)
+    delivery = _parse(body)
+    _check_time(delivery.timestamp, now, tolerance)
+    _check_labels(delivery, given, words)
+    return delivery
+
+
+def _header(given: Mapping[str, str], words: WireWords, suffix: str) -> str:
+    name = words.header(suffix)
+    value = given.get(name.lower())
+    if not isinstance(value, str) or not value.strip():
+        raise SignatureError(f"the delivery has no {name} header")
+    return value.strip()
+
+
+def _check_signature(body: bytes, header: str, secrets: Sequence[str]) -> None:
+    # Compared as bytes: compare_digest raises on text outside ASCII, and a header may hold any.
+    claimed = header.encode("utf-8", "backslashreplace")
+    matches = [hmac.compare_digest(sign(body, secret).encode(), claimed) for secret in secrets]
+    if not any(matches):
+        raise SignatureError("the delivery's signature does not match its body; check the signing key")
+
+
+def _parse(body: bytes) -> Delivery:
+    try:
+        return Delivery.model_validate_json(body)
+    except ValidationError as error:
+        places = ", ".join(
+            f"{'.'.join(str(part) for part in item['loc']) or 'body'} ({item['type']})"
+            for item in error.errors(include_url=False, include_context=False, include_input=False)[:5]
+        )
+        raise MalformedDelivery(f"the signed body is not a delivery: {places}") from None
+    except (ValueError, RecursionError) as error:
+        raise MalformedDelivery(f"the signed body is not a delivery ({type(error).__name__})") from None
+
+
+def _check_time(timestamp: datetime, now: datetime, tolerance: timedelta | None) -> None:
+    if tolerance is None:
+        return
+    moment = (
+        timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
+    )  # contract 1: timestamps are UTC
+    age = now - moment
+    if abs(age) > tolerance:
+        raise SignatureError(
+            f"the delivery's timestamp is {abs(age).total_seconds():.0f} s {'old' if age > timedelta(0) else 'ahead'}, "
+            f"over the tolerance of {tolerance.total_seconds():.0f} s: a replay, or a clock that is wrong"
+        )
+
+
+def _check_labels(delivery: Delivery, given: Mapping[str, str], words: WireWords) -> None:
+    """The unsigned headers must agree with the signed body; ids are taken from the body alone."""
+    if delivery.event != EVENT or _header(given, words, "Event") != EVENT:
+        raise MalformedDelivery(f"the delivery's event is not {EVENT}")
+    if _header(given, words, "Delivery-Id") != delivery.delivery_id:
+        raise SignatureError("the delivery id in the header is not the one in the signed body")
+    if not delivery.data.experiment_id or not delivery.data.update_id:
+        raise MalformedDelivery("the delivery names no experiment or no update")
