@@ -207,13 +207,17 @@ def settle(
         _check_terms(authorization, offer, now)
         payer = _recover(authorization, signature, _with_fault(settings))
         nonce = authorization["nonce"].lower()
-        if nonce_used(payer, nonce):
-            raise _Refused("invalid_transaction_state", "this authorisation has been used already")
+        _check_unused(payer, nonce, nonce_used)
     except _Refused as refusal:
         return _refusal(refusal, network)
     transaction = "0x" + hashlib.sha256(f"{network}|{payer}|{nonce}".encode()).hexdigest()
     response = {"success": True, "transaction": transaction, "network": network, "payer": payer}
     return Settlement(True, None, "settled", payer, nonce, transaction, network, encode(response))
+
+
+def _check_unused(payer: str, nonce: str, nonce_used: Callable[[str, str], bool]) -> None:
+    if nonce_used(payer, nonce):
+        raise _Refused("invalid_transaction_state", "this authorisation has been used already")
 
 
 def _refusal(refusal: _Refused, network: str) -> Settlement:
@@ -309,12 +313,13 @@ def _recover(authorization: dict[str, str], signature: str, terms: X402Settings)
             "name": terms.asset_name,
             "version": terms.asset_version,
             "chainId": terms.chain_id,
-            "verifyingContract": terms.asset,
+            "verifyingContract": terms.asset.lower(),
         },
         message_types=_TYPES,
         message_data={
-            "from": authorization["from"],
-            "to": authorization["to"],
+            # Lower case: the encoder refuses an address whose mixed case is no checksum.
+            "from": authorization["from"].lower(),
+            "to": authorization["to"].lower(),
             "value": int(authorization["value"]),
             "validAfter": int(authorization["validAfter"]),
             "validBefore": int(authorization["validBefore"]),

@@ -1,28 +1,83 @@
-"""Which assay makes which records and files."""
+"""Which assay makes which records and which files."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from prefect_assay.lab.measure.binding import affinity_entries, screening_entries
-from prefect_assay.lab.measure.package import File, binding_files
+from prefect_assay.lab.measure.binning import binning_entries, binning_files
+from prefect_assay.lab.measure.package import binding_files
+from prefect_assay.lab.measure.readouts import (
+    activity_entries,
+    activity_files,
+    expression_entries,
+    expression_files,
+    fluorescence_entries,
+    fluorescence_files,
+)
 from prefect_assay.lab.measure.request import Request
+from prefect_assay.lab.measure.stability import stability_entries, stability_files
+from prefect_assay.lab.measure.tables import File, pack
+from prefect_assay.models.vocabulary import ExperimentType
+
+_Entries = Callable[[Request], list[dict[str, Any]]]
+_Files = Callable[[Request], Iterator[File]]
+
+_ASSAYS: Final[dict[str, tuple[str, _Entries, _Files]]] = {
+    ExperimentType.AFFINITY: ("Binding affinity", affinity_entries, binding_files),
+    ExperimentType.SCREENING: ("Binding screen", screening_entries, binding_files),
+    ExperimentType.EPITOPE_BINNING: ("Epitope binning", binning_entries, binning_files),
+    ExperimentType.THERMOSTABILITY: ("Thermal stability", stability_entries, stability_files),
+    ExperimentType.FLUORESCENCE: ("Fluorescence", fluorescence_entries, fluorescence_files),
+    ExperimentType.EXPRESSION: ("Expression yield", expression_entries, expression_files),
+    ExperimentType.ENZYME_ACTIVITY: ("Enzyme activity", activity_entries, activity_files),
+}
 
 
-def records(request: Request) -> list[dict[str, Any]]:
-    """One result record: the summary of all designs."""
-    entries = (
-        affinity_entries(request) if request.experiment_type == "affinity" else screening_entries(request)
-    )
+def measure_records(request: Request) -> list[dict[str, Any]]:
+    """One result record, its summary holding an entry per design in the order of the request."""
+    title, entries_of, _ = _ASSAYS[request.experiment_type]
+    entries = entries_of(request)
     return [
         {
             "result_type": request.experiment_type,
-            "title": request.experiment_type,
+            "title": _title(title, request),
             "summary": entries,
-            "metadata": {},
+            "metadata": _metadata(request, entries),
         }
     ]
 
 
-def files(request: Request) -> Iterator[File]:
-    """The files of the data package."""
-    return binding_files(request)
+def build_package(request: Request) -> bytes:
+    """The zip data package; the same request gives the same bytes at any later time."""
+    return pack(_ASSAYS[request.experiment_type][2](request))
+
+
+def _title(title: str, request: Request) -> str:
+    against = f" against {request.target_name}" if request.target_name else ""
+    return f"{title}{against}{' (preliminary)' if request.partial else ''}"
+
+
+def _metadata(request: Request, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Says of every design whether its numbers were measured or come from the model."""
+    named = [(design.name, entry) for design, entry in zip(request.designs, entries, strict=True)]
+    metadata: dict[str, Any] = {
+        "preliminary": request.partial,
+        "method": request.method,
+        "n_replicates": request.n_replicates,
+        "measured_sequences": [name for name, entry in named if entry.get("data_source") == "measured"],
+        "modelled_sequences": [name for name, entry in named if entry.get("data_source") == "model"],
+        "modelled_replicates": {name: added for name, entry in named if (added := _added_replicates(entry))},
+        "model": "docs/lab-measurements.md",
+    }
+    if any(str(entry.get("data_source")).startswith("measured") for entry in entries):
+        metadata["attribution"] = (
+            "measured values: github.com/agitter/adaptyvbio-egfr, MIT licence, (c) 2024 Anthony Gitter"
+        )
+    return metadata
+
+
+def _added_replicates(entry: dict[str, Any]) -> list[int]:
+    """Replicates that were asked for beyond the measured ones."""
+    if entry.get("data_source") != "measured+model":
+        return []
+    return [row["replicate"] for row in entry["replicates"] if row["data_source"] == "model"]

@@ -8,7 +8,7 @@ that reading: its one binder is medium in all replicates, and has a K_D.
 from collections import Counter
 from typing import Any
 
-from prefect_assay.lab.measure.draws import Replicate, expression_rank, measured_of, replicates
+from prefect_assay.lab.measure.draws import Replicate, measured_of, replicates, typical_expression
 from prefect_assay.lab.measure.request import Design, Request, seeded
 from prefect_assay.lab.measure.summarise import interval, log_spread, mean
 
@@ -95,7 +95,7 @@ def _screening(request: Request, design: Design) -> dict[str, Any]:
 
 def _call(request: Request, design: Design, rows: tuple[Replicate, ...], result_type: str) -> dict[str, Any]:
     basis = weighed(rows)
-    expression = sorted((row.expression for row in basis), key=expression_rank)[(len(basis) - 1) // 2]
+    expression = typical_expression([row.expression for row in basis])
     return {
         "result_type": result_type,
         "sequence": design.as_sequence(),

@@ -5,6 +5,7 @@ sequence keeps its constants over experiments, replicates and restarts.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,9 +19,9 @@ STRONG_BELOW_M: Final = 50e-9
 MEDIUM_BELOW_M: Final = 1e-6
 REPLICATE_DECADES: Final = 0.08
 
-_LOG_KD = (-7.4, 0.9, -9.7, -5.4)
+_LOG_KD = (-7.0, 1.0, -9.7, -5.2)
 _LOG_KON = (5.0, 0.45, 3.7, 6.3)
-_KOFF_RANGE = (2e-5, 0.3)
+_KOFF_RANGE = (2e-5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ def strength(kd: float) -> str:
 
 def draw_expression(residues: str) -> str:
     """Expression belongs to the sequence alone, whatever it is measured against."""
+    if rows := measured_binders().get(residues):
+        return typical_expression([row.expression for row in rows])
     roll = seeded("expression", residues).random()
     for name, share in EXPRESSION_SHARES:
         roll -= share
@@ -123,7 +126,7 @@ def _as_measured(row: Measured) -> Replicate:
 
 def _anchor(rows: tuple[Measured, ...]) -> Nature:
     """The geometric mean of what was measured, so that an added replicate stands among the measured ones."""
-    expression = sorted((row.expression for row in rows), key=expression_rank)[(len(rows) - 1) // 2]
+    expression = typical_expression([row.expression for row in rows])
     fitted = [(row.kon, row.koff) for row in rows if row.kon is not None and row.koff is not None]
     if not fitted:
         return Nature(expression, "false")
@@ -132,9 +135,10 @@ def _anchor(rows: tuple[Measured, ...]) -> Nature:
     return Nature(expression, "true", kon, koff)
 
 
-def expression_rank(name: str) -> int:
-    """Order of the expression classes, from none to high."""
-    return {"none": 0, "low": 1, "medium": 2, "high": 3}.get(name, 0)
+def typical_expression(classes: Sequence[str]) -> str:
+    """The median class; of two in the middle the lower."""
+    order = [name for name, _ in reversed(EXPRESSION_SHARES)]
+    return sorted(classes, key=order.index)[(len(classes) - 1) // 2]
 
 
 def _modelled(request: Request, residues: str, nature: Nature, number: int) -> Replicate:

@@ -1,54 +1,20 @@
-"""The data package: a zip of plain CSV files, the same bytes for the same request.
+"""The data package of the binding assays.
 
 Layout (service shapes, Results): `<experiment>_summary.csv`, `raw_data/`, `fit_data/`, `aux/replicate_info.csv`.
 Beside them lie `aux/curve_sources.csv`, which says of every curve whether it was measured or modelled, and the
 licence of the measured data where some are included.
 """
 
-import csv
-import io
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from prefect_assay.lab.measure.curves import Curve, Run, runs
 from prefect_assay.lab.measure.draws import measured_of, replicates
 from prefect_assay.lab.measure.known import data_folder
-from prefect_assay.lab.measure.names import safe_name, safe_names
+from prefect_assay.lab.measure.names import safe_names
 from prefect_assay.lab.measure.request import Request
-
-BOM: Final = "\ufeff"
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-_COMPRESSION_LEVEL = 1
-
-File = tuple[str, str]
-
-
-def pack(files: Iterable[File]) -> bytes:
-    """Text files to a zip with fixed dates, so that equal content gives equal bytes."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
-        for path, text in files:
-            info = zipfile.ZipInfo(path, _EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = 0o644 << 16
-            archive.writestr(info, text.encode("utf-8"))
-    return buffer.getvalue()
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A CSV text: text quoted, numbers bare, None as the string null."""
-    out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(["null" if cell is None else cell for cell in row] for row in rows)
-    return out.getvalue()
-
-
-def summary_file(request: Request, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> File:
-    """The package's table: UTF-8 with a byte order mark."""
-    return f"{safe_name(request.experiment_id)}_summary.csv", BOM + table(header, rows)
+from prefect_assay.lab.measure.tables import File, summary_file, table
 
 
 def binding_files(request: Request) -> Iterator[File]:

@@ -5,12 +5,15 @@ target give the same answer, always.
 """
 
 import random
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType
+from prefect_assay.lab.measure.targets import CATALOG
+from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType, Method
 
-EGFR_UNIPROT = "P00533"
+EGFR_UNIPROT: Final = "P00533"
+SCREENING_CONCENTRATIONS_NM: Final = (1000.0, 0.0)
+"""A screening call needs the highest concentration and the blank."""
 
 
 def seeded(*parts: object) -> random.Random:
@@ -43,9 +46,8 @@ class Request:
     """One experiment, ready to be measured.
 
     Attributes:
-        target_key: what the draws are seeded with; empty for assays without a target.
+        target_key: the antigen that draws are seeded with; empty for assays without a target.
         concentrations: antigen concentrations in nM.
-        measured: how many of `designs`, from the first, are measured so far.
     """
 
     experiment_id: str
@@ -57,7 +59,6 @@ class Request:
     n_replicates: int
     concentrations: tuple[float, ...]
     partial: bool
-    target: dict[str, Any] | None = field(default=None, compare=False)
 
     @property
     def against_egfr(self) -> bool:
@@ -66,25 +67,60 @@ class Request:
 
     @property
     def measured(self) -> int:
-        """A preliminary release covers the first half of the designs, at least one."""
+        """How many designs, from the first, are measured: in a preliminary release half of them, at least one."""
         return max(1, len(self.designs) // 2) if self.partial else len(self.designs)
 
     @property
     def signal_unit(self) -> str:
         """Nanometres of wavelength shift for BLI, resonance units for SPR."""
-        return "RU" if self.method == "spr" else "nm"
+        return "RU" if self.method == Method.SPR else "nm"
 
 
-def target_key(target: dict[str, Any] | None) -> str:
+def prepare(
+    *,
+    experiment_id: str,
+    experiment_type: str,
+    method: str | None,
+    target: dict[str, Any] | None,
+    sequences: list[dict[str, Any]],
+    n_replicates: int,
+    antigen_concentrations: list[float] | None,
+    partial: bool,
+) -> Request:
+    """Plain values to a `Request`; the arguments are those of `measure`."""
+    defaults = (
+        ANTIGEN_CONCENTRATIONS_NM
+        if experiment_type == ExperimentType.AFFINITY
+        else SCREENING_CONCENTRATIONS_NM
+    )
+    return Request(
+        experiment_id=experiment_id,
+        experiment_type=experiment_type,
+        method=method,
+        target_name=(target or {}).get("name"),
+        target_key=_antigen(target or {}),
+        designs=tuple(
+            Design(
+                name=str(sequence["name"]),
+                residues=str(sequence["aa_string"]).strip().upper(),
+                control=bool(sequence.get("control")),
+                metadata=sequence.get("metadata"),
+                id=sequence.get("id"),
+            )
+            for sequence in sequences
+        ),
+        n_replicates=n_replicates,
+        # The same concentration twice is one curve: a file name says name, replicate and concentration.
+        concentrations=tuple(dict.fromkeys(float(value) for value in antigen_concentrations or defaults)),
+        partial=partial,
+    )
+
+
+def _antigen(target: dict[str, Any]) -> str:
     """UniProt accession if there is one, else catalog id, else name: the antigen, not the product."""
-    if not target:
-        return ""
-    for field_name in ("uniprot_id", "target_catalog_id", "id", "name"):
-        if value := target.get(field_name):
+    wanted = {target.get("id"), target.get("target_catalog_id")} - {None}
+    record = next((record for record in CATALOG if record["id"] in wanted), target)
+    for name in ("uniprot_id", "target_catalog_id", "id", "name"):
+        if value := record.get(name):
             return str(value)
     return ""
-
-
-def default_concentrations(experiment_type: str) -> tuple[float, ...]:
-    """Contract 2.2 for affinity; a screening call needs the highest concentration and the blank."""
-    return ANTIGEN_CONCENTRATIONS_NM if experiment_type == ExperimentType.AFFINITY else (1000.0, 0.0)

@@ -1,0 +1,186 @@
+"""Fluorescence, expression yield and enzyme activity. No shape is published for these: these are plausible ones."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from prefect_assay.lab.measure.draws import draw_expression
+from prefect_assay.lab.measure.model import michaelis_menten
+from prefect_assay.lab.measure.names import safe_names
+from prefect_assay.lab.measure.request import Design, Request, seeded
+from prefect_assay.lab.measure.summarise import mean, spread
+from prefect_assay.lab.measure.tables import File, summary_file, table
+
+Row = dict[str, Any]
+_RowOf = Callable[[Design, int], Row]
+_SummaryOf = Callable[[Design, list[Row]], Row]
+
+SUBSTRATE_UM: Final = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+BACKGROUND_RFU: Final = 150.0
+_DARK_SHARE = 0.25
+_INACTIVE_SHARE = 0.35
+_YIELD_MG_PER_L = {"high": 120.0, "medium": 30.0, "low": 5.0, "none": 0.0}
+_WATER_DA = 18.015
+_RESIDUE_DA: Final = {
+    "A": 71.08, "R": 156.19, "N": 114.10, "D": 115.09, "C": 103.14, "E": 129.12, "Q": 128.13,
+    "G": 57.05, "H": 137.14, "I": 113.16, "L": 113.16, "K": 128.17, "M": 131.19, "F": 147.18,
+    "P": 97.12, "S": 87.08, "T": 101.10, "W": 186.21, "Y": 163.18, "V": 99.13,
+}  # fmt: skip
+
+
+def molecular_weight(residues: str) -> float:
+    """Average mass in Da, summed over the chains."""
+    return sum(
+        sum(_RESIDUE_DA.get(letter, 110.0) for letter in chain) + _WATER_DA
+        for chain in residues.split(":")
+        if chain
+    )
+
+
+def _entries(request: Request, result_type: str, rows_of: _RowOf, summary_of: _SummaryOf) -> list[Row]:
+    entries: list[Row] = []
+    for index, design in enumerate(request.designs):
+        head: Row = {"result_type": result_type, "sequence": design.as_sequence()}
+        if index >= request.measured:
+            entries.append({**head, "state": "in_progress", "replicates": []})
+            continue
+        rows = [
+            {"replicate": number, **rows_of(design, number), "data_source": "model"}
+            for number in range(1, request.n_replicates + 1)
+        ]
+        entries.append({**head, **summary_of(design, rows), "data_source": "model", "replicates": rows})
+    return entries
+
+
+def _summary(request: Request, columns: tuple[str, ...], rows_of: _RowOf) -> File:
+    return summary_file(
+        request,
+        ("name", "replicate", *columns, "sequence"),
+        (
+            (design.name, number, *(row[column] for column in columns), design.residues)
+            for design in request.designs[: request.measured]
+            for number in range(1, request.n_replicates + 1)
+            for row in (rows_of(design, number),)
+        ),
+    )
+
+
+def fluorescence_entries(request: Request) -> list[Row]:
+    """Intensity over background in relative units, at 488 nm excitation and 512 nm emission."""
+    return _entries(request, "fluorescence", _fluorescence, _fluorescence_summary)
+
+
+def fluorescence_files(request: Request) -> Iterator[File]:
+    """The table of replicates."""
+    yield _summary(request, ("expression", "intensity"), _fluorescence)
+
+
+def _fluorescence(design: Design, number: int) -> Row:
+    expression = draw_expression(design.residues)
+    nature = seeded("fluorescence", design.residues)
+    dark = expression == "none" or nature.random() < _DARK_SHARE
+    brightness = 0.0 if dark else 10 ** nature.gauss(3.6, 0.6)
+    scatter = seeded("fluorescence replicate", design.residues, number).gauss(0, 0.04)
+    return {"intensity": round((BACKGROUND_RFU + brightness) * 10**scatter, 1), "expression": expression}
+
+
+def _fluorescence_summary(design: Design, rows: list[Row]) -> Row:
+    values = [row["intensity"] for row in rows]
+    return {
+        "intensity_mean": mean(values),
+        "intensity_std": spread(values),
+        "intensity_units": "RFU",
+        "background": BACKGROUND_RFU,
+        "excitation_nm": 488,
+        "emission_nm": 512,
+        "expression": draw_expression(design.residues),
+    }
+
+
+def expression_entries(request: Request) -> list[Row]:
+    """Yield in mg per litre of culture, and the concentration in nM that it makes."""
+    return _entries(request, "expression", _yield, _yield_summary)
+
+
+def expression_files(request: Request) -> Iterator[File]:
+    """The table of replicates."""
+    yield _summary(request, ("expression", "yield_mg_per_l", "purity_percent"), _yield)
+
+
+def _yield(design: Design, number: int) -> Row:
+    expression = draw_expression(design.residues)
+    typical = _YIELD_MG_PER_L[expression] * 10 ** seeded("titre", design.residues).gauss(0, 0.12)
+    chance = seeded("titre replicate", design.residues, number)
+    made = expression != "none"
+    return {
+        "expression": expression,
+        "yield_mg_per_l": round(typical * 10 ** chance.gauss(0, 0.05), 2) if made else 0.0,
+        "purity_percent": round(min(99.0, chance.gauss(93, 3)), 1) if made else None,
+    }
+
+
+def _yield_summary(design: Design, rows: list[Row]) -> Row:
+    values = [row["yield_mg_per_l"] for row in rows]
+    average = mean(values) or 0.0
+    concentration = round(average / molecular_weight(design.residues) * 1e6, 1)
+    return {
+        "expression": draw_expression(design.residues),
+        "yield_mean": average,
+        "yield_std": spread(values),
+        "yield_units": "mg/L",
+        "concentration_value": concentration or None,
+        "concentration_display": f"{concentration:.1f}" if concentration else "<5.0",
+        "molecular_weight_da": round(molecular_weight(design.residues), 1),
+    }
+
+
+def activity_entries(request: Request) -> list[Row]:
+    """Michaelis-Menten constants: k_cat in 1/s, K_M in M."""
+    return _entries(request, "enzyme_activity", _activity, _activity_summary)
+
+
+def activity_files(request: Request) -> Iterator[File]:
+    """The table of replicates, and initial rates (1/s per enzyme) over substrate (uM)."""
+    yield _summary(request, ("expression", "active", "kcat", "km"), _activity)
+    names = safe_names(design.name for design in request.designs)
+    for design in request.designs[: request.measured]:
+        for number in range(1, request.n_replicates + 1):
+            row = _activity(design, number)
+            if row["kcat"] is None:
+                continue
+            rates = [
+                (s, round(michaelis_menten(s * 1e-6, vmax=row["kcat"], km=row["km"]), 6))
+                for s in SUBSTRATE_UM
+            ]
+            yield f"raw_data/{names[design.name]}_{number}.csv", table(("substrate_um", "rate"), rates)
+
+
+def _activity(design: Design, number: int) -> Row:
+    expression = draw_expression(design.residues)
+    if expression == "none":
+        return {"expression": expression, "active": "unknown", "kcat": None, "km": None}
+    nature = seeded("activity", design.residues)
+    if nature.random() < _INACTIVE_SHARE:
+        return {"expression": expression, "active": "false", "kcat": None, "km": None}
+    kcat, km = 10 ** nature.gauss(0.5, 0.8), 10 ** nature.gauss(-4.2, 0.5)
+    chance = seeded("activity replicate", design.residues, number)
+    return {
+        "expression": expression,
+        "active": "true",
+        "kcat": kcat * 10 ** chance.gauss(0, 0.04),
+        "km": km * 10 ** chance.gauss(0, 0.06),
+    }
+
+
+def _activity_summary(design: Design, rows: list[Row]) -> Row:
+    kcat = [row["kcat"] for row in rows if row["kcat"] is not None]
+    km = [row["km"] for row in rows if row["km"] is not None]
+    return {
+        "active": rows[0]["active"],
+        "kcat_mean": mean(kcat),
+        "kcat_std": spread(kcat),
+        "kcat_units": "1/s",
+        "km_mean": mean(km),
+        "km_std": spread(km),
+        "km_units": "M",
+        "expression": draw_expression(design.residues),
+    }
