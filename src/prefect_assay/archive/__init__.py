@@ -1,0 +1,29 @@
+"""The archive: versions of an experiment's files in a folder or in S3, each sealed by a manifest.
+
+`S3Store` lives in `prefect_assay.archive.s3` and is imported from there: it brings boto3.
+"""
+
+from prefect_assay.archive.layout import safe_code, safe_name, safe_path
+from prefect_assay.archive.local import LocalStore
+from prefect_assay.archive.read import ArchivedVersion, VersionState, latest, versions
+from prefect_assay.archive.store import ObjectInfo, Store
+from prefect_assay.archive.verify import Finding, VerifyReport, verify
+from prefect_assay.archive.write import Document, archive_version
+
+__all__ = [
+    "ArchivedVersion",
+    "Document",
+    "Finding",
+    "LocalStore",
+    "ObjectInfo",
+    "Store",
+    "VerifyReport",
+    "VersionState",
+    "archive_version",
+    "latest",
+    "safe_code",
+    "safe_name",
+    "safe_path",
+    "verify",
+    "versions",
+]

@@ -1,0 +1,100 @@
+"""Names in the archive: `<prefix>/<campaign>/<experiment code>/v<NNN>/<path>`. Pure functions, no I/O.
+
+Any text becomes one safe name: ASCII, lower case (experiment codes: upper case), at most 80 characters, no
+traversal, no name a file system reserves, and two texts never meet in one name, even where file systems
+ignore case. A text that is already safe stays as it is; any other gets a digest of itself behind a readable
+rest. `~` marks the digest and is the one character that a kept name never holds.
+"""
+
+import hashlib
+import re
+import unicodedata
+from typing import Final
+
+from prefect_assay.archive.store import join_key
+from prefect_assay.errors import ArchiveError
+
+NAME_LENGTH: Final = 80
+PATH_DEPTH: Final = 8
+PREFIX_LENGTH: Final = 200  # with the lengths above every key stays below the 1024 bytes of S3
+MANIFEST_NAME: Final = "manifest.json"
+CLAIM_NAME: Final = "claim.json"
+
+_DIGEST_LENGTH: Final = 12
+_SUFFIX: Final = re.compile(r"(\.[a-z0-9]{1,8}){1,2}$")
+_LOWER: Final = re.compile(r"[a-z0-9_][a-z0-9._-]*")
+_UPPER: Final = re.compile(r"[A-Z0-9_][A-Z0-9._-]*")
+_VERSION: Final = re.compile(r"v(\d{3,6})")
+# Device names of Windows, with or without a suffix, and everything that looks like a version folder.
+_RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|v\d+", re.IGNORECASE)
+
+
+def safe_name(text: str) -> str:
+    """One safe path segment for any text: lower case, at most 80 characters, different for different texts."""
+    return text if _is_kept(text, _LOWER) else _with_digest(text)
+
+
+def safe_code(code: str) -> str:
+    """Like `safe_name`, for experiment codes, which are upper case by nature and stay readable that way."""
+    return code if _is_kept(code, _UPPER) else _with_digest(code).upper()
+
+
+def safe_path(path: str) -> str:
+    """One safe relative path for any text, at most eight segments deep."""
+    return "/".join(safe_name(part) for part in path.split("/", PATH_DEPTH - 1))
+
+
+def safe_prefix(prefix: str) -> str:
+    """The user's own prefix, kept as it is when it is a plain relative path.
+
+    Raises:
+        ArchiveError: it is too long or holds something other than ASCII letters, digits, `._-` and `/`.
+    """
+    stripped = prefix.strip("/")
+    parts = stripped.split("/") if stripped else []
+    plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._=-]*", part) for part in parts)
+    if not plain or len(stripped) > PREFIX_LENGTH:
+        raise ArchiveError(
+            f"the archive prefix {prefix!r} is not usable: give a relative path of ASCII letters, digits and "
+            f"'._=-', not starting with a dot, of at most {PREFIX_LENGTH} characters"
+        )
+    return stripped
+
+
+def experiment_folder(prefix: str, campaign_id: str, experiment_code: str) -> str:
+    """The folder of one experiment: its versions lie in it."""
+    return join_key(safe_prefix(prefix), safe_name(campaign_id), safe_code(experiment_code))
+
+
+def version_folder(folder: str, version: int) -> str:
+    """The folder of one version of an experiment, `.../v001`."""
+    return join_key(folder, f"v{version:03d}")
+
+
+def version_of(segment: str) -> int | None:
+    """The version that a path segment names, or None."""
+    match = _VERSION.fullmatch(segment)
+    return int(match[1]) if match and f"v{int(match[1]):03d}" == segment and int(match[1]) else None
+
+
+def _is_kept(text: str, shape: re.Pattern[str]) -> bool:
+    return (
+        bool(shape.fullmatch(text))
+        and len(text) <= NAME_LENGTH
+        and not text.endswith(".")
+        and not _RESERVED.fullmatch(text)
+    )
+
+
+def _with_digest(text: str) -> str:
+    """`My Design.csv` becomes `my-design~<12 hex>.csv`."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9._-]+", "-", ascii_text)
+    suffix_match = _SUFFIX.search(slug)
+    suffix = suffix_match[0] if suffix_match and suffix_match.start() > 0 else ""
+    stem = slug[: len(slug) - len(suffix)].strip("._-") or "x"
+    if _RESERVED.fullmatch(stem.split(".")[0]):
+        stem = f"x-{stem}"
+    room = NAME_LENGTH - _DIGEST_LENGTH - len(suffix) - 1
+    return f"{stem[:room]}~{digest}{suffix}"

@@ -1,0 +1,174 @@
+"""The archive in a folder. A killed process never leaves a half file under a final name.
+
+Content is written to a temporary file in `.partial/` below the root, synced, and then linked to its final
+name: the link is atomic, and it fails when the name exists, which is the conditional write of this store.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from prefect_assay.archive.store import (
+    CHUNK_BYTES,
+    Body,
+    ObjectInfo,
+    check_key,
+    chunks_of,
+    join_key,
+    wrong_digest,
+)
+from prefect_assay.errors import ArchiveError
+
+PARTIAL_FOLDER: Final = ".partial"
+
+
+class LocalStore:
+    """A `Store` in the folder `root`, which is made when the first object is written."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root).expanduser().absolute()
+
+    def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:  # noqa: ARG002  files carry no media type
+        """Write the object unless the key exists; see `Store`."""
+        path = self._path(key)
+        if path.exists():
+            return False
+        with _readable_errors(path):
+            _make_folders(path.parent)
+            self._check_inside(path)
+            partial = self._write_partial(data, path, sha256)
+            try:
+                os.link(partial, path)
+            except FileExistsError:
+                return False
+            finally:
+                partial.unlink()
+            _sync_folder(path.parent)
+        return True
+
+    def read(self, key: str) -> bytes:
+        """The whole object."""
+        path = self._path(key)
+        with _readable_errors(path):
+            return path.read_bytes()
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        """The object in chunks."""
+        path = self._path(key)
+        with _readable_errors(path), path.open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+
+    def stat(self, key: str) -> ObjectInfo | None:
+        """The object's size; a file system knows no digest."""
+        path = self._path(key)
+        with _readable_errors(path):
+            return ObjectInfo(size=path.stat().st_size) if path.is_file() else None
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """All keys below the folder `prefix`, in order; hidden files and folders are no part of the archive."""
+        start = self._path(prefix) if prefix else self.root
+        for folder, folders, files in os.walk(start):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for name in sorted(files):
+                if not name.startswith("."):
+                    yield (Path(folder) / name).relative_to(self.root).as_posix()
+
+    def location(self, key: str) -> str:
+        """The absolute path."""
+        return str(self._path(key) if key else self.root)
+
+    def probe(self, prefix: str = "") -> None:
+        """Check that the folder is writable and that a second write to one name is refused.
+
+        Raises:
+            ArchiveError: it is not; the message says what to do.
+        """
+        key = join_key(prefix, f".probe-{uuid4().hex}")
+        try:
+            first = self.put_if_absent(key, b"1", "text/plain")
+            second = self.put_if_absent(key, b"2", "text/plain")
+            if not first or second:
+                raise ArchiveError(
+                    f"{self.root}: this file system lets a second write replace a file, so versions would not "
+                    "be safe; choose a folder on a local or NFSv4 file system"
+                )
+        finally:
+            with contextlib.suppress(OSError):
+                self._path(key).unlink()
+
+    def _path(self, key: str) -> Path:
+        return self.root.joinpath(*check_key(key).split("/"))
+
+    def _check_inside(self, path: Path) -> None:
+        # A symbolic link below the root may lead elsewhere: the key alone cannot tell.
+        if not path.parent.resolve().is_relative_to(self.root.resolve()):
+            raise ArchiveError(f"{path} leads outside the archive {self.root}: remove the symbolic link")
+
+    def _write_partial(self, data: Body, path: Path, sha256: str | None) -> Path:
+        """The content in a synced temporary file on the same file system, so that it can be linked."""
+        partial = self.root / PARTIAL_FOLDER / uuid4().hex
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            found = _write_synced(partial, data)
+            if sha256 not in {None, found}:
+                raise wrong_digest(str(path))  # noqa: TRY301  the same clean-up serves every failure
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        return partial
+
+
+def _write_synced(path: Path, data: Body) -> str:
+    """Write a new file through to the disk; the SHA-256 of what was written."""
+    digest = hashlib.sha256()
+    with path.open("xb") as file:
+        for chunk in chunks_of(data):
+            digest.update(chunk)
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def _make_folders(folder: Path) -> None:
+    """Make the folder and sync the parents of what was made, so that a power cut does not lose the names."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _readable_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveError(f"{path}: {_cause(error)}") from error
+
+
+def _cause(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "this file is not in the archive; `prefect-assay archive verify` lists what is missing"
+    if isinstance(error, PermissionError) and error.errno == errno.EACCES:
+        return "no permission; give the worker's user read and write access to the archive folder"
+    if error.errno in {errno.EPERM, errno.ENOTSUP, errno.EXDEV}:
+        return (
+            "this file system has no hard links, which the archive needs to write once; choose another folder"
+        )
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return "no space left; free some and run again, what was written stays"
+    return f"{error.strerror or error}"

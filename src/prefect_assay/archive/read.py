@@ -1,0 +1,118 @@
+"""Read the archive: which versions an experiment has, and what the latest one holds."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from prefect_assay.archive.layout import (
+    CLAIM_NAME,
+    MANIFEST_NAME,
+    experiment_folder,
+    safe_path,
+    version_folder,
+    version_of,
+)
+from prefect_assay.archive.store import Store, join_key
+from prefect_assay.errors import ArchiveError
+from prefect_assay.models.archived import ArchivedFile, Manifest
+from prefect_assay.models.base import Model
+
+
+class VersionState(Model):
+    """One version folder: its number, and whether its manifest stands."""
+
+    version: int
+    complete: bool
+
+
+class ArchivedVersion:
+    """One complete version: its manifest, and its files by path, read when asked for."""
+
+    def __init__(self, store: Store, folder: str, manifest: Manifest) -> None:
+        self._store = store
+        self._folder = folder
+        self.manifest = manifest
+        self.files: Mapping[str, ArchivedFile] = {file.path: file for file in manifest.files}
+        self.location = store.location(folder)
+
+    def read(self, path: str) -> bytes:
+        """The content of one file, by the path it was archived under."""
+        return self._store.read(self._key(path))
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """The content of one file in chunks."""
+        return self._store.stream(self._key(path))
+
+    def _key(self, path: str) -> str:
+        name = path if path in self.files else safe_path(path)
+        if name not in self.files:
+            raise ArchiveError(f"{self.location} holds no {path}; it holds {', '.join(sorted(self.files))}")
+        return join_key(self._folder, name)
+
+
+def versions(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> tuple[VersionState, ...]:
+    """Every version of the experiment, oldest first; an incomplete one was begun and not finished."""
+    return _versions(store, experiment_folder(prefix, campaign_id, experiment_code))
+
+
+def latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> ArchivedVersion | None:
+    """The newest complete version of the experiment, or None when there is none.
+
+    Raises:
+        ArchiveError: its manifest cannot be read.
+    """
+    folder = experiment_folder(prefix, campaign_id, experiment_code)
+    newest = latest_version(store, folder)
+    if newest is None:
+        return None
+    place = version_folder(folder, newest)
+    return ArchivedVersion(store, place, read_manifest(store, place)[0])
+
+
+def latest_version(store: Store, folder: str) -> int | None:
+    """The number of the newest complete version in an experiment's folder, or None.
+
+    Listings of some S3 servers lag behind writes, so the numbers after the listed ones are asked for directly.
+    """
+    listed = _versions(store, folder)
+    newest = max((state.version for state in listed if state.complete), default=None)
+    after = max((state.version for state in listed), default=0) + 1
+    while store.stat(join_key(version_folder(folder, after), CLAIM_NAME)) is not None:
+        if store.stat(join_key(version_folder(folder, after), MANIFEST_NAME)) is not None:
+            newest = after
+        after += 1
+    return newest
+
+
+def read_manifest(store: Store, folder: str) -> tuple[Manifest, bytes]:
+    """The manifest of a version's folder, and its bytes.
+
+    Raises:
+        ArchiveError: it is not there, or it is no manifest.
+    """
+    key = join_key(folder, MANIFEST_NAME)
+    body = store.read(key)
+    try:
+        return Manifest.model_validate_json(body), body
+    except ValidationError as error:
+        causes = "; ".join(_cause(item) for item in error.errors(include_url=False, include_input=False))
+        raise ArchiveError(
+            f"{store.location(key)} is not a readable manifest ({causes}); "
+            "restore it from a backup, or move this version's folder away and archive again"
+        ) from None
+
+
+def _cause(item: Any) -> str:
+    place = ".".join(str(part) for part in item["loc"])
+    return f"{place}: {item['msg']}" if place else str(item["msg"])
+
+
+def _versions(store: Store, folder: str) -> tuple[VersionState, ...]:
+    found: dict[int, bool] = {}
+    for key in store.keys(folder):
+        name, _, rest = key.removeprefix(f"{folder}/").partition("/")
+        version = version_of(name)
+        if version is not None:
+            found[version] = found.get(version, False) or rest == MANIFEST_NAME
+    return tuple(VersionState(version=number, complete=found[number]) for number in sorted(found))

@@ -1,0 +1,170 @@
+"""From the service's result records to tidy rows (contract 2.10).
+
+A variant this module does not know still gives rows: the fields it recognises go to their columns, the rest to
+`extra`. Nothing here raises for odd content; a wait of ten days must not end on a new field.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from prefect_assay.models.result import Replicate, Result, ResultEntry
+from prefect_assay.models.sequences import Sequence as Design
+from prefect_assay.results.outcome import outcome_of
+from prefect_assay.results.row import Level, Outcome, ResultRow
+
+# Consumed by columns of their own; everything else of a record is kept in `extra`.
+_ENTRY_COLUMNS: Final = frozenset(
+    {"result_type", "sequence_name", "kd_mean", "kd_log_std", "kon_mean", "koff_mean", "binding"}
+    | {"binding_strength", "expression", "fit_quality", "tm", "replicates", "concentration_value"}
+)
+_REPLICATE_COLUMNS: Final = frozenset(
+    {"replicate", "kd", "kon", "koff", "binding", "expression", "fit_quality"}
+    | {"tm", "binding_strength", "concentration_value"}
+)
+_SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
+
+
+def rows(
+    results: Iterable[Result],
+    *,
+    experiment_code: str = "",
+    ordered: Sequence[Design] = (),
+    complete: bool = False,
+) -> tuple[ResultRow, ...]:
+    """Tidy rows: for each design a summary row, then one row per replicate.
+
+    Args:
+        results: the records of one experiment.
+        experiment_code: written into each row.
+        ordered: the designs that were ordered; each without a result gets a row of its own, so that no design
+            drops out of the table in silence.
+        complete: whether the results are complete (`results_status` all); then a design without a result is
+            `missing`, before that it is `pending`.
+    """
+    found = [row for result in results for row in _result_rows(result, experiment_code)]
+    names = {row.name for row in found}
+    absent = [design for design in ordered if design.name not in names]
+    return (*found, *(_absent_row(design, experiment_code, complete=complete) for design in absent))
+
+
+def _absent_row(design: Design, experiment_code: str, *, complete: bool) -> ResultRow:
+    return ResultRow(
+        experiment_code=experiment_code,
+        result_id="",
+        result_type="",
+        level=Level.SUMMARY,
+        name=design.name,
+        control=design.control,
+        outcome=Outcome.MISSING if complete else Outcome.PENDING,
+        aa_string=design.aa_string,
+    )
+
+
+def _result_rows(result: Result, experiment_code: str) -> Iterator[ResultRow]:
+    for index, entry in enumerate(result.summary, start=1):
+        shared = {
+            "experiment_code": experiment_code,
+            "result_id": result.id,
+            "result_type": entry.result_type or result.result_type,
+            "name": entry.name or f"unnamed-{index}",
+            "control": _control(entry),
+            "aa_string": entry.aa_string,
+        }
+        yield _summary_row(entry, shared)
+        for replicate in entry.replicates:
+            yield _replicate_row(replicate, shared)
+
+
+def _summary_row(entry: ResultEntry, shared: Mapping[str, Any]) -> ResultRow:
+    raw = entry.model_dump(mode="json")
+    extra = {key: value for key, value in raw.items() if key not in _ENTRY_COLUMNS and value is not None}
+    _keep_rest_of_sequence(extra)
+    values = {
+        "kd_M": _number(entry.kd_mean),
+        "kd_log_std": _number(entry.kd_log_std),
+        "kon_per_M_s": _number(entry.kon_mean),
+        "koff_per_s": _number(entry.koff_mean),
+        "tm_C": _number(entry.tm),
+        "binding_strength": _text(entry.binding_strength),
+        "expression": _text(entry.expression),
+    }
+    return _row(Level.SUMMARY, shared, values, raw, extra)
+
+
+def _replicate_row(replicate: Replicate, shared: Mapping[str, Any]) -> ResultRow:
+    raw = replicate.model_dump(mode="json")
+    extra = {key: value for key, value in raw.items() if key not in _REPLICATE_COLUMNS and value is not None}
+    values = {
+        "replicate": replicate.replicate,
+        "kd_M": _number(replicate.kd),
+        "kon_per_M_s": _number(replicate.kon),
+        "koff_per_s": _number(replicate.koff),
+        "tm_C": _number(raw.get("tm")),
+        "binding_strength": _text(raw.get("binding_strength")),
+        "expression": _text(replicate.expression),
+    }
+    return _row(Level.REPLICATE, shared, values, raw, extra)
+
+
+def _row(
+    level: Level,
+    shared: Mapping[str, Any],
+    values: dict[str, Any],
+    raw: Mapping[str, Any],
+    extra: Mapping[str, Any],
+) -> ResultRow:
+    values["binding"] = _text(raw.get("binding"))
+    values["fit_quality"] = _text(raw.get("fit_quality"))
+    values["concentration_nM"] = _number(raw.get("concentration_value"))
+    values["log10_kd"] = _log10(values["kd_M"])
+    return ResultRow(
+        **shared,
+        **values,
+        level=level,
+        outcome=outcome_of(str(shared["result_type"]), values, extra),
+        qualifier=_qualifier(values, raw),
+        extra=json.dumps(extra, sort_keys=True, ensure_ascii=False) if extra else None,
+    )
+
+
+def _control(entry: ResultEntry) -> bool | None:
+    value = entry.sequence.get("control") if isinstance(entry.sequence, dict) else None
+    return value if isinstance(value, bool) else None
+
+
+def _keep_rest_of_sequence(extra: dict[str, Any]) -> None:
+    """Name, residues and the control flag have columns; metadata and whatever else comes stay in `extra`."""
+    sequence = extra.pop("sequence", None)
+    if isinstance(sequence, dict):
+        rest = {key: value for key, value in sequence.items() if key not in _SEQUENCE_COLUMNS and value}
+        if rest:
+            extra["sequence"] = rest
+
+
+def _qualifier(values: Mapping[str, Any], raw: Mapping[str, Any]) -> str | None:
+    """`<` or `>` of the row's main value: of K_D where there is one, else of the concentration."""
+    source = ("kd_qualifier", "kd_display") if values["kd_M"] is not None else ("concentration_display",)
+    for field in source:
+        text = str(raw.get(field) or "").strip()
+        if text[:1] in {"<", ">"}:
+            return text[0]
+    return None
+
+
+def _number(value: Any) -> float | None:
+    """A finite number or None. Null is not zero, and NaN is not a measurement."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def _log10(value: float | None) -> float | None:
+    return math.log10(value) if value is not None and value > 0 else None
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else None

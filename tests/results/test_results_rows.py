@@ -1,0 +1,140 @@
+"""Tidy rows from result records: null is not zero, failures are told apart, nothing unknown is lost."""
+
+import json
+
+import pytest
+
+from prefect_assay.models.result import Result
+from prefect_assay.models.sequences import Sequence
+from prefect_assay.results import Level, Outcome, rows
+
+
+def result(*entries, result_type="affinity"):
+    return Result.model_validate({"id": "r-1", "result_type": result_type, "summary": list(entries)})
+
+
+AFFINITY = {
+    "result_type": "affinity",
+    "sequence": {"name": "d1", "aa_string": "MKV", "control": False, "metadata": {"round": 2}},
+    "kd_units": "M",
+    "kd_mean": 7.4e-8,
+    "kd_log_std": 0.1,
+    "kon_mean": 7.0e4,
+    "koff_mean": 5.2e-3,
+    "binding": "true",
+    "binding_strength": "medium",
+    "expression": "high",
+    "fit_quality": "good",
+    "kd_app": {"value": 8e-8, "ci_low": 7e-8, "ci_high": 9e-8},
+    "replicates": [
+        {"replicate": 1, "kd": 9.6e-8, "kon": 7.0e4, "koff": 6.7e-3, "binding": "true", "kon_method": "1:1"},
+        {"replicate": 2, "kd": None, "binding": "unknown"},
+    ],
+}
+
+
+def test_a_design_gives_a_summary_row_and_one_row_per_replicate():
+    summary, first, second = rows([result(AFFINITY)], experiment_code="EGFR-1")
+    assert (summary.level, summary.replicate, summary.kd_M, summary.kon_per_M_s) == (
+        Level.SUMMARY,
+        None,
+        7.4e-8,
+        7.0e4,
+    )
+    assert summary.log10_kd == pytest.approx(-7.13, abs=0.01)
+    assert (first.level, first.replicate, first.kd_M, first.koff_per_s) == (
+        Level.REPLICATE,
+        1,
+        9.6e-8,
+        6.7e-3,
+    )
+    assert (second.kd_M, second.log10_kd, second.outcome) == (None, None, Outcome.UNKNOWN)
+    assert {row.name for row in (summary, first, second)} == {"d1"}
+    assert {row.experiment_code for row in (summary, first, second)} == {"EGFR-1"}
+
+
+def test_what_has_no_column_is_kept():
+    summary, first, _ = rows([result(AFFINITY)])
+    assert json.loads(summary.extra) == {
+        "kd_units": "M",
+        "kd_app": {"value": 8e-8, "ci_low": 7e-8, "ci_high": 9e-8},
+        "sequence": {"metadata": {"round": 2}},
+    }
+    assert json.loads(first.extra) == {"kon_method": "1:1"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ({"kd_mean": 1e-9, "binding": "true"}, Outcome.MEASURED),
+        ({"kd_mean": 1e-9}, Outcome.MEASURED),
+        ({"binding": "true", "binding_strength": "weak"}, Outcome.BINDING),
+        ({"binding": "false", "binding_strength": "none", "expression": "high"}, Outcome.NO_BINDING),
+        ({"binding": "false", "kd_mean": 1e-6}, Outcome.NO_BINDING),
+        ({"binding_strength": "none"}, Outcome.NO_BINDING),
+        ({"binding": "unknown", "binding_strength": "unknown"}, Outcome.UNKNOWN),
+        ({"binding": "unknown", "expression": "none"}, Outcome.NO_EXPRESSION),
+        ({"binding": "false", "expression": "none"}, Outcome.NO_EXPRESSION),
+        ({"binding": "in_progress"}, Outcome.PENDING),
+        ({}, Outcome.UNKNOWN),
+    ],
+)
+def test_outcomes_are_told_apart(fields, outcome):
+    (row,) = rows([result({"sequence_name": "d", **fields})])
+    assert row.outcome is outcome
+
+
+def test_thermostability_and_its_absent_tm():
+    found = rows(
+        [
+            result(
+                {"sequence_name": "a", "tm": 61.5, "initial_330nm": 3.2},
+                {"sequence_name": "b", "tm": None, "initial_330nm": 3.2},
+                result_type="thermostability",
+            )
+        ]
+    )
+    assert [(row.tm_C, row.outcome) for row in found] == [(61.5, Outcome.MEASURED), (None, Outcome.UNKNOWN)]
+
+
+def test_an_unknown_type_keeps_its_fields():
+    (row,) = rows(
+        [
+            result(
+                {"sequence_name": "a", "shape": {"alpha": [1.5, 2]}, "note": "x"},
+                result_type="circular_dichroism",
+            )
+        ]
+    )
+    assert (row.result_type, row.outcome) == ("circular_dichroism", Outcome.MEASURED)
+    assert json.loads(row.extra) == {"shape": {"alpha": [1.5, 2]}, "note": "x"}
+
+
+def test_numbers_of_the_design_are_no_measurement():
+    entry = {"sequence": {"name": "a", "aa_string": "MK", "metadata": {"score": 0.9}}, "place": 3}
+    (row,) = rows([result(entry, result_type="fluorescence")])
+    assert row.outcome is Outcome.UNKNOWN
+
+
+def test_zero_stays_zero_and_has_no_logarithm():
+    (row,) = rows([result({"sequence_name": "a", "kd_mean": 0.0, "koff_mean": 0.0})])
+    assert (row.kd_M, row.log10_kd, row.koff_per_s, row.kon_per_M_s) == (0.0, None, 0.0, None)
+
+
+def test_a_limit_is_marked():
+    entry = {"sequence_name": "a", "concentration_value": 5.0, "concentration_display": "<5.0"}
+    (row,) = rows([result(entry, result_type="expression")])
+    assert (row.concentration_nM, row.qualifier, row.outcome) == (5.0, "<", Outcome.MEASURED)
+    (row,) = rows([result({"sequence_name": "a", "kd_mean": 1e-12, "kd_display": "< 1 pM"})])
+    assert row.qualifier == "<"
+
+
+@pytest.mark.parametrize(("complete", "outcome"), [(False, Outcome.PENDING), (True, Outcome.MISSING)])
+def test_an_ordered_design_without_result_stays_in_the_table(complete, outcome):
+    ordered = [Sequence(name="d1", aa_string="MKV"), Sequence(name="d2", aa_string="MKL", control=True)]
+    found = rows([result(AFFINITY)], experiment_code="E", ordered=ordered, complete=complete)
+    assert [(row.name, row.outcome) for row in found if row.level is Level.SUMMARY] == [
+        ("d1", Outcome.MEASURED),
+        ("d2", outcome),
+    ]
+    assert (found[-1].aa_string, found[-1].control) == ("MKL", True)
