@@ -1,0 +1,39 @@
+"""Paying invoices by machine: rails, the guard, the ledger and the one way through them, `settle`.
+
+Knows neither Prefect nor the client; it talks to the two calls of `PayApi`. See docs/paying.md.
+"""
+
+from prefect_assay.payments.api import PayAnswer, PayApi
+from prefect_assay.payments.guard import PaymentPolicy, check_ready
+from prefect_assay.payments.hosted import hosted
+from prefect_assay.payments.ledger import (
+    KeyValueLedger,
+    KeyValueStore,
+    Ledger,
+    LedgerEntry,
+    MemoryLedger,
+    RollingCap,
+)
+from prefect_assay.payments.ledger_files import FileLedger
+from prefect_assay.payments.rails import Rail, rail_for
+from prefect_assay.payments.settle import settle
+from prefect_assay.payments.x402 import X402Rail
+
+__all__ = [
+    "FileLedger",
+    "KeyValueLedger",
+    "KeyValueStore",
+    "Ledger",
+    "LedgerEntry",
+    "MemoryLedger",
+    "PayAnswer",
+    "PayApi",
+    "PaymentPolicy",
+    "Rail",
+    "RollingCap",
+    "X402Rail",
+    "check_ready",
+    "hosted",
+    "rail_for",
+    "settle",
+]

@@ -1,0 +1,91 @@
+"""What paying needs of the service, as protocols: read one invoice, call its pay path.
+
+`AssayClient` satisfies `PayApi`. This package must not import the client, httpx or Prefect.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+from urllib.parse import quote, urlsplit
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.models.billing import Invoice
+
+HTTP_OK: Final = 200
+HTTP_MULTIPLE_CHOICES: Final = 300
+HTTP_PAYMENT_REQUIRED: Final = 402
+HTTP_CONFLICT: Final = 409
+HTTP_SERVER_ERROR: Final = 500
+
+
+class PayAnswer(Protocol):
+    """The answer of the pay path, whatever its status (contract 4.5)."""
+
+    @property
+    def status_code(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The answer's headers."""
+        ...
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The JSON object of the answer; empty when there is none."""
+        ...
+
+
+class PayApi(Protocol):
+    """The two calls that paying makes."""
+
+    @property
+    def base_url(self) -> str:
+        """The service's address, without `/api/v1`."""
+        ...
+
+    def invoice_by_id(self, invoice_id: str) -> Invoice:
+        """`GET /invoices/{invoice_id}`."""
+        ...
+
+    def pay(self, invoice_id: str, headers: Mapping[str, str] | None = None) -> PayAnswer:
+        """`POST /invoices/{invoice_id}/pay`, once. With headers, a lost answer raises PaymentOutcomeUnknown."""
+        ...
+
+
+def header(answer: PayAnswer, name: str) -> str | None:
+    """One header by name, in any case."""
+    wanted = name.lower()
+    return next((value for key, value in answer.headers.items() if key.lower() == wanted), None)
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port in one spelling: `HTTPS://Host:443/x` becomes `https://host`.
+
+    Raises:
+        ValueError: the URL has no scheme or host, or an impossible port.
+    """
+    parts = urlsplit(url)
+    scheme, host = parts.scheme.lower(), parts.hostname
+    if not scheme or not host:
+        raise ValueError("a URL needs a scheme and a host")
+    shown_host = f"[{host}]" if ":" in host else host
+    default_port = {"http": 80, "https": 443}.get(scheme)
+    return f"{scheme}://{shown_host}" + (f":{parts.port}" if parts.port not in {None, default_port} else "")
+
+
+def address(base_url: str) -> str:
+    """The service's address in one spelling, so that its ledger keys and nonces do not depend on the writer.
+
+    Raises:
+        ConfigurationError: it is no URL.
+    """
+    try:
+        return f"{origin(base_url)}{urlsplit(base_url).path.rstrip('/')}"
+    except ValueError as error:
+        raise ConfigurationError(f"the service's base_url is no usable URL: {error}") from None
+
+
+def pay_url(base_url: str, invoice_id: str) -> str:
+    """The pay path of one invoice as a whole URL (contract 2.6, `pay_url`)."""
+    return f"{address(base_url)}/api/v1/invoices/{quote(invoice_id, safe='')}/pay"

@@ -1,0 +1,235 @@
+"""The guard: which payment terms are acceptable. Pure functions of the policy, the invoice and the offer.
+
+Everything is refused unless the policy allows it: payments are off by default, and an empty allow-list allows
+nothing. Each refusal names what differs from what. This module signs nothing, sends nothing and knows no rail.
+"""
+
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from typing import Final, Self
+from urllib.parse import urljoin, urlsplit
+
+from pydantic import Field, model_validator
+
+from prefect_assay.errors import BudgetExceeded, PaymentFailed, PaymentRefused, PaymentsDisabled
+from prefect_assay.models.base import Model
+from prefect_assay.models.billing import Invoice
+from prefect_assay.models.vocabulary import InvoiceStatus
+from prefect_assay.payments.api import origin, pay_url
+from prefect_assay.payments.ledger import MAYBE_PAID, LedgerEntry, RollingCap
+from prefect_assay.payments.terms import UNITS_PER_CENT, Offers, Terms, dollars, shown
+
+CURRENCY: Final = "usd"
+MAX_VALID_SECONDS: Final = 600
+
+
+class PaymentPolicy(Model):
+    """What machine payments may do. The default allows nothing.
+
+    Attributes:
+        enabled: machine payments are made at all.
+        max_cents_per_payment: cap of one payment, in cents.
+        max_cents_rolling: cap of all payments of the ledger within `rolling_days`, in cents.
+        rolling_days: length of the rolling window.
+        allowed_origins: services that may be paid, as `https://host[:port]`.
+        allowed_networks: chains, as `eip155:<chain id>`.
+        allowed_assets: token contracts; tokens with 6 decimals that stand for US dollars.
+        allowed_pay_to: receivers.
+        max_valid_seconds: longest validity of an authorisation that is signed.
+        dry_run: show the terms, sign and send nothing.
+    """
+
+    enabled: bool = False
+    max_cents_per_payment: int | None = Field(default=None, ge=0)
+    max_cents_rolling: int | None = Field(default=None, ge=0)
+    rolling_days: int = Field(default=30, ge=1, le=3660)
+    allowed_origins: tuple[str, ...] = ()
+    allowed_networks: tuple[str, ...] = ()
+    allowed_assets: tuple[str, ...] = ()
+    allowed_pay_to: tuple[str, ...] = ()
+    max_valid_seconds: int = Field(default=MAX_VALID_SECONDS, ge=1, le=MAX_VALID_SECONDS)
+    dry_run: bool = False
+
+    @model_validator(mode="after")
+    def _caps_are_set(self) -> Self:
+        missing = [n for n in ("max_cents_per_payment", "max_cents_rolling") if getattr(self, n) is None]
+        if self.enabled and missing:
+            raise ValueError(f"enabled payments need {' and '.join(missing)}")
+        return self
+
+    def rolling_cap(self, now: datetime) -> RollingCap:
+        """The cap as the ledger checks it."""
+        return RollingCap(
+            max_cents=self.max_cents_rolling or 0, since=now - timedelta(days=self.rolling_days)
+        )
+
+
+def check_ready(policy: PaymentPolicy, base_url: str, expected_cents: int) -> None:
+    """Whether a payment of this size to this service could be made; also worth asking before an order.
+
+    Raises:
+        PaymentsDisabled: the policy has payments off.
+        BudgetExceeded: the amount is over the cap of one payment.
+        PaymentRefused: the service's address is not allowed, or the amount is not positive.
+    """
+    if not (policy.enabled or policy.dry_run):
+        raise PaymentsDisabled(
+            "machine payments are off: set enabled=True in the spending policy, or pay the hosted invoice"
+        )
+    if expected_cents <= 0:
+        raise PaymentRefused(
+            f"the approved amount is {expected_cents} cents; a payment needs a positive amount"
+        )
+    check_origin(policy, base_url)
+    check_payment_cap(policy, expected_cents)
+
+
+def check_payment_cap(policy: PaymentPolicy, cents: int) -> None:
+    """Raise BudgetExceeded when one payment is over its cap."""
+    cap = policy.max_cents_per_payment
+    if cap is None:
+        raise BudgetExceeded("the spending policy sets no max_cents_per_payment")
+    if cents > cap:
+        raise BudgetExceeded(
+            f"{dollars(cents)} is over max_cents_per_payment of the spending policy, {dollars(cap)}"
+        )
+
+
+def check_origin(policy: PaymentPolicy, base_url: str) -> None:
+    """Raise PaymentRefused unless the service is listed and reached over https, loopback excepted."""
+    try:
+        here = origin(base_url)
+        listed = {origin(url) for url in policy.allowed_origins}
+    except ValueError as error:
+        raise PaymentRefused(f"the service's address or one of allowed_origins is no URL: {error}") from None
+    if not here.startswith("https://") and not _is_loopback(urlsplit(here).hostname or ""):
+        raise PaymentRefused(f"{shown(here)} is not https; payments go over https, loopback excepted")
+    if here not in listed:
+        raise PaymentRefused(
+            f"{shown(here)} is not in allowed_origins of the spending policy ({_list(listed)})"
+        )
+
+
+def check_invoice(invoice: Invoice, expected_cents: int) -> None:
+    """Raise unless the invoice is open, in US dollars and of exactly the approved amount.
+
+    Raises:
+        PaymentFailed: the invoice is not open.
+        PaymentRefused: amount or currency differ from what was approved.
+    """
+    if invoice.status != InvoiceStatus.OPEN:
+        raise PaymentFailed(
+            f"invoice {invoice.id} is {shown(invoice.status and str(invoice.status))}, not open"
+        )
+    if invoice.currency is not None and invoice.currency.lower() != CURRENCY:
+        raise PaymentRefused(f"invoice {invoice.id} is in {shown(invoice.currency)}, not in {CURRENCY}")
+    if invoice.amount is None:
+        raise PaymentRefused(f"invoice {invoice.id} shows no amount to compare the challenge with")
+    if invoice.amount != expected_cents:
+        raise PaymentRefused(
+            f"invoice {invoice.id} asks for {dollars(invoice.amount)}, but {dollars(expected_cents)} was approved"
+        )
+
+
+def choose(policy: PaymentPolicy, offers: Offers, *, base_url: str, invoice: Invoice, cents: int) -> Terms:
+    """The first offered terms that the policy accepts.
+
+    Raises:
+        PaymentRefused: none is acceptable; the message names every offer and what is wrong with it.
+    """
+    lines = list(offers.ignored)
+    for terms in offers.terms:
+        wrong = findings(policy, terms, base_url=base_url, invoice=invoice, cents=cents)
+        if not wrong:
+            return terms
+        lines.append(f"exact, {terms.summary()}: {'; '.join(wrong)}")
+    offered = "\n".join(f"  - {line}" for line in lines) or "  - nothing"
+    raise PaymentRefused(
+        f"invoice {invoice.id}: no offered payment terms are acceptable. Offered:\n{offered}"
+    )
+
+
+def check_again(previous: LedgerEntry | None, entry: LedgerEntry, now: datetime) -> None:
+    """Whether an invoice whose ledger entry already exists may be paid by this new entry.
+
+    An authorisation that has left this process can be settled until it expires, and one whose outcome is unknown
+    may have been settled without the invoice showing it. With the same nonce on the same token contract the
+    contract refuses a second settlement; on any other, it could not.
+
+    Raises:
+        PaymentRefused: a second settlement is conceivable.
+    """
+    if previous is None or previous.sent_at is None or _same_authorisation(previous, entry):
+        return
+    if previous.state in MAYBE_PAID or previous.expires_at > now:
+        raise PaymentRefused(
+            f"invoice {entry.invoice_id}: an authorisation over {shown(previous.asset)} on {previous.network} with "
+            f"nonce {previous.nonce} was sent and is {previous.state.value}, valid until "
+            f"{previous.expires_at:%Y-%m-%d %H:%M:%S} UTC; one over {shown(entry.asset)} on {entry.network} with "
+            f"nonce {entry.nonce} could be settled besides it"
+        )
+
+
+def findings(
+    policy: PaymentPolicy, terms: Terms, *, base_url: str, invoice: Invoice, cents: int
+) -> tuple[str, ...]:
+    """Everything that is wrong with one offer; empty when it is acceptable."""
+    checks = (
+        _amount(terms, cents),
+        _resource(terms, pay_url(base_url, invoice.id)),
+        _listed("network", terms.network, policy.allowed_networks, "allowed_networks"),
+        _listed("asset", terms.asset, policy.allowed_assets, "allowed_assets"),
+        _listed("payTo", terms.pay_to, policy.allowed_pay_to, "allowed_pay_to"),
+        _window(terms, policy.max_valid_seconds),
+    )
+    return tuple(finding for finding in checks if finding)
+
+
+def _same_authorisation(one: LedgerEntry, other: LedgerEntry) -> bool:
+    return (one.nonce, one.network, one.asset.lower()) == (other.nonce, other.network, other.asset.lower())
+
+
+def _amount(terms: Terms, cents: int) -> str | None:
+    # The invoice's own amount equals `cents` already: check_invoice comes first.
+    if terms.amount_units == cents * UNITS_PER_CENT:
+        return None
+    return f"the challenge asks for {terms.amount}, the invoice for {dollars(cents)}"
+
+
+def _resource(terms: Terms, expected: str) -> str | None:
+    try:
+        given = urljoin(expected, terms.resource_url or "")
+        parts = urlsplit(given)
+        same = (
+            terms.resource_url is not None
+            and f"{origin(given)}{parts.path}" == expected
+            and not (parts.query or parts.fragment or parts.username or parts.password)
+        )
+    except ValueError:
+        same = False
+    return None if same else f"resource.url is {shown(terms.resource_url)}, this invoice's is {expected}"
+
+
+def _listed(name: str, value: str, allowed: tuple[str, ...], setting: str) -> str | None:
+    if value.lower() in {item.lower() for item in allowed}:
+        return None
+    return f"{name} {shown(value)} is not in {setting} ({_list(allowed)})"
+
+
+def _window(terms: Terms, longest: int) -> str | None:
+    if terms.max_timeout_seconds <= longest:
+        return None
+    return f"it would be valid for {terms.max_timeout_seconds} s, the policy allows {longest} s"
+
+
+def _list(values: tuple[str, ...] | set[str]) -> str:
+    return ", ".join(sorted(values)) or "which is empty"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

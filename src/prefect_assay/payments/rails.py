@@ -1,0 +1,64 @@
+"""The rails: what `settle` needs of one, and which exist.
+
+Contract 2.6 names two machine rails, `x402-exact` and `mpp-spt`; `async_invoice` is paid by a person.
+"""
+
+from typing import Protocol
+
+from pydantic import SecretStr
+
+from prefect_assay.errors import ConfigurationError, PaymentsDisabled
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments.api import PayAnswer
+from prefect_assay.payments.terms import Offers, Settlement, Terms
+from prefect_assay.payments.x402 import X402Rail
+
+
+class Rail(Protocol):
+    """Reads what is offered and makes the credential. It judges nothing and sends nothing."""
+
+    @property
+    def method(self) -> PaymentMethod:
+        """The rail's name in the contract."""
+        ...
+
+    @property
+    def payer(self) -> str:
+        """Who pays, for people; no secret."""
+        ...
+
+    def nonce(self, base_url: str, invoice_id: str) -> str:
+        """The reference that every payment of this invoice with this wallet carries."""
+        ...
+
+    def offers(self, answer: PayAnswer) -> Offers:
+        """What a 402 offers; PaymentRefused when it cannot be read."""
+        ...
+
+    def settlement(self, answer: PayAnswer) -> Settlement:
+        """What an answer says became of the payment; never fails."""
+        ...
+
+    def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
+        """The request headers that pay; the same arguments give the same headers."""
+        ...
+
+
+def rail_for(method: PaymentMethod, *, private_key: SecretStr | None = None) -> Rail:
+    """The rail of a payment method, ready to pay. Ask before anything is ordered.
+
+    Raises:
+        PaymentsDisabled: the rail needs a wallet, and none is given.
+        ConfigurationError: the rail does not exist here, its extra is missing, or the key is no key.
+    """
+    if method is PaymentMethod.X402_EXACT:
+        if private_key is None:
+            raise PaymentsDisabled("x402-exact pays from a wallet, and none is given: set the wallet block")
+        return X402Rail(private_key)
+    if method is PaymentMethod.MPP_SPT:
+        raise ConfigurationError(
+            "mpp-spt payments are not available: choose x402-exact, or async_invoice to pay the invoice by hand"
+        )
+    raise ConfigurationError(
+        f"{method.value} is no machine rail: a person pays it at the invoice's hosted page"
+    )

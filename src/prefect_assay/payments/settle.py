@@ -1,0 +1,293 @@
+"""Pay one invoice, once: read, judge, record the intent, send, and look what became of it.
+
+Every step may run again after any crash, on any machine, because the invoice and the ledger are asked first.
+A credential is sent at most once per call, and never again for a payment that may have been made unless the
+rail's nonce makes a second settlement impossible. This module reads no header and signs nothing.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from prefect_assay.errors import (
+    PaymentError,
+    PaymentFailed,
+    PaymentOutcomeUnknown,
+    PaymentRefused,
+    PaymentsDisabled,
+    ServiceUnavailable,
+)
+from prefect_assay.models.billing import Invoice
+from prefect_assay.models.job import Payment, PaymentState
+from prefect_assay.models.vocabulary import InvoiceStatus
+from prefect_assay.payments import guard
+from prefect_assay.payments.api import (
+    HTTP_CONFLICT,
+    HTTP_MULTIPLE_CHOICES,
+    HTTP_OK,
+    HTTP_PAYMENT_REQUIRED,
+    HTTP_SERVER_ERROR,
+    PayAnswer,
+    PayApi,
+    address,
+)
+from prefect_assay.payments.guard import PaymentPolicy
+from prefect_assay.payments.ledger import MAYBE_PAID, Ledger, LedgerEntry, ledger_key
+from prefect_assay.payments.rails import Rail
+from prefect_assay.payments.terms import Settlement, Terms, dollars
+
+IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
+READ_DELAYS: Final = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each reading of an invoice in doubt
+REUSE_SECONDS: Final = 30  # an old authorisation is sent again only with at least this much of its life left
+
+logger = logging.getLogger(__name__)
+
+
+def utc_now() -> datetime:
+    """The wall clock: authorisations expire by it, whatever clock the service keeps."""
+    return datetime.now(UTC)
+
+
+def settle(
+    api: PayApi,
+    invoice_id: str,
+    rail: Rail,
+    policy: PaymentPolicy,
+    ledger: Ledger,
+    *,
+    expected_cents: int,
+    now: Callable[[], datetime] = utc_now,
+    sleep: Callable[[float], None] = time.sleep,
+    read_delays: Sequence[float] = READ_DELAYS,
+    campaign_id: str | None = None,
+) -> Payment:
+    """Pay an open invoice by machine, or find it paid.
+
+    Args:
+        api: the service.
+        invoice_id: the invoice, by any id the service knows it by.
+        rail: the means of payment, from `rail_for`.
+        policy: what may be paid.
+        ledger: where payments are recorded; it must outlive the process.
+        expected_cents: the amount that was approved, in US cents; the invoice must ask for exactly this.
+        now: the wall clock.
+        sleep: waits between readings of an invoice in doubt.
+        read_delays: seconds before each of these readings.
+        campaign_id: recorded in the ledger.
+
+    Returns:
+        A payment in state `settled`.
+
+    Raises:
+        PaymentsDisabled: payments are off, or this was a dry run; a dry run's message shows the terms.
+        PaymentRefused: the guard refused the terms; nothing was signed or sent.
+        BudgetExceeded: over a cap; nothing was signed or sent.
+        PaymentFailed: the invoice is not open, or the service refused the payment and it is still unpaid.
+        PaymentOutcomeUnknown: money may have moved and the invoice does not show it yet. Calling again later is
+            safe; it reads the invoice first.
+        TransientError: the service was away before anything was sent.
+    """
+    return _Settling(api, rail, policy, ledger, expected_cents, now, sleep, read_delays, campaign_id).run(
+        invoice_id
+    )
+
+
+@dataclass(frozen=True)
+class _Settling:
+    """One call of `settle`."""
+
+    api: PayApi
+    rail: Rail
+    policy: PaymentPolicy
+    ledger: Ledger
+    cents: int
+    now: Callable[[], datetime]
+    sleep: Callable[[float], None]
+    read_delays: Sequence[float]
+    campaign_id: str | None
+
+    @property
+    def base_url(self) -> str:
+        """The service's address in its one spelling."""
+        return address(self.api.base_url)
+
+    def run(self, invoice_id: str) -> Payment:
+        """From the invoice to a payment; the only place that decides the order of the steps."""
+        # From here on only the service's own id: an alias would get a nonce and a ledger entry of its own.
+        invoice = self.api.invoice_by_id(invoice_id)
+        previous = self.ledger.get(ledger_key(self.base_url, invoice.id))
+        in_doubt = previous is not None and previous.state in MAYBE_PAID
+        if in_doubt and invoice.status != InvoiceStatus.PAID:
+            invoice = self.watch(invoice.id) or invoice
+        if invoice.status == InvoiceStatus.PAID:
+            return self.paid(invoice, already_paid=True)
+        try:
+            return self.attempt(invoice, previous)
+        except PaymentError as error:
+            if in_doubt:  # "nothing was paid" would be wrong: an earlier credential is still out
+                raise PaymentOutcomeUnknown(
+                    f"an earlier payment of invoice {invoice.id} was sent and its outcome is not known; it is "
+                    f"not sent again, because: {error}"
+                ) from error
+            raise
+
+    def attempt(self, invoice: Invoice, previous: LedgerEntry | None) -> Payment:
+        """Judge, record and send for an unpaid invoice."""
+        guard.check_invoice(invoice, self.cents)
+        guard.check_ready(self.policy, self.base_url, self.cents)
+        answer = self.api.pay(invoice.id)  # the probe: without a credential it can only ask
+        if answer.status_code != HTTP_PAYMENT_REQUIRED:
+            return self.unchallenged(invoice, answer)
+        terms = guard.choose(
+            self.policy, self.rail.offers(answer), base_url=self.base_url, invoice=invoice, cents=self.cents
+        )
+        entry = self.entry(invoice, terms, previous)
+        guard.check_again(previous, entry, self.now())
+        if self.policy.dry_run:
+            raise PaymentsDisabled(
+                f"dry run, nothing is signed; invoice {invoice.id} would pay {terms.summary()}"
+            )
+        if not self.ledger.claim(entry, previous=previous, cap=self.policy.rolling_cap(self.now())):
+            return self.another_run(invoice)
+        return self.send(invoice, terms, entry)
+
+    def entry(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> LedgerEntry:
+        """The intent as the ledger keeps it."""
+        now = self.now()
+        in_doubt = previous is not None and previous.state in MAYBE_PAID
+        expires_at = now + timedelta(seconds=terms.max_timeout_seconds)
+        if previous and in_doubt and previous.expires_at > now + timedelta(seconds=REUSE_SECONDS):
+            expires_at = previous.expires_at  # the same window and nonce give the identical credential
+        return LedgerEntry(
+            key=ledger_key(self.base_url, invoice.id),
+            base_url=self.base_url,
+            invoice_id=invoice.id,
+            rail=self.rail.method,
+            amount_cents=self.cents,
+            nonce=self.rail.nonce(self.base_url, invoice.id),
+            network=terms.network,
+            asset=terms.asset,
+            pay_to=terms.pay_to,
+            expires_at=expires_at.replace(microsecond=0),
+            recorded_at=now,
+            # What is in doubt stays so: no later answer can prove that the first sending moved nothing.
+            state=PaymentState.UNKNOWN if in_doubt else PaymentState.INTENDED,
+            sent_at=previous.sent_at if previous else None,
+            experiment_id=invoice.experiment_id,
+            campaign_id=self.campaign_id,
+        )
+
+    def send(self, invoice: Invoice, terms: Terms, claimed: LedgerEntry) -> Payment:
+        """Sign, record that it is sent, send once."""
+        try:
+            credential = self.rail.credential(
+                terms, nonce=claimed.nonce, valid_before=int(claimed.expires_at.timestamp())
+            )
+        except PaymentError:
+            self.ledger.update(claimed, claimed.moved(PaymentState.FAILED))
+            raise
+        sent = claimed.moved(PaymentState.SENT, sent_at=self.now())
+        if not self.ledger.update(claimed, sent):
+            return self.another_run(invoice)
+        logger.info("invoice %s: paying %s by %s", invoice.id, dollars(self.cents), self.rail.method.value)
+        try:
+            answer = self.api.pay(invoice.id, {**credential, IDEMPOTENCY_HEADER: f"pa-{claimed.key}"})
+        except Exception as error:  # noqa: BLE001 - whatever it was: the credential may have arrived
+            return self.resolve(claimed, sent, None, f"no answer ({type(error).__name__})")
+        return self.resolve(claimed, sent, answer, f"status {answer.status_code}")
+
+    def resolve(
+        self, claimed: LedgerEntry, sent: LedgerEntry, answer: PayAnswer | None, told: str
+    ) -> Payment:
+        """What became of a sent credential. The invoice decides; the answer only explains."""
+        settlement = self.rail.settlement(answer) if answer is not None else Settlement()
+        latest = self.watch(sent.invoice_id)
+        if latest is not None and latest.status == InvoiceStatus.PAID:
+            already = answer is not None and bool(answer.body.get("already_paid"))
+            return self.paid(latest, already_paid=already, settlement=settlement)
+        refused = (
+            answer is not None and answer.status_code == HTTP_PAYMENT_REQUIRED and settlement.success is False
+        )
+        still_open = latest is not None and latest.status == InvoiceStatus.OPEN
+        first = claimed.state is PaymentState.INTENDED
+        if refused and still_open and first and self.record(sent, PaymentState.FAILED):
+            raise PaymentFailed(
+                f"the service refused the payment of invoice {sent.invoice_id}: {settlement.reason or 'no reason given'}"
+            )
+        self.record(sent, PaymentState.UNKNOWN)
+        raise PaymentOutcomeUnknown(
+            f"a payment of {dollars(self.cents)} for invoice {sent.invoice_id} was sent and answered with {told}"
+            f"{f', {settlement.reason}' if settlement.reason else ''}; the invoice is "
+            f"{latest.status if latest else 'not readable'}. Read the invoice before anything else; "
+            f"nonce {sent.nonce}, valid until {sent.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        )
+
+    def unchallenged(self, invoice: Invoice, answer: PayAnswer) -> Payment:
+        """The probe was answered by something else than a challenge. Nothing was sent."""
+        status = answer.status_code
+        if status >= HTTP_SERVER_ERROR:
+            raise ServiceUnavailable(
+                f"the pay path of invoice {invoice.id} answered {status}", status_code=status
+            )
+        if HTTP_OK <= status < HTTP_MULTIPLE_CHOICES:
+            latest = self.watch(invoice.id)
+            if latest is not None and latest.status == InvoiceStatus.PAID:
+                return self.paid(latest, already_paid=True)
+            page = invoice.provider_hosted_invoice_url
+            raise PaymentRefused(
+                f"the service asks for no machine payment of invoice {invoice.id}, and it is not paid; "
+                f"pay it by hand{f' at {page}' if page else ''}"
+            )
+        cause = "it is pinned to another payment method" if status == HTTP_CONFLICT else f"status {status}"
+        raise PaymentFailed(f"invoice {invoice.id} takes no {self.rail.method.value} payment: {cause}")
+
+    def another_run(self, invoice: Invoice) -> Payment:
+        """Another run pays the same invoice right now; nothing was sent by this one."""
+        latest = self.watch(invoice.id)
+        if latest is not None and latest.status == InvoiceStatus.PAID:
+            return self.paid(latest, already_paid=True)
+        raise PaymentOutcomeUnknown(
+            f"another run is paying invoice {invoice.id}; this one sent nothing. Read the invoice before anything else"
+        )
+
+    def paid(self, invoice: Invoice, *, already_paid: bool, settlement: Settlement | None = None) -> Payment:
+        """The invoice is paid: say so, in the ledger as well."""
+        entry = self.ledger.get(ledger_key(self.base_url, invoice.id))
+        if entry is not None and entry.state is not PaymentState.SETTLED:
+            # An intent that was never sent frees its share of the rolling cap: someone else has paid.
+            self.record(entry, PaymentState.SETTLED if entry.sent_at else PaymentState.FAILED)
+        logger.info("invoice %s is paid", invoice.id)
+        return Payment(
+            invoice_id=invoice.id,
+            method=self.rail.method,
+            state=PaymentState.SETTLED,
+            amount_cents=invoice.amount,
+            already_paid=already_paid,
+            hosted_invoice_url=invoice.provider_hosted_invoice_url,
+            receipt=settlement.receipt if settlement else None,
+        )
+
+    def record(self, entry: LedgerEntry, state: PaymentState) -> bool:
+        """Note what became of a payment. A ledger that fails now must not hide whether money has moved."""
+        try:
+            return self.ledger.update(entry, entry.moved(state))
+        except Exception:
+            logger.exception("invoice %s: the ledger cannot note %s", entry.invoice_id, state.value)
+            return False
+
+    def watch(self, invoice_id: str) -> Invoice | None:
+        """Read an invoice with back-off until it is paid; the last reading, None when none succeeded."""
+        latest: Invoice | None = None
+        for delay in self.read_delays:
+            self.sleep(delay)
+            try:
+                latest = self.api.invoice_by_id(invoice_id)
+            except Exception as error:  # noqa: BLE001 - money may have moved: no reading error may hide that
+                logger.info("invoice %s cannot be read: %s", invoice_id, type(error).__name__)
+                continue
+            if latest.status == InvoiceStatus.PAID:
+                return latest
+        return latest
