@@ -31,6 +31,7 @@
     │   │   └── PartialOrder       the service failed after it created the experiment; adopt experiment_id
     │   └── PaymentOutcomeUnknown
     ├── ArchiveError               the archive is missing, unwritable or does not agree with its manifest
+    │   └── ArchiveUnavailable     no connection, or the store is busy: the same call may succeed later
     ├── SignatureError             a webhook delivery that is not genuine
     │   └── MalformedDelivery      signed with a known secret, but not what the contract describes
     └── ConfigurationError         a block, setting or extra is missing; the message names it
@@ -269,6 +270,12 @@ class PaymentOutcomeUnknown(OutcomeUnknown):
 
 class ArchiveError(AssayError):
     """The archive is missing, unwritable or does not agree with its manifest."""
+
+
+class ArchiveUnavailable(ArchiveError):
+    """The store cannot be reached or is busy; writing again is always safe."""
+
+    retriable = True
 
 
 class SignatureError(AssayError):

@@ -25,7 +25,7 @@ from prefect_assay.archive.layout import (
     version_folder,
 )
 from prefect_assay.archive.read import latest_version, read_manifest
-from prefect_assay.archive.store import Body, Store, chunks_of, digest_of, join_key
+from prefect_assay.archive.store import Body, Digest, Store, chunks_of, digest_of, join_key
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest
 from prefect_assay.models.base import Model
@@ -138,7 +138,7 @@ def _plan(
         path = safe_path(document.path)
         if path in found or path in {MANIFEST_NAME, CLAIM_NAME}:
             raise ArchiveError(f"two files of experiment {experiment_code} want the name {path}: rename one")
-        digest = digest_of(chunks_of(document.body))
+        digest = _source_digest(document)
         file = ArchivedFile(
             path=path, size=digest.size, sha256=digest.sha256, content_type=document.content_type
         )
@@ -153,6 +153,15 @@ def _plan(
         files=tuple(file for file, _ in ordered),
         bodies=tuple(body for _, body in ordered),
     )
+
+
+def _source_digest(document: Document) -> Digest:
+    try:
+        return digest_of(chunks_of(document.body))
+    except OSError as error:
+        raise ArchiveError(
+            f"{document.body} was to be archived as {document.path} and cannot be read: {error.strerror}"
+        ) from error
 
 
 def _check_no_file_is_a_folder(paths: Iterable[str], experiment_code: str) -> None:

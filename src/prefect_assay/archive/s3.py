@@ -1,0 +1,222 @@
+"""The archive in a bucket of any S3 server that honours conditional writes (`If-None-Match: *`).
+
+Every object goes up with its SHA-256, so that the server refuses content damaged on the way. Files above
+`SINGLE_PUT_BYTES` go up in parts, with the condition on the completing request; memory stays at one part.
+The caller brings the boto3 client; this module never sees a key.
+"""
+
+import base64
+import contextlib
+import hashlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from prefect_assay.archive.s3_errors import archive_error, error_code
+from prefect_assay.archive.store import (
+    CHUNK_BYTES,
+    Body,
+    ObjectInfo,
+    check_key,
+    chunks_of,
+    join_key,
+    wrong_digest,
+)
+from prefect_assay.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+SINGLE_PUT_BYTES: Final = 16 * CHUNK_BYTES
+PART_BYTES: Final = 16 * CHUNK_BYTES
+PARTS_MAX: Final = 9_000  # S3 allows 10,000
+
+_EXISTS: Final = frozenset({"PreconditionFailed", "412"})
+_CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
+_ABSENT: Final = frozenset({"NoSuchKey", "NotFound", "404"})
+_CONFLICT_WAITS: Final = (0.1, 0.3, 1.0, 3.0)  # seconds before each further try
+
+
+class S3Store:
+    """A `Store` in the bucket `bucket`.
+
+    Args:
+        bucket: an existing bucket.
+        client: a boto3 S3 client.
+        sse: `AES256` or `aws:kms` sends the encryption header; None leaves it out, as some servers refuse it.
+    """
+
+    def __init__(self, bucket: str, client: "S3Client", *, sse: str | None = None) -> None:
+        self.bucket = bucket
+        self._client: Any = client
+        self._encryption: dict[str, str] = {"ServerSideEncryption": sse} if sse else {}
+
+    def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
+        """Write the object unless the key exists; see `Store`.
+
+        Two writers at once may get 409 instead of 412 while the outcome is open: the request is then repeated.
+        A request whose answer was lost may be repeated by boto3 and then find its own object: the answer is
+        False, and the caller compares.
+        """
+        check_key(key)
+        size = len(data) if isinstance(data, bytes) else data.stat().st_size
+        put = self._put_at_once if size <= SINGLE_PUT_BYTES else self._put_in_parts
+        if size > SINGLE_PUT_BYTES and self.stat(key) is not None:
+            return False  # saves the upload; the condition on its completion decides all the same
+        for wait in (*_CONFLICT_WAITS, None):
+            try:
+                put(key, data, content_type, sha256)
+            except ClientError as error:
+                code = error_code(error)
+                if code in _EXISTS:
+                    return False
+                if code not in _CONFLICT or wait is None:
+                    raise archive_error(self.location(key), error) from None
+                time.sleep(wait)
+            except BotoCoreError as error:
+                raise archive_error(self.location(key), error) from None
+            else:
+                return True
+        return False
+
+    def read(self, key: str) -> bytes:
+        """The whole object."""
+        return b"".join(self.stream(key))
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        """The object in chunks."""
+        with self._errors(key):
+            body = self._client.get_object(Bucket=self.bucket, Key=check_key(key))["Body"]
+            with contextlib.closing(body):
+                yield from body.iter_chunks(CHUNK_BYTES)
+
+    def stat(self, key: str) -> ObjectInfo | None:
+        """Size, and the SHA-256 the server keeps for objects that were not written in parts."""
+        try:
+            head = self._client.head_object(Bucket=self.bucket, Key=check_key(key), ChecksumMode="ENABLED")
+        except (ClientError, BotoCoreError) as error:
+            if error_code(error) in _ABSENT:
+                return None
+            raise archive_error(self.location(key), error) from None
+        checksum = head.get("ChecksumSHA256", "")
+        whole = checksum and "-" not in checksum and head.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT"
+        return ObjectInfo(
+            size=head["ContentLength"], sha256=base64.b64decode(checksum).hex() if whole else None
+        )
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """All keys below the folder `prefix`, in the order of their bytes."""
+        folder = f"{check_key(prefix)}/" if prefix else ""
+        with self._errors(prefix):
+            for page in self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=folder
+            ):
+                for item in page.get("Contents", ()):
+                    # Probes and other hidden names are no part of the archive.
+                    if not any(part.startswith(".") for part in item["Key"].split("/")):
+                        yield item["Key"]
+
+    def location(self, key: str) -> str:
+        """`s3://bucket/key`."""
+        return f"s3://{self.bucket}/{key}"
+
+    def probe(self, prefix: str = "") -> None:
+        """Check that the bucket is reachable and writable and that a second write to one key is refused.
+
+        Raises:
+            ArchiveError: it is not; the message says what to do.
+        """
+        key = join_key(prefix, f".probe-{uuid4().hex}")
+        try:
+            first = self.put_if_absent(key, b"1", "text/plain")
+            second = self.put_if_absent(key, b"2", "text/plain")
+            kept = self.read(key)
+        finally:
+            # A bucket that forbids deleting is a fine archive: the probe then stays, hidden from listings.
+            with contextlib.suppress(ClientError, BotoCoreError):
+                self._client.delete_object(Bucket=self.bucket, Key=key)
+        if not first or second or kept != b"1":
+            raise ArchiveError(
+                f"s3://{self.bucket}: this server overwrites objects although asked not to (If-None-Match: *), so "
+                "two runs could destroy each other's versions; use a server with conditional writes (AWS S3, "
+                "current MinIO, Ceph or OpenStack Swift), or a LocalArchive"
+            )
+
+    def _put_at_once(self, key: str, data: Body, content_type: str, sha256: str | None) -> None:
+        if isinstance(data, Path):
+            data = (
+                data.read_bytes()
+            )  # at most SINGLE_PUT_BYTES; a file that changes now cannot tear the object
+        digest = hashlib.sha256(data)
+        if sha256 not in {None, digest.hexdigest()}:
+            raise wrong_digest(self.location(key))
+        self._client.put_object(
+            Bucket=self.bucket,
+            Key=key,
+            Body=data,
+            ContentType=content_type,
+            IfNoneMatch="*",
+            ChecksumSHA256=_base64(digest.digest()),
+            **self._encryption,
+        )
+
+    def _put_in_parts(self, key: str, data: Body, content_type: str, sha256: str | None) -> None:
+        address = {"Bucket": self.bucket, "Key": key}
+        upload = self._client.create_multipart_upload(
+            **address, ContentType=content_type, ChecksumAlgorithm="SHA256", **self._encryption
+        )["UploadId"]
+        try:
+            parts, found = self._upload_parts(address, upload, data)
+            if sha256 not in {None, found}:
+                raise wrong_digest(self.location(key))  # noqa: TRY301  the same clean-up serves every failure
+            self._client.complete_multipart_upload(
+                **address, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
+            )
+        except BaseException:
+            with contextlib.suppress(ClientError, BotoCoreError):
+                self._client.abort_multipart_upload(**address, UploadId=upload)
+            raise
+
+    def _upload_parts(
+        self, address: dict[str, str], upload: str, data: Body
+    ) -> tuple[list[dict[str, object]], str]:
+        """Upload the content part by part; the parts for the completion, and the SHA-256 of the whole."""
+        size = len(data) if isinstance(data, bytes) else data.stat().st_size
+        part_bytes = max(PART_BYTES, -(-size // PARTS_MAX))
+        parts: list[dict[str, object]] = []
+        whole = hashlib.sha256()
+        for number, part in enumerate(_parts(data, part_bytes), start=1):
+            whole.update(part)
+            checksum = _base64(hashlib.sha256(part).digest())
+            answer = self._client.upload_part(
+                **address, UploadId=upload, PartNumber=number, Body=part, ChecksumSHA256=checksum
+            )
+            parts.append({"PartNumber": number, "ETag": answer["ETag"], "ChecksumSHA256": checksum})
+        return parts, whole.hexdigest()
+
+    @contextlib.contextmanager
+    def _errors(self, key: str) -> Iterator[None]:
+        try:
+            yield
+        except (ClientError, BotoCoreError) as error:
+            raise archive_error(self.location(key), error) from None
+
+
+def _parts(data: Body, part_bytes: int) -> Iterator[bytes]:
+    """The content in parts of `part_bytes`, the last one shorter."""
+    buffer = bytearray()
+    for chunk in chunks_of(data):
+        buffer += chunk
+        while len(buffer) >= part_bytes:
+            yield bytes(buffer[:part_bytes])
+            del buffer[:part_bytes]
+    if buffer:
+        yield bytes(buffer)
+
+
+def _base64(digest: bytes) -> str:
+    return base64.b64encode(digest).decode()
