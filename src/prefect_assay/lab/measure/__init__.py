@@ -5,13 +5,13 @@ function of the request: no clock, no store, no network (docs/lab-measurements.m
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
-from prefect_assay.lab.measure.assays import build_package, measure_records
-from prefect_assay.lab.measure.request import Request, prepare
+from prefect_assay.lab.measure.assays import package_of, records_of
+from prefect_assay.lab.measure.request import Fields, prepare
 from prefect_assay.lab.measure.targets import CATALOG
 
-__all__ = ["CATALOG", "Measurement", "Request", "build_package", "measure", "measure_records", "prepare"]
+__all__ = ["CATALOG", "Fields", "Measurement", "build_package", "measure", "measure_records"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,43 +22,24 @@ class Measurement:
     package: bytes
 
 
-def measure(
-    *,
-    experiment_id: str,
-    experiment_type: str,
-    method: str | None,
-    target: dict[str, Any] | None,
-    sequences: list[dict[str, Any]],
-    n_replicates: int,
-    antigen_concentrations: list[float] | None,
-    partial: bool,
-) -> Measurement:
+def measure(**fields: Unpack[Fields]) -> Measurement:
     """Measure one experiment.
 
-    The records alone take milliseconds, the package up to a second: who wants them apart calls
-    `measure_records(prepare(...))` and `build_package(prepare(...))`, which give the same.
-
     Args:
-        experiment_id: names the package's table; nothing else depends on it.
-        experiment_type: one of the seven types of contract 1.
-        method: `bli` or `spr` for affinity and screening, else None.
-        target: a catalog record, or `{name, target_catalog_id}`; None for assays without a target.
-        sequences: `{name, aa_string, control, metadata}`, and `id` where known; validated by the caller.
-        n_replicates: 1 to 5; epitope binning has none.
-        antigen_concentrations: nM; None for the contract's default.
-        partial: a preliminary release: the first half of the sequences is measured, the rest in progress.
+        **fields: the experiment, see `Fields`.
 
     Returns:
         Records whose units are K_D in M, k_on in 1/(M s), k_off in 1/s, Tm in degrees Celsius; and the package.
     """
-    request = prepare(
-        experiment_id=experiment_id,
-        experiment_type=experiment_type,
-        method=method,
-        target=target,
-        sequences=sequences,
-        n_replicates=n_replicates,
-        antigen_concentrations=antigen_concentrations,
-        partial=partial,
-    )
-    return Measurement(measure_records(request), build_package(request))
+    request = prepare(**fields)
+    return Measurement(records_of(request), package_of(request))
+
+
+def measure_records(**fields: Unpack[Fields]) -> list[dict[str, Any]]:
+    """The records of `measure` alone, in milliseconds: the package may wait until somebody downloads it."""
+    return records_of(prepare(**fields))
+
+
+def build_package(**fields: Unpack[Fields]) -> bytes:
+    """The package of `measure` alone; the same fields give the same bytes at any later time."""
+    return package_of(prepare(**fields))

@@ -33,7 +33,7 @@ _ASSAYS: Final[dict[str, tuple[str, _Entries, _Files]]] = {
 }
 
 
-def measure_records(request: Request) -> list[dict[str, Any]]:
+def records_of(request: Request) -> list[dict[str, Any]]:
     """One result record, its summary holding an entry per design in the order of the request."""
     title, entries_of, _ = _ASSAYS[request.experiment_type]
     entries = entries_of(request)
@@ -47,7 +47,7 @@ def measure_records(request: Request) -> list[dict[str, Any]]:
     ]
 
 
-def build_package(request: Request) -> bytes:
+def package_of(request: Request) -> bytes:
     """The zip data package; the same request gives the same bytes at any later time."""
     return pack(_ASSAYS[request.experiment_type][2](request))
 

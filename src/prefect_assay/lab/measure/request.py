@@ -6,7 +6,7 @@ target give the same answer, always.
 
 import random
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from prefect_assay.lab.measure.targets import CATALOG
 from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType, Method
@@ -76,29 +76,44 @@ class Request:
         return "RU" if self.method == Method.SPR else "nm"
 
 
-def prepare(
-    *,
-    experiment_id: str,
-    experiment_type: str,
-    method: str | None,
-    target: dict[str, Any] | None,
-    sequences: list[dict[str, Any]],
-    n_replicates: int,
-    antigen_concentrations: list[float] | None,
-    partial: bool,
-) -> Request:
-    """Plain values to a `Request`; the arguments are those of `measure`."""
+class Fields(TypedDict):
+    """One experiment in plain values, already validated by the caller.
+
+    Attributes:
+        experiment_id: names the package's table; nothing else depends on it.
+        experiment_type: one of the seven types of contract 1.
+        method: `bli` or `spr` for affinity and screening, else None.
+        target: a catalog record, or `{name, target_catalog_id}`; None for assays without a target.
+        sequences: `{name, aa_string, control, metadata}`, and `id` where known.
+        n_replicates: 1 to 5; epitope binning has none.
+        antigen_concentrations: nM; None for the contract's default.
+        partial: a preliminary release: the first half of the sequences is measured, the rest in progress.
+    """
+
+    experiment_id: str
+    experiment_type: str
+    method: str | None
+    target: dict[str, Any] | None
+    sequences: list[dict[str, Any]]
+    n_replicates: int
+    antigen_concentrations: list[float] | None
+    partial: bool
+
+
+def prepare(**fields: Unpack[Fields]) -> Request:
+    """Plain values to a `Request`."""
     defaults = (
         ANTIGEN_CONCENTRATIONS_NM
-        if experiment_type == ExperimentType.AFFINITY
+        if fields["experiment_type"] == ExperimentType.AFFINITY
         else SCREENING_CONCENTRATIONS_NM
     )
+    target = fields["target"] or {}
     return Request(
-        experiment_id=experiment_id,
-        experiment_type=experiment_type,
-        method=method,
-        target_name=(target or {}).get("name"),
-        target_key=_antigen(target or {}),
+        experiment_id=fields["experiment_id"],
+        experiment_type=fields["experiment_type"],
+        method=fields["method"],
+        target_name=target.get("name"),
+        target_key=_antigen(target),
         designs=tuple(
             Design(
                 name=str(sequence["name"]),
@@ -107,12 +122,14 @@ def prepare(
                 metadata=sequence.get("metadata"),
                 id=sequence.get("id"),
             )
-            for sequence in sequences
+            for sequence in fields["sequences"]
         ),
-        n_replicates=n_replicates,
+        n_replicates=fields["n_replicates"],
         # The same concentration twice is one curve: a file name says name, replicate and concentration.
-        concentrations=tuple(dict.fromkeys(float(value) for value in antigen_concentrations or defaults)),
-        partial=partial,
+        concentrations=tuple(
+            dict.fromkeys(float(value) for value in fields["antigen_concentrations"] or defaults)
+        ),
+        partial=fields["partial"],
     )
 
 
