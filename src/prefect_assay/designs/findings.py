@@ -20,7 +20,8 @@ class Findings:
     """The findings about one source, each with its place."""
 
     def __init__(self, source: str) -> None:
-        self.source = source if len(source) <= 2 * _SHOWN else "..." + source[-2 * _SHOWN :]
+        place = source if source.isprintable() else ascii(source)
+        self.source = place if len(place) <= 2 * _SHOWN else "..." + place[-2 * _SHOWN :]
         self._kept: list[str] = []
         self._more = 0
 
@@ -45,7 +46,5 @@ class Findings:
             raise self._error()
 
     def _error(self) -> InvalidSequences:
-        more = (
-            [f"{self.source}: {self._more} more findings of this kind are not listed"] if self._more else []
-        )
+        more = [f"{self.source}: {self._more} more findings are not listed"] if self._more else []
         return InvalidSequences([*self._kept, *more])

@@ -67,7 +67,9 @@ def _from_s3(source: str, findings: Findings) -> Iterator[BinaryIO]:
     from botocore.exceptions import (  # noqa: PLC0415 - likewise
         BotoCoreError,
         ClientError,
+        ConnectionError,  # noqa: A004 - botocore's own
         HTTPClientError,
+        IncompleteReadError,
         NoCredentialsError,
         PartialCredentialsError,
     )
@@ -83,7 +85,7 @@ def _from_s3(source: str, findings: Findings) -> Iterator[BinaryIO]:
         ) from None
     except ClientError as error:
         raise _refused(error.response, source, findings) from None
-    except HTTPClientError as error:
+    except (ConnectionError, HTTPClientError, IncompleteReadError) as error:
         raise ServiceUnavailable(
             f"{source}: the object storage did not answer ({type(error).__name__}); try again later"
         ) from None

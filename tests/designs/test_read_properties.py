@@ -1,0 +1,102 @@
+"""Whatever the bytes: checked sequences or InvalidSequences, and what was written is what is read."""
+
+import csv
+import io
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prefect_assay.designs import read_sequences
+from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.vocabulary import AMINO_ACIDS
+
+LETTERS = "".join(sorted(AMINO_ACIDS))
+# Pieces that make parsers stumble, so that random input gets past the first line.
+PIECES = st.sampled_from(
+    [
+        b">", b">a\n", b"> b \r\n", b"ACD", b"acd\n", b":", b"*", b"X", b"\n", b"\r", b"\r\n", b";", b"#", b"sep=,\n",
+        b"name,sequence\n", b"name;sequence;control\n", b'"', b'""', b",", b"\t", b"|", b"a,ACD\n", b"\0", b"\xff",
+        b"\xef\xbb\xbf", b"\xc3\xa9", b"\xe2\x80\xa8", b"\x1f\x8b", b"name,sequence,type,tag_location,vh,ch\n", b"1",
+    ]
+)  # fmt: skip
+ANY_BYTES = st.one_of(st.binary(max_size=200), st.lists(PIECES, max_size=30).map(b"".join))
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1, max_size=30)
+NAMES = st.lists(TEXT.map(str.strip).filter(bool), min_size=1, max_size=8, unique_by=str.casefold)
+CHAINS = st.lists(st.text(LETTERS, min_size=1, max_size=20), min_size=1, max_size=3).map(":".join)
+
+
+def outcome(**given):
+    """What was read and what was found; any other exception fails the test."""
+    try:
+        return read_sequences("d", **given), ()
+    except InvalidSequences as error:
+        return None, error.findings
+
+
+def holds(sequences) -> None:
+    names = [s.name for s in sequences.items]
+    assert names
+    assert len({name.casefold() for name in names}) == len(names)
+    for sequence in sequences.items:
+        assert sequence.name == sequence.name.strip() != ""
+        assert all(chain and set(chain) <= AMINO_ACIDS for chain in sequence.aa_string.split(":"))
+
+
+@settings(max_examples=600, deadline=None)
+@given(ANY_BYTES)
+def test_any_bytes_are_sequences_or_findings(data):
+    sequences, findings = outcome(data=data)
+    if sequences:
+        holds(sequences)
+    else:
+        assert 1 <= len(findings) <= 51
+        assert all(finding.startswith("d") and "\n" not in finding for finding in findings)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=100))
+def test_any_text_is_sequences_or_findings(text):
+    sequences, findings = outcome(text=text)
+    if sequences:
+        holds(sequences)
+    else:
+        assert findings
+
+
+@st.composite
+def designs(draw):
+    names = draw(NAMES)
+    residues = draw(st.lists(CHAINS, min_size=len(names), max_size=len(names), unique=True))
+    return list(zip(names, residues, strict=True))
+
+
+def wrapped(residues: str, width: int) -> str:
+    return "\n".join(residues[i : i + width] for i in range(0, len(residues), width))
+
+
+def read_or_explain(text: str, written: list[tuple[str, str]]) -> None:
+    """Names that are equal in another Unicode form, and DNA, are the only reasons not to read it back."""
+    read, findings = outcome(text=text)
+    assert all("differs only in case" in f or "looks like DNA" in f for f in findings)
+    if not findings:
+        assert [(s.name, s.aa_string) for s in read.items] == written
+        assert read.duplicates == ()
+
+
+@settings(max_examples=200, deadline=None)
+@given(designs(), st.integers(1, 80), st.booleans())
+def test_written_fasta_is_read_back(written, width, lower):
+    text = "".join(
+        f">{name}\n{wrapped(residues.lower() if lower else residues, width)}\n" for name, residues in written
+    )
+    read_or_explain(text, written)
+
+
+@settings(max_examples=200, deadline=None)
+@given(designs(), st.sampled_from([",", ";", "\t", "|"]))
+def test_written_tables_are_read_back(written, delimiter):
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=delimiter)
+    writer.writerow(["sequence", "name"])
+    writer.writerows((residues, name) for name, residues in written)
+    read_or_explain(buffer.getvalue(), written)

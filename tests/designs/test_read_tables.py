@@ -1,0 +1,147 @@
+"""CSV of many dialects."""
+
+from pathlib import Path
+
+import pytest
+
+from prefect_assay.designs import read_sequences
+from prefect_assay.errors import InvalidSequences
+
+DATA = Path(__file__).parent / "data"
+
+
+def read(text: str):
+    return read_sequences("designs.csv", text=text)
+
+
+def finding(text: str) -> str:
+    with pytest.raises(InvalidSequences) as caught:
+        read(text)
+    assert len(caught.value.findings) == 1
+    return caught.value.findings[0]
+
+
+def test_bindcraft_statistics():
+    sequences = read_sequences(str(DATA / "bindcraft_final_design_stats.csv"))
+    assert len(sequences) == 6
+    assert sequences.items[0].name == "EGFR_l70_s744152_mpnn4"
+    assert sequences.items[0].aa_string.startswith("SLVSREELLERL")
+    assert all(s.metadata == {} and not s.control for s in sequences.items)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,sequence\na,ACD\nb,EFG\n",
+        "\ufeffName;Sequence\r\na;ACD\r\nb;EFG\r\n",
+        "sequence\tDESIGN\nACD\ta\nEFG\tb\n",
+        "Sequence | design_name | score\nACD | a | 1,5\nEFG | b | 2,5\n",
+        ",Design-ID,AA String\n0,a,AC D\n1,b,E F G\n",
+        ";name;sequence\n0;a;ACD\n1;b;EFG\n",
+        "sep=;\nname;sequence\na;ACD\nb;EFG",
+        "# made by a pipeline\n\nname,sequence\na,ACD\n\n,\nb,EFG\n",
+        "id,final_rank,designed_sequence,designed_chain_sequence,num_design\na,1,C,ACD,1\nb,2,F,EFG,1\n",
+        'name,sequence,note\na,"AC\nD","one, ""two""\nthree"\nb,EFG,\n',
+        "name,sequence,score\na,ACD,1,,\nb,EFG\n",
+    ],
+    ids=[
+        "plain",
+        "excel",
+        "tabs",
+        "pipes",
+        "pandas-index",
+        "semicolon-index",
+        "excel-sep",
+        "comments",
+        "boltzgen",
+        "cells-with-line-ends",
+        "ragged",
+    ],
+)
+def test_dialects(text):
+    assert [(s.name, s.aa_string) for s in read(text).items] == [("a", "ACD"), ("b", "EFG")]
+
+
+def test_optional_columns_become_metadata():
+    text = (
+        "name,sequence,control,Type,tag_location,VH,VL,Linker,ch,cl,chain_order,plddt\n"
+        "scfv,ACDGGSEFG,no,sc_fv,N-term,ACD,EFG,GGS,,,,0.9\n"
+        "fab,ACD:EFG,TRUE,fab,c,,,null,KKK,LLL,HL,0.8\n"
+        "plain,ACDE,,,nan,,,,,,,\n"
+    )
+    scfv, fab, plain = read(text).items
+    assert scfv.metadata == {"VH": "ACD", "VL": "EFG", "linker": "GGS", "type": "ScFv", "tag_location": "N"}
+    assert not scfv.control
+    assert fab.metadata == {
+        "chain_order": "HL",
+        "framework_regions": {"ch": "KKK", "cl": "LLL"},
+        "type": "FAB",
+        "tag_location": "C",
+    }
+    assert fab.control
+    assert plain.metadata == {}
+
+
+def test_molecule_class_is_the_type_where_the_service_knows_it_and_kept_elsewhere():
+    rows = "name,sequence,molecule_class\na,ACD,single_chain\nb,EFG,nanobody\n"
+    assert [s.metadata for s in read(rows).items] == [{"type": "SingleChain"}, {"molecule_class": "nanobody"}]
+
+
+def test_tag_location_tells_duplicates_apart_and_fabs_are_exempt():
+    text = (
+        "name,sequence,tag_location,type\n"
+        "n,ACD,N,\n"
+        "c,ACD,C,\n"
+        "none,ACD,,\n"
+        "n2,acd,n,\n"
+        "f1,KKK:LLL,,fab\n"
+        "f2,KKK:LLL,,FAB\n"
+    )
+    sequences = read(text)
+    assert [s.name for s in sequences.items] == ["n", "c", "none", "f1", "f2"]
+    assert [(d.name, d.same_as) for d in sequences.duplicates] == [("n2", "n")]
+
+
+def test_a_design_and_a_control_with_the_same_residues_need_a_decision():
+    assert "only one of the two is a control" in finding("name,sequence,control\na,ACD,0\nb,ACD,1\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name,sequence\n", "no sequences; give"),
+        (
+            "name,score\na,1\n",
+            "line 1: neither FASTA (a line that starts with '>') nor a table with a header: no sequence column in [name, score]",
+        ),
+        ("score,sequence\n1,ACD\n", "no name column in [score, sequence]"),
+        ("id,designed_sequence\na,ACD\n", "holds the designed residues only"),
+        ("name,sequence,Sequence\na,ACD,EFG\n", "two columns are called 'sequence'"),
+        ("name,sequence\na,ACD\n,EFG\n", "line 3: a sequence without a name"),
+        ("name,sequence\na,ACD\nb,\n", "line 3, sequence 'b': no residues"),
+        ("name,sequence\na,ACD\nb,EFG,oops\n", "line 3: 3 cells under 2 columns"),
+        ('name,sequence\na,ACD\n"b,EFG\nc,KKK\n', "line 3: the row does not parse"),
+        ('name,sequence\na,"ACD"x\n', "line 2: the row does not parse"),
+        (
+            "name,sequence,control\na,ACD,maybe\n",
+            "line 2, sequence 'a': control is 'maybe'; write true or false",
+        ),
+        (
+            "name,sequence,type\na,ACD,antibody\n",
+            "type is 'antibody'; write one of ScFv, FAB, SingleChain, IgG",
+        ),
+        ("name,sequence,tag_location\na,ACD,middle\n", "tag_location is 'middle'; write N or C"),
+        (
+            "name,sequence\na," + "A" * 200_000,
+            "line 2: the row does not parse (field larger than field limit",
+        ),
+    ],
+)
+def test_findings(text, message):
+    found = finding(text)
+    assert found.startswith("designs.csv")
+    assert message in found
+
+
+def test_rows_keep_their_line_numbers_behind_cells_with_line_ends():
+    assert "line 5, sequence" in finding('name,sequence,note\na,ACD,"x\ny\nz"\nb,ACX,\n')
