@@ -1,0 +1,32 @@
+"""One file per verb: a task is one call to the service plus Prefect's policy for it. Tasks never call tasks.
+
+Every task may run twice, on another machine, after any crash: each asks the service first.
+"""
+
+from prefect_assay.tasks.archive import archive_experiment, fetch_results
+from prefect_assay.tasks.check import check_experiment
+from prefect_assay.tasks.collate import collate_campaign, keep_plan
+from prefect_assay.tasks.estimate import estimate_cost, resolve_target
+from prefect_assay.tasks.order import find_order, order_experiment
+from prefect_assay.tasks.pay import pay_invoice, read_due
+from prefect_assay.tasks.quote import confirm_quote, poll_quote, submit_draft
+from prefect_assay.tasks.read import plan_campaign, read_designs
+
+__all__ = [
+    "archive_experiment",
+    "check_experiment",
+    "collate_campaign",
+    "confirm_quote",
+    "estimate_cost",
+    "fetch_results",
+    "find_order",
+    "keep_plan",
+    "order_experiment",
+    "pay_invoice",
+    "plan_campaign",
+    "poll_quote",
+    "read_designs",
+    "read_due",
+    "resolve_target",
+    "submit_draft",
+]

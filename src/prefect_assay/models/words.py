@@ -39,7 +39,9 @@ def _rename(value: Any, old: str, new: str) -> Any:
         return value
     if isinstance(value, dict):
         return {
-            (new + key[len(old) :] if isinstance(key, str) and key.startswith(old) else key): _rename(item, old, new)
+            (new + key[len(old) :] if isinstance(key, str) and key.startswith(old) else key): _rename(
+                item, old, new
+            )
             for key, item in value.items()
         }
     if isinstance(value, list):

@@ -1,0 +1,86 @@
+"""`LocalArchive` and `S3Archive`: where results are kept. Both write the same layout."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from prefect.blocks.core import Block
+from pydantic import Field, SecretStr
+
+if TYPE_CHECKING:
+    from prefect_assay.archive import Store
+
+
+class LocalArchive(Block):
+    """A folder. Right for one machine; workers on several machines need a shared one, or `S3Archive`."""
+
+    _block_type_name = "Assay Local Archive"
+    _block_type_slug = "assay-local-archive"
+    _description = "Archive assay results in a folder."
+
+    root: str = Field(
+        default="assay-archive",
+        title="Folder",
+        description="Where results are kept. Relative paths start at the worker's working directory.",
+    )
+    prefix: str = Field(
+        default="", title="Prefix", description="Folder below the root for everything written here."
+    )
+
+    def get_store(self) -> "Store":
+        """The store this block describes."""
+        from prefect_assay.archive import LocalStore  # noqa: PLC0415 - blocks load at Prefect's start-up
+
+        return LocalStore(Path(self.root).expanduser())
+
+
+class S3Archive(Block):
+    """A bucket of any S3 server that refuses to overwrite on request (conditional writes)."""
+
+    _block_type_name = "Assay S3 Archive"
+    _block_type_slug = "assay-s3-archive"
+    _description = "Archive assay results in an S3 bucket."
+
+    bucket: str = Field(title="Bucket", description="Name of the bucket. It must exist.")
+    prefix: str = Field(default="", title="Prefix", description="Key prefix for everything written here.")
+    endpoint_url: str | None = Field(
+        default=None,
+        title="Endpoint",
+        description="Address of an S3 server other than AWS; empty for AWS.",
+    )
+    region: str | None = Field(default=None, title="Region", description="Region, for example eu-central-1.")
+    access_key_id: str | None = Field(
+        default=None,
+        title="Access key id",
+        description="Empty: the environment's own credentials (role, profile, variables).",
+    )
+    secret_access_key: SecretStr | None = Field(
+        default=None, title="Secret access key", description="Belongs to the access key id."
+    )
+    encryption: Literal["AES256", "aws:kms"] | None = Field(
+        default=None,
+        title="Server-side encryption",
+        description="Header to send; leave empty for the bucket's default, and for servers that refuse the header.",
+    )
+
+    def get_store(self) -> "Store":
+        """The store this block describes."""
+        import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from botocore.config import Config  # noqa: PLC0415
+
+        from prefect_assay.archive.s3 import S3Store  # noqa: PLC0415
+
+        client = boto3.client(
+            "s3",
+            endpoint_url=self.endpoint_url,
+            region_name=self.region,
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=self.secret_access_key.get_secret_value()
+            if self.secret_access_key
+            else None,
+            # Other servers are addressed by path: bucket names in host names need DNS.
+            config=Config(s3={"addressing_style": "path" if self.endpoint_url else "auto"}),
+        )
+        return S3Store(self.bucket, client, sse=self.encryption)
+
+
+Archive = LocalArchive | S3Archive

@@ -1,0 +1,63 @@
+"""`AssayCredentials`: who orders, and where. Users bring their own scoped token (contract 5.6)."""
+
+from typing import TYPE_CHECKING
+
+from prefect.blocks.core import Block
+from pydantic import Field, SecretStr
+
+if TYPE_CHECKING:
+    from prefect_assay.client import AssayClient, AsyncAssayClient
+
+
+class AssayCredentials(Block):
+    """The service's address and the user's own API token, chosen per run."""
+
+    _block_type_name = "Assay Credentials"
+    _block_type_slug = "assay-credentials"
+    _description = "Address of the protein characterization service and your own scoped API token."
+
+    base_url: str = Field(
+        title="Service address",
+        description="Base address without /api/v1, for example https://lab.example.org. "
+        "Plain http is accepted on loopback only.",
+    )
+    token: SecretStr = Field(
+        title="API token",
+        description="Your own token from the service's portal (Organization, Settings, Tokens). "
+        "Orders are placed in your name.",
+    )
+    provider_word: str = Field(
+        default="provider",
+        title="Payment provider's word",
+        description="How this deployment spells the payment provider in field names, "
+        "as in <provider>_invoice_url.",
+    )
+    service_word: str = Field(
+        default="Service",
+        title="Service's word",
+        description="How this deployment spells the service in header names, as in X-<Service>-Signature.",
+    )
+
+    def get_client(self) -> "AssayClient":
+        """A synchronous client; use it as a context manager.
+
+        Raises:
+            ConfigurationError: the address is not https and not loopback.
+        """
+        from prefect_assay.client import AssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.models.words import WireWords  # noqa: PLC0415
+
+        words = WireWords(provider=self.provider_word, service=self.service_word)
+        return AssayClient(self.base_url, self.token, words=words)
+
+    def get_async_client(self) -> "AsyncAssayClient":
+        """An asynchronous client; one per event loop, because Prefect runs each async task on its own.
+
+        Raises:
+            ConfigurationError: the address is not https and not loopback.
+        """
+        from prefect_assay.client import AsyncAssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.models.words import WireWords  # noqa: PLC0415
+
+        words = WireWords(provider=self.provider_word, service=self.service_word)
+        return AsyncAssayClient(self.base_url, self.token, words=words)

@@ -1,0 +1,54 @@
+"""`SpendingPolicy`: how much may be spent without asking. Amounts are integer US cents, excluding VAT."""
+
+from typing import Self
+
+from prefect.blocks.core import Block
+from pydantic import Field, model_validator
+
+
+class SpendingPolicy(Block):
+    """Caps for orders and payments. Over a cap, the run asks a person and orders nothing meanwhile."""
+
+    _block_type_name = "Assay Spending Policy"
+    _block_type_slug = "assay-spending-policy"
+    _description = "Caps for what assay runs may order and pay without asking."
+
+    per_experiment_cents: int = Field(
+        ge=0,
+        title="Cap per experiment (cents)",
+        description="An experiment that costs more asks for approval. In US cents: 500000 is 5,000.00 USD.",
+    )
+    per_campaign_cents: int = Field(
+        ge=0,
+        title="Cap per campaign (cents)",
+        description="A campaign whose experiments cost more in total asks for approval, once for all.",
+    )
+    rolling_cents: int | None = Field(
+        default=None,
+        ge=0,
+        title="Rolling cap for machine payments (cents)",
+        description="Machine payments over the last days never pass this sum. Needed to allow machine payments.",
+    )
+    rolling_days: int = Field(
+        default=30, ge=1, le=366, title="Rolling window (days)", description="Length of the rolling window."
+    )
+    machine_payments: bool = Field(
+        default=False,
+        title="Allow machine payments",
+        description="Off by default: with it off, no wallet is ever used and invoices are paid by a person.",
+    )
+    approval_hours: int = Field(
+        default=72,
+        ge=1,
+        le=24 * 60,
+        title="Time for an approval (hours)",
+        description="How long a run waits for a person before it gives up, with nothing ordered.",
+    )
+
+    @model_validator(mode="after")
+    def _machine_payments_need_a_rolling_cap(self) -> Self:
+        if self.machine_payments and self.rolling_cents is None:
+            raise ValueError(
+                "machine_payments needs rolling_cents: set the sum that a month may cost at most"
+            )
+        return self

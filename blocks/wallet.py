@@ -1,0 +1,27 @@
+"""`X402Wallet`: a key that may sign stablecoin payments, and the only terms it may sign."""
+
+from prefect.blocks.core import Block
+from pydantic import Field, SecretStr
+
+
+class X402Wallet(Block):
+    """The wallet of the `x402-exact` rail. Keep little in it: it is a purse, not a vault."""
+
+    _block_type_name = "Assay x402 Wallet"
+    _block_type_slug = "assay-x402-wallet"
+    _description = "Wallet key for paying assay invoices by machine (x402-exact), with its allow-lists."
+
+    private_key: SecretStr = Field(
+        title="Private key",
+        description="Hex private key of a wallet that holds only what may be spent.",
+    )
+    networks: list[str] = Field(
+        title="Networks",
+        description="Networks that may be used, as CAIP-2 ids: eip155:8453 is Base, eip155:84532 its test network.",
+    )
+    assets: list[str] = Field(
+        title="Assets", description="Contract addresses of the tokens that may be spent, such as USDC's."
+    )
+    pay_to: list[str] = Field(
+        title="Payees", description="Addresses that may be paid. Everything else is refused unsigned."
+    )

@@ -1,0 +1,33 @@
+"""`WebhookEndpoint`: where the service's signed updates reach this installation."""
+
+from prefect.blocks.core import Block
+from pydantic import Field, SecretStr
+
+
+class WebhookEndpoint(Block):
+    """The receiver's public address and the key from which every experiment's secret is derived."""
+
+    _block_type_name = "Assay Webhook Endpoint"
+    _block_type_slug = "assay-webhook-endpoint"
+    _description = "Public address of the assay webhook receiver, and its signing key."
+
+    url: str = Field(
+        title="Receiver address",
+        description="Public https address of the receiver, for example https://hooks.example.org/assay.",
+    )
+    signing_key: SecretStr = Field(
+        min_length=32,
+        title="Signing key",
+        description="At least 32 characters. The receiver is started with the same key; "
+        "each experiment's webhook secret is derived from it.",
+    )
+
+    def for_order(self, order_key: str) -> tuple[str, SecretStr]:
+        """The delivery address and the derived secret of one experiment (contract 4.2, 6)."""
+        from prefect_assay.webhooks.signature import (  # noqa: PLC0415 - blocks load at Prefect's start-up
+            delivery_url,
+            derive_secret,
+        )
+
+        secret = derive_secret(self.signing_key.get_secret_value(), order_key)
+        return delivery_url(self.url, order_key), SecretStr(secret)

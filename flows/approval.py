@@ -1,0 +1,62 @@
+"""Asking a person before money is spent: a suspended run with a form in the Prefect UI that shows the figures."""
+
+from typing import Literal
+
+from prefect.flow_runs import suspend_flow_run
+from prefect.input import RunInput
+from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.flows.money import usd
+from pydantic import Field
+
+from prefect_assay.errors import ApprovalRejected, BudgetExceeded
+from prefect_assay.waiting import can_suspend
+
+
+class SpendingApproval(RunInput):
+    """The form. `decision` has no default: a run that is resumed without an answer must stay suspended."""
+
+    decision: Literal["approve", "reject"] = Field(
+        title="Decision", description="approve orders at the amount shown; reject orders nothing."
+    )
+    approved_cents: int | None = Field(
+        default=None,
+        ge=0,
+        title="Approved amount (cents)",
+        description="Empty: exactly the amount shown. A different amount becomes the new cap.",
+    )
+
+
+def approve_spending(
+    policy: SpendingPolicy, *, key: str, what: str, amount_cents: int, cap_cents: int
+) -> int:
+    """Return the approved amount in US cents: the amount itself when it is within the cap, else what a person says.
+
+    Args:
+        policy: gives the time for an answer.
+        key: names this question; asked again under the same key, an answered question returns its answer.
+        what: one sentence for the form.
+        amount_cents: what it would cost, without VAT.
+        cap_cents: what may be spent without asking.
+
+    Raises:
+        BudgetExceeded: over the cap, and this run cannot ask because it is not deployed.
+        ApprovalRejected: a person declined, or approved less than it costs.
+    """
+    if amount_cents <= cap_cents:
+        return amount_cents
+    if not can_suspend():
+        raise BudgetExceeded(
+            f"{what} costs {usd(amount_cents)}, the cap is {usd(cap_cents)}; nothing was ordered. "
+            "Raise the cap in the spending policy, or start the flow from its deployment to be asked"
+        )
+    form = SpendingApproval.with_initial_data(
+        description=f"**{what}** costs **{usd(amount_cents)}** without VAT. "
+        f"The cap is {usd(cap_cents)}. Nothing is ordered before you approve."
+    )
+    answer = suspend_flow_run(
+        wait_for_input=form, key=f"approve-{key}-{amount_cents}", timeout=policy.approval_hours * 3600
+    )
+    approved = amount_cents if answer.approved_cents is None else answer.approved_cents
+    if answer.decision == "reject" or approved < amount_cents:
+        raise ApprovalRejected(f"{what} was not approved at {usd(amount_cents)}; nothing was ordered")
+    return approved

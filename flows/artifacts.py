@@ -1,0 +1,132 @@
+"""What people see in the Prefect UI: figures, links, tables. No secrets, and no decision is made here."""
+
+from collections.abc import Mapping
+
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect_assay.flows.money import usd
+from prefect_assay.tasks.archive import KeptResults
+from prefect_assay.tasks.collate import CampaignTable
+
+from prefect_assay.models.estimate import CostEstimate
+from prefect_assay.models.job import Order, Payment, PaymentState
+from prefect_assay.models.plan import Plan
+from prefect_assay.models.report import CampaignReport, LoopReport
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.results import markdown_table, molar
+
+_ROWS_SHOWN = 200
+
+
+def show_estimate(key: str, name: str, spec: ExperimentSpec, estimate: CostEstimate) -> None:
+    """The price of one experiment before it is ordered."""
+    lines = [f"# Estimate for {name}", "", f"{len(spec.sequences)} designs, {spec.experiment_type}", ""]
+    if estimate.breakdown:
+        lines += [
+            "| part | price |",
+            "|---|---:|",
+            f"| assay | {usd(estimate.breakdown.assay.subtotal_cents)} |",
+        ]
+        if estimate.breakdown.materials:
+            lines.append(f"| materials | {usd(estimate.breakdown.materials.subtotal_cents)} |")
+        lines.append(f"| **total without VAT** | **{usd(estimate.breakdown.total_cents)}** |")
+    elif estimate.incomplete:
+        lines.append(
+            f"No price yet: {estimate.incomplete.materials_unavailable.reason}. A quote is asked for."
+        )
+    lines += ["", *(f"- {warning}" for warning in estimate.warnings)]
+    create_markdown_artifact(
+        "\n".join(lines), key=f"assay-estimate-{key}", description=f"Estimate for {name}"
+    )
+
+
+def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None:
+    """The prices of all experiments of a campaign that are not ordered yet."""
+    lines = [f"# Estimate for campaign {plan.campaign_id}", ""]
+    lines += [
+        f"Source: `{plan.source}`",
+        "",
+        "| experiment | designs | price without VAT |",
+        "|---:|---:|---:|",
+    ]
+    for planned in plan.experiments:
+        if planned.order_key in totals:
+            price = totals[planned.order_key]
+            shown = usd(price) if price is not None else "quote needed"
+            lines.append(f"| {planned.batch_index + 1} | {len(planned.spec.sequences)} | {shown} |")
+    known = sum(total for total in totals.values() if total is not None)
+    lines.append(f"| **total** | | **{usd(known)}** |")
+    if plan.duplicates:
+        lines += ["", f"{len(plan.duplicates)} duplicates are left out:", ""]
+        lines += [f"- {d.name} (same as {d.same_as})" for d in plan.duplicates[:_ROWS_SHOWN]]
+    create_markdown_artifact("\n".join(lines), key="assay-campaign-estimate", description=plan.campaign_id)
+
+
+def show_order(order: Order) -> None:
+    """A link to the experiment in the service's portal."""
+    if order.experiment_url:
+        create_link_artifact(
+            order.experiment_url,
+            link_text=f"Experiment {order.experiment_code or order.experiment_id}",
+            key=f"assay-experiment-{order.order_key}",
+            description="The experiment in the service's portal",
+        )
+
+
+def show_payment(key: str, payment: Payment) -> None:
+    """The receipt of a machine payment, or the hosted invoice that a person pays."""
+    if payment.state is PaymentState.INTENDED and payment.hosted_invoice_url:
+        create_link_artifact(
+            payment.hosted_invoice_url,
+            link_text=f"Pay invoice {payment.invoice_id}",
+            key=f"assay-invoice-{key}",
+            description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
+        )
+        return
+    lines = [f"# Invoice {payment.invoice_id}", "", "| | |", "|---|---|"]
+    lines += [
+        f"| state | {payment.state} |",
+        f"| rail | {payment.method} |",
+        f"| amount | {usd(payment.amount_cents)} |",
+    ]
+    lines += [f"| {name} | `{value}` |" for name, value in (payment.receipt or {}).items()]
+    create_markdown_artifact("\n".join(lines), key=f"assay-receipt-{key}", description="Payment receipt")
+
+
+def show_results(key: str, kept: KeptResults) -> None:
+    """The measured values of one experiment, and where its archive stands."""
+    lines = [
+        f"# Results of {kept.record.experiment_code}",
+        "",
+        f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
+        "",
+        markdown_table(kept.rows, limit=_ROWS_SHOWN),
+    ]
+    create_markdown_artifact("\n".join(lines), key=f"assay-results-{key}", description="Measured values")
+
+
+def show_campaign(plan: Plan, report: CampaignReport, table: CampaignTable) -> None:
+    """The report of a campaign: what was measured, what was not, and the table."""
+    measured = sum(1 for e in report.experiments if e.location)
+    lines = [
+        f"# Campaign {plan.campaign_id}",
+        "",
+        f"{measured} of {len(report.experiments)} experiments have results.",
+        f"Best K_D: {molar(table.best_kd_M) if table.best_kd_M else 'none'}.",
+        "",
+        f"Table: `{report.table}`" if report.table else "No table: nothing was measured.",
+        "",
+        *(f"- {problem}" for problem in report.problems),
+        "",
+        markdown_table(table.rows, limit=_ROWS_SHOWN) if table.rows else "",
+    ]
+    create_markdown_artifact("\n".join(lines), key="assay-campaign-report", description=plan.campaign_id)
+
+
+def show_loop(report: LoopReport) -> None:
+    """The rounds of a design-build-test loop."""
+    lines = [f"# Loop {report.loop_id}", "", f"Stopped: {report.stopped}.", ""]
+    lines += ["| round | best K_D | table | problem |", "|---|---:|---|---|"]
+    for entry in report.rounds:
+        best = molar(entry.best_kd_M) if entry.best_kd_M else "none"
+        lines.append(f"| {entry.name} | {best} | {entry.table or ''} | {entry.problem or ''} |")
+    create_markdown_artifact("\n".join(lines), key="assay-loop-report", description=report.loop_id)

@@ -1,0 +1,275 @@
+"""`campaign`: a file of designs becomes experiments, one table and one report.
+
+The plan is fixed in the archive at the first execution, because a campaign waits for days and its designs file
+may change meanwhile. One failed or canceled experiment never hides the others' results.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Any
+
+from prefect import flow
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.logging import get_run_logger
+from prefect.runtime import flow_run as current_run
+from prefect.states import Completed, Failed
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.flows import artifacts
+from prefect_assay.flows.approval import approve_spending
+from prefect_assay.flows.children import call_children, start_child, wait_for_children
+from prefect_assay.flows.experiment import experiment
+from prefect_assay.flows.hooks import wake_waiting_parent
+from prefect_assay.tasks.archive import check_archive, kept_location
+from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
+from prefect_assay.tasks.estimate import estimate_cost, resolve_target
+from prefect_assay.tasks.order import find_order
+from prefect_assay.tasks.pay import require_rail
+from prefect_assay.tasks.read import plan_campaign, read_designs
+from pydantic import Field
+
+from prefect_assay.models.plan import Plan, PlannedExperiment
+from prefect_assay.models.report import CampaignExperiment, CampaignReport
+from prefect_assay.models.spec import Assay
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.waiting import can_suspend
+from prefect_assay.waiting.runs import add_tags
+
+_CAMPAIGN_TAG = "assay-campaign:"
+_SUSPENSION_MARGIN = timedelta(days=14)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The parameters of one run that its steps share."""
+
+    credentials: AssayCredentials
+    policy: SpendingPolicy
+    archive: Archive
+    payment_method: PaymentMethod
+    wallet: X402Wallet | None
+    webhook: WebhookEndpoint | None
+    deadline_days: int
+    poll_seconds: float
+
+
+@flow(
+    name="campaign",
+    on_completion=[wake_waiting_parent],
+    on_failure=[wake_waiting_parent],
+    on_crashed=[wake_waiting_parent],
+    on_cancellation=[wake_waiting_parent],
+)
+def campaign(
+    designs: Annotated[str, Field(title="Designs")],
+    assay: Annotated[Assay, Field(title="Assay")],
+    credentials: Annotated[AssayCredentials, Field(title="Credentials")],
+    policy: Annotated[SpendingPolicy, Field(title="Spending policy")],
+    archive: Annotated[Archive, Field(title="Archive")],
+    campaign_id: Annotated[
+        str | None, Field(title="Campaign id", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")
+    ] = None,
+    payment_method: Annotated[PaymentMethod, Field(title="Payment")] = PaymentMethod.ASYNC_INVOICE,
+    wallet: Annotated[X402Wallet | None, Field(title="Wallet")] = None,
+    webhook: Annotated[WebhookEndpoint | None, Field(title="Webhook")] = None,
+    sequences_per_experiment: Annotated[int, Field(ge=1, le=384, title="Designs per experiment")] = 96,
+    deadline_days: Annotated[int, Field(ge=1, le=365, title="Deadline (days)")] = 45,
+    poll_seconds: Annotated[float, Field(gt=0, title="Longest time between polls (s)")] = 300.0,
+) -> State[CampaignReport]:
+    """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, collate.
+
+    Args:
+        designs: a FASTA, CSV or TSV file: a path on the worker, an s3:// address, or pasted FASTA text.
+        assay: what to measure.
+        credentials: the service's address and your own token.
+        policy: caps, and whether machine payments are allowed.
+        archive: where results are kept.
+        campaign_id: the same id is ordered once, ever. Empty: a digest of designs and assay, so the same file
+            submitted twice is ordered once; measure again under an id of your own.
+        payment_method: async_invoice shows hosted invoices to a person; a machine rail pays by wallet.
+        wallet: the wallet of the x402-exact rail.
+        webhook: where the service delivers updates; without it the sweep or polling finds them.
+        sequences_per_experiment: how many designs one experiment takes at most.
+        deadline_days: when to stop waiting for an experiment, counted from its order.
+        poll_seconds: longest pause between two looks of a run that is not deployed.
+
+    Returns:
+        CampaignReport: every experiment with its archive, or why there is none, and the table of all rows.
+
+    Raises:
+        InputError: the designs or the assay are wrong, with every finding; nothing was ordered.
+        PaymentError: over the campaign's cap and nobody could be asked; nothing was ordered.
+        Stopped: the spending was not approved; nothing was ordered.
+    """
+    require_rail(payment_method, policy, wallet)
+    check_archive(archive)
+    job = _Job(credentials, policy, archive, payment_method, wallet, webhook, deadline_days, poll_seconds)
+    plan = _pinned_plan(archive) or _make_plan(job, designs, assay, campaign_id, sequences_per_experiment)
+    get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
+    limits = _approved_limits(job, plan)
+    problems = _run_deployed(job, plan, limits) if can_suspend() else _run_here(job, plan, limits)
+    return _report(job, plan, problems)
+
+
+def _pinned_plan(archive: Archive) -> Plan | None:
+    """The plan of this very run's first execution, found by the run's tag."""
+    for tag in current_run.tags or []:
+        if tag.startswith(_CAMPAIGN_TAG):
+            return kept_plan(archive, tag.removeprefix(_CAMPAIGN_TAG))
+    return None
+
+
+def _make_plan(
+    job: _Job, designs: str, assay: Assay, campaign_id: str | None, sequences_per_experiment: int
+) -> Plan:
+    """Read, validate, deduplicate, split; then fix the plan before anything costs money."""
+    sequences = read_designs(designs)
+    target = resolve_target(job.credentials, assay)
+    plan = plan_campaign(
+        sequences, assay, target, campaign_id=campaign_id, per_experiment=sequences_per_experiment
+    )
+    keep_plan(job.archive, plan)
+    if can_suspend():
+        add_tags(current_run.id, [_CAMPAIGN_TAG + plan.campaign_id])
+    return plan
+
+
+def _approved_limits(job: _Job, plan: Plan) -> dict[str, int | None]:
+    """What each experiment may cost, by order key, after one budget check for the whole campaign.
+
+    An experiment that is ordered already needs no new approval: its money is committed.
+    """
+    open_ones = [e for e in plan.experiments if find_order(job.credentials, e.order_key) is None]
+    totals = {e.order_key: estimate_cost(job.credentials, e.spec).total_cents for e in open_ones}
+    if totals:
+        artifacts.show_campaign_estimate(plan, totals)
+    known = sum(total for total in totals.values() if total is not None)
+    unpriced = [key for key, total in totals.items() if total is None]
+    approved = approve_spending(
+        job.policy,
+        key=plan.campaign_id,
+        what=f"Campaign {plan.campaign_id} ({len(totals)} experiments)",
+        amount_cents=known,
+        cap_cents=job.policy.per_campaign_cents,
+    )
+    # A quote that is still to come may use an equal share of what the campaign has left.
+    left = max(0, max(approved, job.policy.per_campaign_cents) - known)
+    share = min(job.policy.per_experiment_cents, left // len(unpriced)) if unpriced else 0
+    return {key: (share if total is None else _limit(job, total, known)) for key, total in totals.items()}
+
+
+def _limit(job: _Job, total: int, known: int) -> int:
+    """An experiment's own cap still holds, unless a person has approved the whole campaign."""
+    asked = known > job.policy.per_campaign_cents
+    return total if asked else min(total, job.policy.per_experiment_cents)
+
+
+def _parameters(job: _Job, plan: Plan, planned: PlannedExperiment, limit_cents: int | None) -> dict[str, Any]:
+    return {
+        "spec": planned.spec,
+        "credentials": job.credentials,
+        "policy": job.policy,
+        "archive": job.archive,
+        "campaign_id": plan.campaign_id,
+        "batch_index": planned.batch_index,
+        "batch_count": len(plan.experiments),
+        "payment_method": job.payment_method,
+        "wallet": job.wallet,
+        "webhook": job.webhook,
+        "limit_cents": limit_cents,
+        "deadline_days": job.deadline_days,
+    }
+
+
+def _run_deployed(job: _Job, plan: Plan, limits: dict[str, int | None]) -> dict[str, str]:
+    """One top-level run per experiment, then wait for all; returns the problems by order key."""
+    group = f"campaign-{plan.campaign_id}"
+    children: dict[str, FlowRun] = {}
+    for planned in plan.experiments:
+        children[planned.order_key] = start_child(
+            "experiment",
+            f"assay-{planned.order_key}",
+            _parameters(job, plan, planned, limits.get(planned.order_key)),
+            run_name=f"{plan.campaign_id} {planned.batch_index + 1}/{len(plan.experiments)}",
+            groups=[group],
+            is_done=partial(_has_results, job, plan, planned.order_key),
+        )
+    timeout = timedelta(days=job.deadline_days) + _SUSPENSION_MARGIN
+    ended = {
+        run.id: run
+        for run in wait_for_children([c.id for c in children.values()], group=group, timeout=timeout)
+    }
+    return {
+        key: _problem_of(ended.get(child.id))
+        for key, child in children.items()
+        if child.id not in ended or not _completed(ended[child.id])
+    }
+
+
+def _has_results(job: _Job, plan: Plan, key: str, _run: FlowRun) -> bool:
+    """An earlier child's success counts only if this campaign's archive holds its results."""
+    order = find_order(job.credentials, key)
+    code = order.experiment_code if order else None
+    return code is not None and kept_location(job.archive, plan.campaign_id, code) is not None
+
+
+def _completed(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_completed()
+
+
+def _problem_of(run: FlowRun | None) -> str:
+    if run is None or run.state is None:
+        return "its run was deleted"
+    return f"{run.state.name}: {run.state.message}"
+
+
+def _run_here(job: _Job, plan: Plan, limits: dict[str, int | None]) -> dict[str, str]:
+    """Without a deployment: the children run side by side in this process, and poll."""
+    calls = [
+        partial(
+            experiment,
+            **_parameters(job, plan, planned, limits.get(planned.order_key)),
+            poll_seconds=job.poll_seconds,
+        )
+        for planned in plan.experiments
+    ]
+    results = call_children(calls)
+    return {
+        planned.order_key: str(result)
+        for planned, result in zip(plan.experiments, results, strict=True)
+        if isinstance(result, BaseException)
+    }
+
+
+def _report(job: _Job, plan: Plan, problems: dict[str, str]) -> State[CampaignReport]:
+    """Collate what the archive holds; the archive, not a cached result, says what there is."""
+    lines = tuple(_line(job, plan, planned, problems.get(planned.order_key)) for planned in plan.experiments)
+    table = collate_campaign(job.archive, plan.campaign_id, [e.experiment_code for e in lines if e.location])
+    report = CampaignReport(
+        campaign_id=plan.campaign_id, experiments=lines, rows=table.rows, table=table.location
+    )
+    artifacts.show_campaign(plan, report, table)
+    message = f"{sum(1 for e in lines if e.location)} of {len(lines)} experiments have results, {len(table.rows)} rows"
+    if report.problems:
+        message = "; ".join([message, *report.problems])
+    if not table.rows:
+        return Failed(message=message, data=report)
+    return Completed(
+        name="CompletedWithGaps" if report.problems else "Completed", message=message, data=report
+    )
+
+
+def _line(job: _Job, plan: Plan, planned: PlannedExperiment, problem: str | None) -> CampaignExperiment:
+    order = find_order(job.credentials, planned.order_key)
+    code = order.experiment_code if order else None
+    location = kept_location(job.archive, plan.campaign_id, code) if code else None
+    if location is None and problem is None:
+        problem = "ended without results in the archive"
+    return CampaignExperiment(
+        order_key=planned.order_key,
+        batch_index=planned.batch_index,
+        experiment_id=order.experiment_id if order else None,
+        experiment_code=code,
+        location=location,
+        problem=f"experiment {code or planned.batch_index + 1}: {problem}" if problem else None,
+    )

@@ -1,0 +1,126 @@
+"""Starting child runs and waiting for them: as deployed top-level runs, or in this process without a deployment.
+
+A child is started under an idempotency key, so that a parent that runs again finds it instead of starting a
+second one, and so that two parents with the same key share one child. Suspension is refused in subflows, so
+children are top-level runs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from prefect.blocks.core import Block
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.context import FlowRunContext
+from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
+from pydantic import BaseModel
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.waiting import wait_until
+from prefect_assay.waiting.runs import GROUP_TAG, WAITS_TAG, add_tags, ids_filter, runs_with
+
+T = TypeVar("T")
+
+DEPLOYMENT_NAME: Final = "prefect-assay"
+_ATTEMPTS_MAX: Final = 50
+_THREADS_MAX: Final = 16
+
+
+def start_child(
+    flow_name: str,
+    key: str,
+    parameters: Mapping[str, Any],
+    *,
+    run_name: str,
+    groups: Sequence[str],
+    is_done: Callable[[FlowRun], bool],
+) -> FlowRun:
+    """Start, or find, the child run of a key.
+
+    A child that failed before this parent was created is tried anew; one that failed for this parent is not:
+    its failure is this parent's result.
+
+    Args:
+        flow_name: the child's flow; its deployment is called `prefect-assay`.
+        key: idempotency key without the attempt.
+        parameters: the child's parameters; blocks are passed by reference.
+        run_name: for people.
+        groups: the groups the child belongs to; its parent is woken when a group has ended.
+        is_done: whether a completed child really left what this parent needs.
+
+    Raises:
+        ConfigurationError: the child's deployment does not exist.
+    """
+    parent = _this_run()
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        try:
+            child = run_deployment(
+                f"{flow_name}/{DEPLOYMENT_NAME}",
+                parameters={name: _as_parameter(value) for name, value in parameters.items()},
+                flow_run_name=run_name,
+                tags=[GROUP_TAG + group for group in groups],
+                idempotency_key=f"{key}-{attempt}",
+                as_subflow=False,
+                timeout=0,
+            )
+        except ObjectNotFound as error:
+            raise ConfigurationError(
+                f"there is no deployment {flow_name}/{DEPLOYMENT_NAME}; create it with: prefect-assay deploy"
+            ) from error
+        ended = child.state is not None and child.state.is_final()
+        mine = child.created is None or parent.created is None or child.created >= parent.created
+        if not ended or mine or (child.state is not None and child.state.is_completed() and is_done(child)):
+            return child
+    raise ConfigurationError(
+        f"{flow_name} {key} has failed {_ATTEMPTS_MAX} times; look at its runs in the UI"
+    )
+
+
+def wait_for_children(children: Sequence[UUID], *, group: str, timeout: timedelta) -> list[FlowRun]:
+    """Suspend until every child has ended; returns their final runs."""
+    add_tags(_this_run().id, [WAITS_TAG + group])
+
+    def ready() -> list[FlowRun] | None:
+        with get_client(sync_client=True) as client:
+            found = {run.id: run for run in runs_with(client, ids_filter(children))}
+        runs = [found[child] for child in children if child in found]
+        # A run that somebody deleted has ended too; its results are in the archive or nowhere.
+        return runs if all(run.state is not None and run.state.is_final() for run in runs) else None
+
+    return wait_until(ready, key=f"children-{group}", timeout=timeout)
+
+
+def call_children(calls: Sequence[Callable[[], T]]) -> list[T | BaseException]:
+    """Call child flows side by side in this process; a failed one gives its exception instead of a result."""
+    if not calls:
+        return []
+    with ThreadPoolExecutor(max_workers=min(len(calls), _THREADS_MAX)) as pool:
+        # Each thread gets a context of its own: Prefect keeps the current run there.
+        futures = [pool.submit(copy_context().run, call) for call in calls]
+        return [future.exception() or future.result() for future in futures]
+
+
+def _this_run() -> FlowRun:
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        raise ConfigurationError("child runs are started from within a flow run")
+    return context.flow_run
+
+
+def _as_parameter(value: Any) -> Any:
+    """Blocks travel as references, models as JSON; no secret ever stands in a run's parameters."""
+    if isinstance(value, Block):
+        document_id = value._block_document_id  # noqa: SLF001 - Prefect has no public name for it
+        if document_id is None:
+            raise ConfigurationError(
+                f"the {type(value).__name__} block of this run is not saved; save it under a name and choose it there"
+            )
+        return {"$ref": {"block_document_id": str(document_id)}}
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return value

@@ -1,0 +1,181 @@
+"""`design_build_test`: measure design files as they appear, and hand every measured table on to the designer.
+
+One design file is one round and one campaign. A round is known by its file's name, so a scheduled run finds the
+earlier rounds done and goes on with the new files only.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from prefect import flow
+from prefect.deployments import run_deployment
+from prefect.logging import get_run_logger
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.flows import artifacts
+from prefect_assay.flows.campaign import campaign
+from prefect_assay.flows.children import call_children, start_child, wait_for_children
+from prefect_assay.tasks.collate import CampaignTable, kept_table
+from pydantic import Field
+
+from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.report import LoopReport, RoundReport
+from prefect_assay.models.spec import Assay
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.waiting import can_suspend
+
+_SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv"})
+_ROUND_MARGIN = timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The parameters of one run that its steps share."""
+
+    loop_id: str
+    archive: Archive
+    designer: str | None
+    campaign_parameters: dict[str, Any]
+    deadline_days: int
+
+
+@flow(name="design-build-test")
+def design_build_test(
+    source: Annotated[str, Field(title="Folder of design files")],
+    loop_id: Annotated[str, Field(title="Loop id", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,29}$")],
+    assay: Annotated[Assay, Field(title="Assay")],
+    credentials: Annotated[AssayCredentials, Field(title="Credentials")],
+    policy: Annotated[SpendingPolicy, Field(title="Spending policy")],
+    archive: Annotated[Archive, Field(title="Archive")],
+    payment_method: Annotated[PaymentMethod, Field(title="Payment")] = PaymentMethod.ASYNC_INVOICE,
+    wallet: Annotated[X402Wallet | None, Field(title="Wallet")] = None,
+    webhook: Annotated[WebhookEndpoint | None, Field(title="Webhook")] = None,
+    max_rounds: Annotated[int, Field(ge=1, le=1000, title="Most rounds")] = 10,
+    goal_kd_nM: Annotated[float | None, Field(gt=0, title="Goal: K_D at or below (nM)")] = None,  # noqa: N803 - nM is the unit
+    designer: Annotated[str | None, Field(title="Designer deployment")] = None,
+    sequences_per_experiment: Annotated[int, Field(ge=1, le=384, title="Designs per experiment")] = 96,
+    deadline_days: Annotated[int, Field(ge=1, le=365, title="Deadline (days)")] = 45,
+    poll_seconds: Annotated[float, Field(gt=0, title="Longest time between polls (s)")] = 300.0,
+) -> LoopReport:
+    """Run one campaign per design file of a folder, in the order of their names, until rounds or goal end it.
+
+    Schedule it, or start it by an event when the designer has written a file: rounds that are done are found,
+    not repeated.
+
+    Args:
+        source: a folder that the worker sees; every .fasta, .fa, .faa, .csv or .tsv file in it is a round.
+        loop_id: names the loop; part of every round's campaign id.
+        assay: what to measure in every round.
+        credentials: the service's address and your own token.
+        policy: caps, and whether machine payments are allowed.
+        archive: where results are kept.
+        payment_method: async_invoice shows hosted invoices to a person; a machine rail pays by wallet.
+        wallet: the wallet of the x402-exact rail.
+        webhook: where the service delivers updates.
+        max_rounds: how many rounds the loop has at most.
+        goal_kd_nM: stop as soon as a round's best K_D is at or below this, in nM.
+        designer: deployment (`flow/name`) to start after each round, with the parameters `round_name` and
+            `measurements` (the table's address), so that it writes the next design file.
+        sequences_per_experiment: how many designs one experiment takes at most.
+        deadline_days: when to stop waiting for an experiment, counted from its order.
+        poll_seconds: longest pause between two looks of a run that is not deployed.
+
+    Returns:
+        LoopReport: every round with its table and best K_D (M), and why the loop stopped.
+
+    Raises:
+        InvalidSequences: the folder does not exist. A round's own problem stands in its report.
+    """
+    job = _Job(
+        loop_id=loop_id,
+        archive=archive,
+        designer=designer,
+        deadline_days=deadline_days,
+        campaign_parameters={
+            "assay": assay,
+            "credentials": credentials,
+            "policy": policy,
+            "archive": archive,
+            "payment_method": payment_method,
+            "wallet": wallet,
+            "webhook": webhook,
+            "sequences_per_experiment": sequences_per_experiment,
+            "deadline_days": deadline_days,
+            "poll_seconds": poll_seconds,
+        },
+    )
+    rounds: list[RoundReport] = []
+    stopped = "every design file has been measured; the next run takes the files that come"
+    for file in _design_files(source):
+        if len(rounds) == max_rounds:
+            stopped = f"the loop has had its {max_rounds} rounds"
+            break
+        rounds.append(_run_round(job, file))
+        best = rounds[-1].best_kd_M
+        if goal_kd_nM is not None and best is not None and best * 1e9 <= goal_kd_nM:
+            stopped = f"round {rounds[-1].name} reached the goal of {goal_kd_nM} nM"
+            break
+    report = LoopReport(loop_id=loop_id, rounds=tuple(rounds), stopped=stopped)
+    artifacts.show_loop(report)
+    get_run_logger().info("Loop %s: %d rounds; %s", loop_id, len(rounds), stopped)
+    return report
+
+
+def _design_files(source: str) -> list[Path]:
+    folder = Path(source).expanduser()
+    if not folder.is_dir():
+        raise InvalidSequences([f"{source}: no such folder; create it and put design files into it"])
+    return sorted(f for f in folder.iterdir() if f.suffix.lower() in _SUFFIXES and f.is_file())
+
+
+def _run_round(job: _Job, file: Path) -> RoundReport:
+    campaign_id = f"{job.loop_id}-{file.stem}"[:60]
+    parameters = {**job.campaign_parameters, "designs": str(file), "campaign_id": campaign_id}
+    problem = _deployed_round(job, campaign_id, parameters) if can_suspend() else _round_here(parameters)
+    table = kept_table(job.archive, campaign_id)
+    if table is not None:
+        _hand_on(job, file.stem, table)
+    return RoundReport(
+        name=file.stem,
+        campaign_id=campaign_id,
+        table=table.location if table else None,
+        best_kd_M=table.best_kd_M if table else None,
+        problem=problem,
+    )
+
+
+def _deployed_round(job: _Job, campaign_id: str, parameters: dict[str, Any]) -> str | None:
+    group = f"round-{campaign_id}"
+    child = start_child(
+        "campaign",
+        f"assay-round-{campaign_id}",
+        parameters,
+        run_name=campaign_id,
+        groups=[group],
+        is_done=lambda _run: kept_table(job.archive, campaign_id) is not None,
+    )
+    timeout = timedelta(days=job.deadline_days) + _ROUND_MARGIN
+    state = wait_for_children([child.id], group=group, timeout=timeout)[0].state
+    return None if state is None or state.name == "Completed" else f"{state.name}: {state.message}"
+
+
+def _round_here(parameters: dict[str, Any]) -> str | None:
+    state = call_children([partial(campaign, **parameters, return_state=True)])[0]
+    if isinstance(state, BaseException):
+        return str(state)
+    return None if state.name == "Completed" else f"{state.name}: {state.message}"
+
+
+def _hand_on(job: _Job, round_name: str, table: CampaignTable) -> None:
+    """Start the designer once per round, whatever happens to this run."""
+    if job.designer is None:
+        return
+    run_deployment(
+        job.designer,
+        parameters={"round_name": round_name, "measurements": table.location},
+        idempotency_key=f"assay-designer-{job.loop_id}-{round_name}",
+        as_subflow=False,
+        timeout=0,
+    )

@@ -1,0 +1,289 @@
+"""`experiment`: one laboratory experiment, from its specification to its archived results.
+
+Runs again from the top after every wake-up, crash and upgrade. Nothing is remembered between executions: the
+order is found by its key, the invoice says whether it is paid, the archive compares before it writes.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+
+from prefect import flow
+from prefect.logging import get_run_logger
+from prefect.runtime import flow_run as current_run
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.flows import artifacts
+from prefect_assay.flows.approval import approve_spending
+from prefect_assay.flows.hooks import wake_waiting_parent
+from prefect_assay.tasks.archive import archive_experiment, check_archive
+from prefect_assay.tasks.check import look, outcome_of
+from prefect_assay.tasks.estimate import estimate_cost
+from prefect_assay.tasks.order import find_order, order_experiment
+from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
+from prefect_assay.tasks.quote import Billing, BillingStage, confirm_quote, read_billing, submit_draft
+from pydantic import Field
+
+from prefect_assay.designs import check_spec
+from prefect_assay.errors import ExperimentCanceled, InvalidSpec, Overdue, QuoteExpired, QuoteRejected
+from prefect_assay.models.archived import ArchiveRecord
+from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.job import Order, OrderRoute, Payment
+from prefect_assay.models.report import ExperimentReport
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod, ResultsStatus
+from prefect_assay.ordering import experiment_name, order_key
+from prefect_assay.waiting import Decision, Failed, Partial, PollPolicy, Wait, can_suspend, wait_until
+from prefect_assay.waiting import Overdue as PastDeadline
+from prefect_assay.waiting.runs import EXPERIMENT_TAG, add_tags
+
+# The run's own deadline decides; Prefect's suspension time-out only backs it up if nobody wakes the run.
+_SUSPENSION_MARGIN = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The parameters of one run, so that the steps below take one thing instead of ten."""
+
+    spec: ExperimentSpec
+    key: str
+    name: str
+    campaign_id: str
+    credentials: AssayCredentials
+    policy: SpendingPolicy
+    archive: Archive
+    payment_method: PaymentMethod
+    wallet: X402Wallet | None
+    webhook: WebhookEndpoint | None
+    cap_cents: int
+    patience: timedelta
+    poll: PollPolicy
+
+
+@flow(
+    name="experiment",
+    flow_run_name="{campaign_id}-{batch_index}",
+    on_completion=[wake_waiting_parent],
+    on_failure=[wake_waiting_parent],
+    on_crashed=[wake_waiting_parent],
+    on_cancellation=[wake_waiting_parent],
+)
+def experiment(
+    spec: Annotated[ExperimentSpec, Field(title="Specification")],
+    credentials: Annotated[AssayCredentials, Field(title="Credentials")],
+    policy: Annotated[SpendingPolicy, Field(title="Spending policy")],
+    archive: Annotated[Archive, Field(title="Archive")],
+    campaign_id: Annotated[str, Field(title="Campaign id")],
+    batch_index: Annotated[int, Field(ge=0, title="Index in the campaign")] = 0,
+    batch_count: Annotated[int, Field(ge=1, title="Experiments in the campaign")] = 1,
+    payment_method: Annotated[PaymentMethod, Field(title="Payment")] = PaymentMethod.ASYNC_INVOICE,
+    wallet: Annotated[X402Wallet | None, Field(title="Wallet")] = None,
+    webhook: Annotated[WebhookEndpoint | None, Field(title="Webhook")] = None,
+    limit_cents: Annotated[int | None, Field(ge=0, title="Approved amount (cents)")] = None,
+    deadline_days: Annotated[int, Field(ge=1, le=365, title="Deadline (days)")] = 45,
+    poll_seconds: Annotated[float, Field(gt=0, title="Longest time between polls (s)")] = 300.0,
+) -> ExperimentReport:
+    """Order one experiment once, pay it once, wait for the laboratory, archive its results.
+
+    Args:
+        spec: what to measure, with sequences and the target's catalog id.
+        credentials: the service's address and your own token.
+        policy: caps, and whether machine payments are allowed.
+        archive: where results are kept.
+        campaign_id: part of the order key: the same id and specification are ordered once, ever.
+        batch_index: position of this experiment in its campaign, from 0.
+        batch_count: number of experiments in the campaign, for names only.
+        payment_method: async_invoice shows a hosted invoice to a person; a machine rail pays by wallet.
+        wallet: the wallet of the x402-exact rail.
+        webhook: where the service delivers updates; without it the sweep or polling finds them.
+        limit_cents: what has been approved for this experiment; empty means the policy's cap.
+        deadline_days: when to stop waiting, counted from the order.
+        poll_seconds: longest pause between two looks of a run that is not deployed.
+
+    Returns:
+        ExperimentReport: the order, its payment, how it ended and where the results are.
+
+    Raises:
+        InputError: the specification is wrong; nothing was ordered.
+        PaymentError: over a cap or not payable; the message says whether something was ordered.
+        Stopped: canceled, quote rejected or expired, not approved, or overdue.
+        OutcomeUnknown: an answer was lost; running the flow again looks first.
+    """
+    InvalidSpec.check(check_spec(spec))
+    require_rail(payment_method, policy, wallet)
+    check_archive(archive)
+    key = order_key(campaign_id, batch_index, spec)
+    job = _Job(
+        spec=spec,
+        key=key,
+        name=experiment_name(campaign_id, batch_index, batch_count, key),
+        campaign_id=campaign_id,
+        credentials=credentials,
+        policy=policy,
+        archive=archive,
+        payment_method=payment_method,
+        wallet=wallet,
+        webhook=webhook,
+        cap_cents=policy.per_experiment_cents if limit_cents is None else limit_cents,
+        patience=timedelta(days=deadline_days),
+        poll=PollPolicy(first_seconds=min(2.0, poll_seconds), longest_seconds=poll_seconds),
+    )
+    order = find_order(credentials, key) or _place_order(job)
+    _announce(order)
+    _await_invoice(job, order)
+    payment = _pay(job, order)
+    finished, decision = _await_results(job, order, payment)
+    return _conclude(job, order, payment, finished, decision)
+
+
+def _place_order(job: _Job) -> Order:
+    """Estimate, check the budget, order. An incomplete estimate is never a price: it takes the quoted route."""
+    estimate = estimate_cost(job.credentials, job.spec)
+    artifacts.show_estimate(job.key, job.name, job.spec, estimate)
+    total = estimate.total_cents
+    if total is not None:
+        approve_spending(
+            job.policy,
+            key=job.key,
+            what=f"Experiment {job.name}",
+            amount_cents=total,
+            cap_cents=job.cap_cents,
+        )
+    return order_experiment(
+        job.credentials,
+        job.spec,
+        order_key=job.key,
+        name=job.name,
+        route=OrderRoute.QUOTED if total is None else OrderRoute.SELF_SERVICE,
+        payment_method=job.payment_method,
+        webhook=job.webhook,
+    )
+
+
+def _announce(order: Order) -> None:
+    """Make the run findable by its experiment, for wake-ups and for people."""
+    get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
+    artifacts.show_order(order)
+    if can_suspend():
+        add_tags(current_run.id, [EXPERIMENT_TAG + order.experiment_id])
+
+
+def _await_invoice(job: _Job, order: Order) -> None:
+    """Bring the order to its invoice: at once on the self-service route, after a quote on the other."""
+    while True:
+        billing = _await_billing(job, order)
+        match billing.stage:
+            case BillingStage.INVOICED:
+                return
+            case BillingStage.NOT_SUBMITTED:
+                submit_draft(job.credentials, order.experiment_id)
+            case BillingStage.QUOTE_OPEN:
+                _accept_quote(job, order, billing)
+            case BillingStage.QUOTE_REJECTED:
+                raise QuoteRejected(
+                    f"the quote of experiment {order.experiment_code} was rejected; nothing is billed"
+                )
+            case BillingStage.QUOTE_EXPIRED:
+                raise QuoteExpired(
+                    f"the quote of experiment {order.experiment_code} expired before it was confirmed; "
+                    "nothing is billed. Start the campaign under a new campaign id to get a new quote"
+                )
+            case _:
+                raise ExperimentCanceled(f"experiment {order.experiment_code} was canceled")
+
+
+def _await_billing(job: _Job, order: Order) -> Billing:
+    def ready() -> Billing | None:
+        with job.credentials.get_client() as client:
+            billing = read_billing(client, order.experiment_id)
+        return None if billing.stage is BillingStage.QUOTE_PENDING else billing
+
+    return wait_until(ready, key=f"quote-{job.key}", timeout=job.patience + _SUSPENSION_MARGIN, poll=job.poll)
+
+
+def _accept_quote(job: _Job, order: Order, billing: Billing) -> None:
+    """The quote's real total is the price; it is checked against the budget like any other."""
+    quote = billing.quote
+    total = quote.amount_total if quote else None
+    if total is None:
+        raise QuoteExpired(
+            f"the quote of experiment {order.experiment_code} names no total; ask the laboratory"
+        )
+    approved = approve_spending(
+        job.policy, key=job.key, what=f"Quote for {job.name}", amount_cents=total, cap_cents=job.cap_cents
+    )
+    confirm_quote(job.credentials, order.experiment_id, approved_cents=approved)
+
+
+def _pay(job: _Job, order: Order) -> Payment:
+    """Pay what has been approved. A person's earlier approval of the same amount is found, not asked again."""
+    limit = job.cap_cents
+    if job.payment_method in MACHINE_RAILS:
+        due = read_due(job.credentials, order)
+        if due is not None:
+            limit = approve_spending(
+                job.policy, key=job.key, what=f"Invoice of {job.name}", amount_cents=due, cap_cents=limit
+            )
+    payment = pay_invoice(
+        job.credentials,
+        order,
+        policy=job.policy,
+        wallet=job.wallet,
+        method=job.payment_method,
+        limit_cents=limit,
+    )
+    artifacts.show_payment(job.key, payment)
+    return payment
+
+
+def _await_results(job: _Job, order: Order, payment: Payment) -> tuple[Experiment, Decision]:
+    """Wait for the released results; archive preliminary ones when they appear, and go on waiting."""
+    partial_kept = False
+
+    def ready() -> tuple[Experiment, Decision] | None:
+        with job.credentials.get_client() as client:
+            found, decision = look(client, order.experiment_id, job.patience)
+        again = isinstance(decision, Wait) or (isinstance(decision, Partial) and partial_kept)
+        return None if again else (found, decision)
+
+    while True:
+        found, decision = wait_until(
+            ready, key=f"results-{job.key}", timeout=job.patience + _SUSPENSION_MARGIN, poll=job.poll
+        )
+        if not isinstance(decision, Partial):
+            return found, decision
+        _archive(job, order, payment, found)
+        partial_kept = True
+
+
+def _conclude(
+    job: _Job, order: Order, payment: Payment, finished: Experiment, decision: Decision
+) -> ExperimentReport:
+    """Archive whatever there is, then say how it ended."""
+    record = None
+    if finished.results_status != ResultsStatus.NONE:
+        record = _archive(job, order, payment, finished)
+    outcome = outcome_of(finished, decision)
+    if isinstance(decision, Failed):
+        raise ExperimentCanceled(
+            f"experiment {finished.code} was canceled by the laboratory or in the portal"
+        )
+    if isinstance(decision, PastDeadline):
+        raise Overdue(
+            f"experiment {finished.code} has no complete results {job.patience.days} days after its order "
+            f"(status {finished.status}); run the flow again with a later deadline to go on waiting"
+        )
+    return ExperimentReport(order=order, payment=payment, outcome=outcome, archive=record)
+
+
+def _archive(job: _Job, order: Order, payment: Payment, found: Experiment) -> ArchiveRecord:
+    kept = archive_experiment(
+        job.credentials,
+        job.archive,
+        campaign_id=job.campaign_id,
+        order=order,
+        payment=payment,
+        spec=job.spec,
+        results_status=str(found.results_status),
+    )
+    artifacts.show_results(job.key, kept)
+    return kept.record

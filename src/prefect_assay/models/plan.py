@@ -1,0 +1,36 @@
+"""What a campaign will order, fixed at its first execution.
+
+A campaign waits for days and runs again from the top on every wake-up. Its designs file may have changed by
+then, so the plan is written to the archive once and read from there ever after.
+"""
+
+from prefect_assay.models.base import Model
+from prefect_assay.models.sequences import Duplicate
+from prefect_assay.models.spec import Assay, ExperimentSpec
+
+PLAN_SCHEMA = 1
+
+
+class PlannedExperiment(Model):
+    """One experiment of a campaign. `batch_index` counts from 0."""
+
+    order_key: str
+    batch_index: int
+    spec: ExperimentSpec
+
+
+class Plan(Model):
+    """A whole campaign. Compared by content: the same designs and assay give the same plan."""
+
+    plan_schema: int = PLAN_SCHEMA
+    campaign_id: str
+    source: str
+    assay: Assay
+    target_name: str | None = None
+    experiments: tuple[PlannedExperiment, ...]
+    duplicates: tuple[Duplicate, ...] = ()
+
+    @property
+    def order_keys(self) -> tuple[str, ...]:
+        """The order keys, in batch order."""
+        return tuple(e.order_key for e in self.experiments)

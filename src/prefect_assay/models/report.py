@@ -1,0 +1,66 @@
+"""What a flow returns: small, without secrets, and enough to find everything else."""
+
+from prefect_assay.models.archived import ArchiveRecord
+from prefect_assay.models.base import Model
+from prefect_assay.models.job import Order, Outcome, Payment
+
+
+class ExperimentReport(Model):
+    """How one experiment went."""
+
+    order: Order
+    payment: Payment | None
+    outcome: Outcome
+    archive: ArchiveRecord | None
+
+
+class CampaignExperiment(Model):
+    """One line of a campaign's report; `problem` says why there are no results."""
+
+    order_key: str
+    batch_index: int
+    experiment_id: str | None = None
+    experiment_code: str | None = None
+    location: str | None = None
+    problem: str | None = None
+
+
+class CampaignReport(Model):
+    """How a campaign went. `table` is the archived CSV of all measured rows."""
+
+    campaign_id: str
+    experiments: tuple[CampaignExperiment, ...]
+    rows: int
+    table: str | None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why experiments gave no results, one line each."""
+        return tuple(e.problem for e in self.experiments if e.problem)
+
+
+class RoundReport(Model):
+    """One round of a design-build-test loop."""
+
+    name: str
+    campaign_id: str
+    table: str | None
+    best_kd_M: float | None  # noqa: N815 - M is the unit
+    problem: str | None = None
+
+
+class LoopReport(Model):
+    """How a design-build-test loop stands, and why it stopped."""
+
+    loop_id: str
+    rounds: tuple[RoundReport, ...]
+    stopped: str
+
+
+class SweepReport(Model):
+    """What a sweep looked at and whom it woke."""
+
+    updates_seen: int
+    suspended_runs: int
+    woken: tuple[str, ...]
+    problems: tuple[str, ...] = ()

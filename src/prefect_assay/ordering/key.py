@@ -1,0 +1,48 @@
+"""The order key: what makes two orders the same order. Pure."""
+
+import hashlib
+import json
+import re
+from typing import Any, Final
+
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, REPLICATES_DEFAULT, ExperimentType
+
+KEY_LENGTH: Final = 20  # hex digits: 80 bits
+_WORD_PREFIX: Final = "pa-"
+_LABEL_LENGTH: Final = 60
+
+
+def order_key(campaign_id: str, batch_index: int, spec: ExperimentSpec) -> str:
+    """Digest of campaign id, batch index and normalised specification; 20 hex digits.
+
+    Normalised means: two specifications that the service treats alike have the same key. Names and residues
+    count, their order does not; a default that is spelled out equals the default left away.
+    """
+    material = json.dumps(
+        [campaign_id, batch_index, _normalised(spec)],
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=True,
+    )
+    return hashlib.sha256(material.encode()).hexdigest()[:KEY_LENGTH]
+
+
+def _normalised(spec: ExperimentSpec) -> dict[str, Any]:
+    wire = spec.wire()
+    if spec.experiment_type != ExperimentType.EPITOPE_BINNING:  # contract 2.2: binning takes no replicates
+        wire.setdefault("n_replicates", REPLICATES_DEFAULT)
+    if spec.experiment_type == ExperimentType.AFFINITY:
+        wire.setdefault("antigen_concentrations", list(ANTIGEN_CONCENTRATIONS_NM))
+    return wire
+
+
+def search_token(key: str) -> str:
+    """The word that stands in the experiment's name and that `search` finds (contract 4.1)."""
+    return f"{_WORD_PREFIX}{key}"
+
+
+def experiment_name(label: str, batch_index: int, batch_count: int, key: str) -> str:
+    """A name that a person can read and a search can find: `<label> 1/4 pa-<key>`."""
+    readable = re.sub(r"\s+", " ", label).strip()[:_LABEL_LENGTH] or "campaign"
+    return f"{readable} {batch_index + 1}/{batch_count} {search_token(key)}"

@@ -1,0 +1,60 @@
+"""What an experiment's status means for whoever waits for its results. Pure: no clock, no I/O, no Prefect."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+
+
+@dataclass(frozen=True)
+class Ready:
+    """All results are released."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Preliminary results can be fetched; the wait goes on."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The experiment will not give results any more."""
+
+    status: str
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """The deadline has passed and the results are not complete."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to do yet."""
+
+
+Decision = Ready | Partial | Failed | Overdue | Wait
+
+
+def decide(status: str, results_status: str, now: datetime, deadline: datetime) -> Decision:
+    """Decide from what the service says (contract 3).
+
+    Complete results win over the deadline, and the deadline wins over preliminary ones. A status that is not
+    in the vocabulary means "not yet": an interface that grows must not end a run that has waited ten days.
+
+    Args:
+        status: the experiment's status, any spelling the models accept.
+        results_status: `none`, `partial` or `all`.
+        now: the present, with a time zone.
+        deadline: when to stop waiting, with a time zone.
+    """
+    if status == ExperimentStatus.DONE and results_status == ResultsStatus.ALL:
+        return Ready()
+    if status == ExperimentStatus.CANCELED:
+        return Failed(status)
+    if now >= deadline:
+        return Overdue()
+    if results_status in {ResultsStatus.PARTIAL, ResultsStatus.ALL}:
+        # `all` before Done is not final: InReview is the validation before release (contract 3).
+        return Partial()
+    return Wait()

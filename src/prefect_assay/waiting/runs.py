@@ -1,0 +1,82 @@
+"""The few questions this package asks the Prefect API about its runs. It knows tags and states, nothing else.
+
+Tags are the only index: `assay-experiment:<id>` on a run that waits for an experiment, `assay-group:<group>` on
+a child run, `assay-waits:<group>` on the run that waits for the whole group.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.responses import SetStateStatus
+
+EXPERIMENT_TAG: Final = "assay-experiment:"
+GROUP_TAG: Final = "assay-group:"
+WAITS_TAG: Final = "assay-waits:"
+
+_PAGE: Final = 200  # the server's limit
+
+
+def tagged_filter(tag: str, *, suspended_only: bool) -> FlowRunFilter:
+    """Runs that carry a tag, all of them or only those that are suspended."""
+    state = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PAUSED]))
+    return FlowRunFilter(tags=FlowRunFilterTags(all_=[tag]), state=state if suspended_only else None)
+
+
+def ids_filter(run_ids: Sequence[UUID]) -> FlowRunFilter:
+    """Exactly these runs."""
+    return FlowRunFilter(id=FlowRunFilterId(any_=list(run_ids)))
+
+
+def runs_with(client: SyncPrefectClient, run_filter: FlowRunFilter) -> list[FlowRun]:
+    """All matching runs. Pages are read to the end before anything is done with them.
+
+    Resuming changes what a filter on states matches, so collecting and acting must not be mixed.
+    """
+    runs: list[FlowRun] = []
+    while True:
+        page = client.read_flow_runs(flow_run_filter=run_filter, limit=_PAGE, offset=len(runs))
+        runs.extend(page)
+        if len(page) < _PAGE:
+            return runs
+
+
+def suspended_filter() -> FlowRunFilter:
+    """Every suspended run."""
+    return FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PAUSED])))
+
+
+def waits_for_input(run: FlowRun) -> bool:
+    """True for a run that asks a person: only the person's answer may wake it."""
+    return bool(run.state and run.state.state_details.run_input_keyset)
+
+
+def tag_values(run: FlowRun, prefix: str) -> list[str]:
+    """The values of a run's tags that start with a prefix."""
+    return [tag.removeprefix(prefix) for tag in run.tags if tag.startswith(prefix)]
+
+
+def resume(client: SyncPrefectClient, run_id: UUID) -> bool:
+    """Resume a suspended run; True when this call did it.
+
+    The API answers 200 also for a run that is not paused, so the status is what counts.
+    """
+    return client.resume_flow_run(run_id).status == SetStateStatus.ACCEPT
+
+
+def add_tags(run_id: UUID, tags: list[str]) -> None:
+    """Add tags to a run; those it already has cost no write."""
+    with get_client(sync_client=True) as client:
+        run = client.read_flow_run(run_id)
+        missing = [tag for tag in tags if tag not in run.tags]
+        if missing:
+            client.update_flow_run(run_id, tags=[*run.tags, *missing])

@@ -1,0 +1,151 @@
+"""Keep one experiment's results: every body as received, the tidy table, the data package, spec and receipt."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from prefect import task
+from prefect.logging import get_run_logger
+from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.tasks.policy import READ
+
+from prefect_assay.archive import Document, archive_version, latest
+from prefect_assay.client import AssayClient
+from prefect_assay.models.archived import ArchiveRecord
+from prefect_assay.models.base import Model
+from prefect_assay.models.job import Order, Payment
+from prefect_assay.models.result import Result
+from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import ResultsStatus
+from prefect_assay.results import ResultRow, rows, to_csv
+
+_JSON: Final = "application/json"
+TABLE_PATH: Final = "results.csv"
+
+
+class KeptResults(Model):
+    """One archived version, with the rows of its table."""
+
+    record: ArchiveRecord
+    rows: tuple[ResultRow, ...]
+
+
+def check_archive(archive: Archive) -> None:
+    """Fail before anything is ordered when the archive cannot be written, or would overwrite.
+
+    Raises:
+        ArchiveError: with the place and what to do.
+    """
+    archive.get_store().probe()
+
+
+@task(name="fetch-results", **READ)
+def fetch_results(credentials: AssayCredentials, experiment_id: str) -> tuple[Result, ...]:
+    """The results of an experiment as typed models, for flows of your own."""
+    with credentials.get_client() as client:
+        return client.results(experiment_id)
+
+
+@task(name="archive-experiment", **READ)
+def archive_experiment(
+    credentials: AssayCredentials,
+    archive: Archive,
+    *,
+    campaign_id: str,
+    order: Order,
+    payment: Payment | None,
+    spec: ExperimentSpec,
+    results_status: str,
+) -> KeptResults:
+    """Fetch everything the service has on an experiment and keep it as a version.
+
+    Compared before it is written: a second run changes nothing, a changed remote result becomes a new version
+    beside the old one.
+
+    Raises:
+        ArchiveError: the archive refuses, or is damaged.
+        TransientError: the service was away; nothing half-written looks complete.
+    """
+    with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
+        experiment = client.experiment(order.experiment_id)
+        results = client.results(order.experiment_id)
+        table = rows(
+            results,
+            experiment_code=experiment.code,
+            ordered=_designs(spec),
+            complete=results_status == ResultsStatus.ALL,
+        )
+        record = archive_version(
+            archive.get_store(),
+            archive.prefix,
+            campaign_id=campaign_id,
+            experiment_id=experiment.id,
+            experiment_code=experiment.code,
+            results_status=results_status,
+            documents=[
+                *_received(client, order.experiment_id),
+                *_packages(client, results, Path(folder)),
+                *_made(spec, order, payment, table),
+            ],
+            now=datetime.now(UTC),
+        )
+    get_run_logger().info(
+        "%s %s (%d files, %d bytes)",
+        "Unchanged in" if record.unchanged else "Archived in",
+        record.location,
+        record.files,
+        record.total_bytes,
+    )
+    return KeptResults(record=record, rows=table)
+
+
+def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
+    """Where the newest complete version of an experiment stands, or None."""
+    found = latest(archive.get_store(), archive.prefix, campaign_id, experiment_code)
+    return found.location if found else None
+
+
+def _designs(spec: ExperimentSpec) -> tuple[Sequence, ...]:
+    return tuple(
+        Sequence(name=name, aa_string=value.aa_string, control=value.control)
+        for name, value in spec.sequences.items()
+    )
+
+
+def _received(client: AssayClient, experiment_id: str) -> Iterator[Document]:
+    """Every response body as received, byte for byte."""
+    for document in client.documents(experiment_id):
+        yield Document(path=f"raw/{document.name}", content_type=document.content_type, body=document.body)
+
+
+def _packages(client: AssayClient, results: Iterable[Result], folder: Path) -> Iterator[Document]:
+    """The data packages, streamed through a file, so that a large one costs no memory."""
+    for index, result in enumerate(results):
+        if not result.data_package_url:
+            continue
+        path = folder / f"{index}.zip"
+        with path.open("wb") as file:
+            for chunk in client.download(result.data_package_url):
+                file.write(chunk)
+        yield Document(path=f"packages/{result.id}.zip", content_type="application/zip", body=path)
+
+
+def _made(
+    spec: ExperimentSpec, order: Order, payment: Payment | None, table: tuple[ResultRow, ...]
+) -> Iterator[Document]:
+    """What this package adds: the table, what was ordered, and the receipt without secrets."""
+    yield Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))
+    yield Document(path="spec.json", content_type=_JSON, body=_json(spec.wire()))
+    if payment is not None:
+        kept = payment.model_dump(mode="json", exclude={"already_paid"})  # differs between two runs
+        yield Document(
+            path="receipt.json", content_type=_JSON, body=_json({"order_key": order.order_key, **kept})
+        )
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()

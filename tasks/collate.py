@@ -1,0 +1,119 @@
+"""What a campaign keeps beside its experiments: its plan, and one table of all measured rows."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from prefect import task
+from prefect_assay.blocks import Archive
+from prefect_assay.tasks.archive import TABLE_PATH
+from prefect_assay.tasks.policy import READ
+
+from prefect_assay.archive import ArchivedVersion, Document, archive_version, latest, versions
+from prefect_assay.errors import ArchiveError, InvalidSpec
+from prefect_assay.models.base import Model
+from prefect_assay.models.plan import Plan
+from prefect_assay.results import ResultRow, best_binders, collate, from_csv, to_csv
+
+# Stand beside the experiments' codes; a code always has a hyphen (contract 2.1).
+PLAN_CODE: Final = "PLAN"
+TABLE_CODE: Final = "TABLE"
+_PLAN_PATH: Final = "plan.json"
+
+
+class CampaignTable(Model):
+    """All rows of a campaign. `best_kd_M` is the lowest mean K_D of its designs, in M."""
+
+    location: str | None
+    rows: tuple[ResultRow, ...]
+    best_kd_M: float | None  # noqa: N815 - M is the unit
+
+
+@task(name="keep-plan", **READ)
+def keep_plan(archive: Archive, plan: Plan) -> None:
+    """Fix a campaign's plan. The first one stands; the same one again changes nothing.
+
+    Raises:
+        InvalidSpec: the campaign id has been used for other designs or another assay.
+    """
+    existing = kept_plan(archive, plan.campaign_id)
+    if existing is None:
+        archive_version(
+            archive.get_store(),
+            archive.prefix,
+            campaign_id=plan.campaign_id,
+            experiment_id=plan.campaign_id,
+            experiment_code=PLAN_CODE,
+            results_status="none",
+            documents=[
+                Document(
+                    path=_PLAN_PATH,
+                    content_type="application/json",
+                    body=plan.model_dump_json(indent=2).encode(),
+                )
+            ],
+            now=datetime.now(UTC),
+        )
+        # Of two runs that fix different plans at once, the first version counts for both.
+        existing = kept_plan(archive, plan.campaign_id)
+    if existing is None or existing.order_keys != plan.order_keys:
+        finding = (
+            f"campaign_id: {plan.campaign_id} has been used for other designs or another assay; "
+            "nothing new was ordered. Choose a new campaign id"
+        )
+        raise InvalidSpec([finding])
+
+
+def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
+    """The plan that was fixed for a campaign, or None."""
+    store = archive.get_store()
+    complete = [v.version for v in versions(store, archive.prefix, campaign_id, PLAN_CODE) if v.complete]
+    if not complete:
+        return None
+    found = latest(store, archive.prefix, campaign_id, PLAN_CODE)
+    if found is None or len(complete) > 1:
+        raise ArchiveError(
+            f"campaign {campaign_id} has {len(complete)} plans in the archive, fixed by two runs at once; "
+            "nothing new was ordered. Choose a new campaign id"
+        )
+    return Plan.model_validate_json(found.read(_PLAN_PATH))
+
+
+@task(name="collate-campaign", **READ)
+def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Sequence[str]) -> CampaignTable:
+    """Join the archived tables of a campaign's experiments into one, and keep it."""
+    store = archive.get_store()
+    found = [latest(store, archive.prefix, campaign_id, code) for code in experiment_codes]
+    table = collate(from_csv(version.read(TABLE_PATH)) for version in found if version is not None)
+    if not table:
+        return CampaignTable(location=None, rows=(), best_kd_M=None)
+    archive_version(
+        store,
+        archive.prefix,
+        campaign_id=campaign_id,
+        experiment_id=campaign_id,
+        experiment_code=TABLE_CODE,
+        results_status="all",
+        documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))],
+        now=datetime.now(UTC),
+    )
+    kept = kept_table(archive, campaign_id)
+    if kept is None:
+        raise ArchiveError(
+            f"the table of campaign {campaign_id} was written and is not there; check the archive"
+        )
+    return kept
+
+
+def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
+    """The campaign's table as archived, or None."""
+    found = latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
+    if found is None:
+        return None
+    table = from_csv(found.read(TABLE_PATH))
+    best = best_binders(table, limit=1)
+    return CampaignTable(location=_address(found), rows=table, best_kd_M=best[0].kd_M if best else None)
+
+
+def _address(version: ArchivedVersion) -> str:
+    return f"{version.location.rstrip('/')}/{TABLE_PATH}"

@@ -1,0 +1,77 @@
+"""The spending ledger in Prefect variables: it outlives every process and every worker sees the same one.
+
+One variable per invoice, `assay_payment_<key>`, created once by the server. No credential stands in it.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Final
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import VariableCreate, VariableUpdate
+from prefect.client.schemas.filters import VariableFilter, VariableFilterName
+from prefect.concurrency.sync import concurrency
+from prefect.exceptions import ObjectAlreadyExists
+
+from prefect_assay.payments import KeyValueLedger
+
+PAYMENT_LIMIT: Final = "assay-payment"
+_PREFIX: Final = "assay_payment_"
+_PAGE: Final = 200
+
+
+class PrefectLedger(KeyValueLedger):
+    """`Ledger` on the Prefect API that this process uses."""
+
+    def __init__(self) -> None:
+        super().__init__(_VariableStore())
+
+
+class _VariableStore:
+    """`KeyValueStore` on Prefect variables. Their values are JSON text, kept as text."""
+
+    def create(self, key: str, value: str) -> bool:
+        """The server refuses a second variable of the same name, whoever asks."""
+        with get_client(sync_client=True) as client:
+            try:
+                client.create_variable(
+                    VariableCreate(name=_PREFIX + key, value=value, tags=["assay-payment"])
+                )
+            except ObjectAlreadyExists:
+                return False
+        return True
+
+    def read(self, key: str) -> str | None:
+        with get_client(sync_client=True) as client:
+            variable = client.read_variable_by_name(_PREFIX + key)
+        return None if variable is None else str(variable.value)
+
+    def replace(self, key: str, value: str) -> None:
+        with get_client(sync_client=True) as client:
+            client.update_variable(VariableUpdate(name=_PREFIX + key, value=value))
+
+    def values(self) -> Iterator[str]:
+        with get_client(sync_client=True) as client:
+            yield from _all_values(client)
+
+    def locked(self) -> AbstractContextManager[object]:
+        """One writer at a time over all workers. The limit is created by `prefect-assay deploy`.
+
+        Its lease ends by itself when a process dies. Without the limit the server's refusal of a second
+        variable still keeps payments apart, and the sum is taken after the entry is written.
+        """
+        return concurrency(PAYMENT_LIMIT, occupy=1, lease_duration=60, raise_on_lease_renewal_failure=False)
+
+
+def _all_values(client: SyncPrefectClient) -> Iterator[str]:
+    chosen = VariableFilter(name=VariableFilterName(like_=_PREFIX)).model_dump(mode="json")
+    offset = 0
+    while True:
+        # The client's own listing takes neither a filter nor an offset.
+        page = client.request(
+            "POST", "/variables/filter", json={"variables": chosen, "limit": _PAGE, "offset": offset}
+        ).json()
+        yield from (str(row["value"]) for row in page if row["name"].startswith(_PREFIX))
+        if len(page) < _PAGE:
+            return
+        offset += len(page)

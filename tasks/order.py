@@ -1,0 +1,83 @@
+"""Order an experiment once: find it by its order key, else create it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prefect import task
+from prefect.concurrency.sync import concurrency
+from prefect.logging import get_run_logger
+from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
+from prefect_assay.tasks.policy import ONCE, READ
+
+from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.job import Order, OrderRoute
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
+from prefect_assay.ordering import find_or_create
+from prefect_assay.ordering import find_order as find_in_service
+
+ORDER_LIMIT: Final = "assay-order"
+
+
+@contextmanager
+def one_order_at_a_time() -> Iterator[None]:
+    """Look and create under one lock, so that two runs of the same order cannot both find nothing.
+
+    The limit is created by `prefect-assay deploy`. Its lease ends by itself when a process dies.
+    """
+    with concurrency(ORDER_LIMIT, occupy=1, lease_duration=60, raise_on_lease_renewal_failure=False):
+        yield
+
+
+@task(name="find-order", **READ)
+def find_order(credentials: AssayCredentials, order_key: str) -> Order | None:
+    """The experiment that already carries this order key, or None. The service is the truth, not a cache."""
+    with credentials.get_client() as client:
+        return find_in_service(client, order_key)
+
+
+@task(name="order-experiment", **ONCE)
+def order_experiment(
+    credentials: AssayCredentials,
+    spec: ExperimentSpec,
+    *,
+    order_key: str,
+    name: str,
+    route: OrderRoute,
+    payment_method: PaymentMethod,
+    webhook: WebhookEndpoint | None,
+) -> Order:
+    """Return the experiment of this order key, creating it only when the service does not have it.
+
+    Args:
+        credentials: who orders.
+        spec: what to measure.
+        order_key: 20 hex digits that stand in the name.
+        name: the experiment's name, with the order key's search token in it.
+        route: self-service accepts the quote in the same call; quoted waits for one.
+        payment_method: the rail. A machine rail is pinned to the experiment for life.
+        webhook: where updates are delivered, if anywhere.
+
+    Raises:
+        RequestRefused: the service refused the specification; nothing was ordered.
+        OrderOutcomeUnknown: the answer was lost and the experiment did not show up.
+    """
+    url, secret = webhook.for_order(order_key) if webhook else (None, None)
+    request = CreateRequest(
+        experiment_spec=spec,
+        name=name,
+        skip_draft=True,
+        auto_accept_quote=route is OrderRoute.SELF_SERVICE,
+        payment_method=payment_method if payment_method in MACHINE_RAILS else None,
+        webhook_url=url,
+        webhook_secret=secret,
+    )
+    with credentials.get_client() as client, one_order_at_a_time():
+        order = find_or_create(client, request, order_key)
+    get_run_logger().info(
+        "%s experiment %s",
+        "Found" if order.adopted else "Ordered",
+        order.experiment_code or order.experiment_id,
+    )
+    return order

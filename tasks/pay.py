@@ -1,0 +1,118 @@
+"""Pay an invoice once: by machine within the policy, or show a person the hosted page."""
+
+from prefect import task
+from prefect.logging import get_run_logger
+from prefect_assay.blocks import AssayCredentials, SpendingPolicy, X402Wallet
+from prefect_assay.tasks.ledger import PrefectLedger
+from prefect_assay.tasks.policy import ONCE, READ
+
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import PaymentFailed, PaymentsDisabled
+from prefect_assay.models.billing import Invoice
+from prefect_assay.models.job import Order, Payment
+from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
+from prefect_assay.payments import PaymentPolicy, hosted, rail_for, settle
+
+
+def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: X402Wallet | None) -> None:
+    """Fail before anything is ordered when the chosen rail could not pay.
+
+    Raises:
+        PaymentsDisabled: machine payments are off in the policy, or the wallet is missing.
+        ConfigurationError: the rail does not exist, its extra is missing, or the key is no key.
+    """
+    if method not in MACHINE_RAILS:
+        return
+    rail_for(method, private_key=wallet.private_key if wallet else None)
+    if not policy.machine_payments:
+        raise PaymentsDisabled(
+            f"payment by {method} is chosen, but the spending policy does not allow machine payments; nothing "
+            "was ordered. Allow them in the policy, or choose async_invoice to pay the invoice by hand"
+        )
+
+
+@task(name="read-due", **READ)
+def read_due(credentials: AssayCredentials, order: Order) -> int | None:
+    """What the order's invoice still asks for, in US cents; None when it is paid."""
+    with credentials.get_client() as client:
+        invoice = _invoice_of(client, order)
+    if invoice.status == InvoiceStatus.PAID:
+        return None
+    if invoice.amount is None:
+        raise PaymentFailed(
+            f"invoice {invoice.id} names no amount, so nothing can be compared and nothing is paid"
+        )
+    return invoice.amount
+
+
+@task(name="pay-invoice", **ONCE)
+def pay_invoice(
+    credentials: AssayCredentials,
+    order: Order,
+    *,
+    policy: SpendingPolicy,
+    wallet: X402Wallet | None,
+    method: PaymentMethod,
+    limit_cents: int,
+    campaign_id: str | None = None,
+) -> Payment:
+    """Pay the order's invoice if it is open and asks for no more than the limit; read it first, always.
+
+    Args:
+        credentials: who ordered.
+        order: the order.
+        policy: whether machine payments are allowed, and the rolling cap.
+        wallet: the means to pay, for a machine rail.
+        method: the rail; `async_invoice` pays nothing and returns the hosted page.
+        limit_cents: what has been approved for this order, in US cents.
+        campaign_id: recorded in the ledger.
+
+    Raises:
+        PaymentError: nothing was paid; the message says why.
+        PaymentOutcomeUnknown: money may have moved. Running again reads the invoice first.
+    """
+    with credentials.get_client() as client:
+        invoice = _invoice_of(client, order)
+        if method not in MACHINE_RAILS:
+            return hosted(client, invoice.id)
+        payment = settle(
+            client,
+            invoice.id,
+            rail_for(method, private_key=wallet.private_key if wallet else None),
+            _guard_policy(credentials, policy, wallet, limit_cents),
+            PrefectLedger(),
+            expected_cents=min(invoice.amount or 0, limit_cents),
+            campaign_id=campaign_id,
+        )
+    get_run_logger().info(
+        "Invoice %s: %s%s", payment.invoice_id, payment.state, ", paid before" if payment.already_paid else ""
+    )
+    return payment
+
+
+def _guard_policy(
+    credentials: AssayCredentials, policy: SpendingPolicy, wallet: X402Wallet | None, limit_cents: int
+) -> PaymentPolicy:
+    return PaymentPolicy(
+        enabled=policy.machine_payments,
+        max_cents_per_payment=limit_cents,
+        max_cents_rolling=policy.rolling_cents,
+        rolling_days=policy.rolling_days,
+        allowed_origins=(credentials.base_url,),
+        allowed_networks=tuple(wallet.networks) if wallet else (),
+        allowed_assets=tuple(wallet.assets) if wallet else (),
+        allowed_pay_to=tuple(wallet.pay_to) if wallet else (),
+    )
+
+
+def _invoice_of(client: AssayClient, order: Order) -> Invoice:
+    """The order's invoice: by the id the create answer gave, else by its experiment."""
+    if order.invoice_id:
+        return client.invoice_by_id(order.invoice_id)
+    invoice = client.find_invoice(order.experiment_id)
+    if invoice is None:
+        raise PaymentFailed(
+            f"experiment {order.experiment_code} has an invoice that the service does not list; "
+            f"open it in the portal: {order.hosted_invoice_url or order.experiment_url}"
+        )
+    return invoice

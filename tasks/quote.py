@@ -1,0 +1,110 @@
+"""Where an order stands between its creation and its invoice, and the confirmation of a quote."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from prefect import task
+from prefect_assay.blocks import AssayCredentials
+from prefect_assay.tasks.policy import ONCE
+
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import Conflict, NotReady
+from prefect_assay.models.base import Model
+from prefect_assay.models.billing import Quote
+from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus
+
+
+class BillingStage(StrEnum):
+    """Ordered from the start to the end; the last three end the job."""
+
+    NOT_SUBMITTED = "not_submitted"
+    QUOTE_PENDING = "quote_pending"
+    QUOTE_OPEN = "quote_open"
+    INVOICED = "invoiced"
+    QUOTE_REJECTED = "quote_rejected"
+    QUOTE_EXPIRED = "quote_expired"
+    CANCELED = "canceled"
+
+
+class Billing(Model):
+    """A stage, with the quote where there is one. Amounts are US cents without VAT."""
+
+    stage: BillingStage
+    quote: Quote | None = None
+
+
+_REJECTED = {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
+_EXPIRED = {QuoteStatus.EXPIRED, QuoteStatus.STALE}
+
+
+def read_billing(client: AssayClient, experiment_id: str, now: datetime | None = None) -> Billing:
+    """Read where the order stands. The invoice is asked first: it exists only after acceptance (contract 4.2)."""
+    try:
+        client.invoice(experiment_id)
+        return Billing(stage=BillingStage.INVOICED)
+    except NotReady:
+        pass
+    status = client.experiment(experiment_id).status
+    if status == ExperimentStatus.CANCELED:
+        return Billing(stage=BillingStage.CANCELED)
+    try:
+        quote = client.quote(experiment_id)
+    except NotReady:
+        draft = status == ExperimentStatus.DRAFT
+        return Billing(stage=BillingStage.NOT_SUBMITTED if draft else BillingStage.QUOTE_PENDING)
+    return Billing(stage=_stage_of(quote, now or datetime.now(UTC)), quote=quote)
+
+
+def _stage_of(quote: Quote, now: datetime) -> BillingStage:
+    if quote.status == QuoteStatus.ACCEPTED:
+        return BillingStage.INVOICED
+    if quote.status in _REJECTED:
+        return BillingStage.QUOTE_REJECTED
+    if quote.status in _EXPIRED or (quote.expires_at is not None and quote.expires_at <= now):
+        return BillingStage.QUOTE_EXPIRED
+    if quote.status == QuoteStatus.DRAFT:  # contract 2.7: being prepared
+        return BillingStage.QUOTE_PENDING
+    return BillingStage.QUOTE_OPEN
+
+
+@task(name="poll-quote", **ONCE)
+def poll_quote(credentials: AssayCredentials, experiment_id: str) -> Billing:
+    """One look at the quote. The wait between looks belongs to the flow, which suspends meanwhile."""
+    with credentials.get_client() as client:
+        return read_billing(client, experiment_id)
+
+
+@task(name="confirm-quote", **ONCE)
+def confirm_quote(credentials: AssayCredentials, experiment_id: str, *, approved_cents: int) -> Billing:
+    """Accept an open quote whose total is at most what was approved. Safe to run again.
+
+    Raises:
+        Conflict: the quote's total is over the approved amount, or it can no longer be accepted.
+    """
+    with credentials.get_client() as client:
+        billing = read_billing(client, experiment_id)
+        if billing.stage is not BillingStage.QUOTE_OPEN or billing.quote is None:
+            return billing
+        total = billing.quote.amount_total
+        if total is None or total > approved_cents:
+            raise Conflict(
+                f"the quote of experiment {experiment_id} is {total} cents, approved were {approved_cents}; "
+                "nothing was accepted. Run the flow again to approve the new total"
+            )
+        try:
+            client.confirm_quote(experiment_id)
+        except Conflict:
+            # Accepted meanwhile by someone else, or expired: what the service says now is what counts.
+            settled = read_billing(client, experiment_id)
+            if settled.stage is BillingStage.QUOTE_OPEN:
+                raise
+            return settled
+        return read_billing(client, experiment_id)
+
+
+@task(name="submit-draft", **ONCE)
+def submit_draft(credentials: AssayCredentials, experiment_id: str) -> None:
+    """Submit an order that a failure left as a draft. Submitting twice changes nothing."""
+    with credentials.get_client() as client:
+        if client.experiment(experiment_id).status == ExperimentStatus.DRAFT:
+            client.submit(experiment_id)

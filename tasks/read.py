@@ -1,0 +1,62 @@
+"""Read designs and fix the plan of a campaign."""
+
+from prefect import task
+from prefect_assay.tasks.policy import ONCE
+
+from prefect_assay.designs import campaign_digest, check_spec, read_sequences, split
+from prefect_assay.errors import InvalidSpec
+from prefect_assay.models.plan import Plan, PlannedExperiment
+from prefect_assay.models.sequences import Sequences
+from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.models.target import Target
+from prefect_assay.ordering import order_key
+
+
+@task(name="read-designs", **ONCE)
+def read_designs(source: str) -> Sequences:
+    """Read and check designs from a path, an s3:// URI or pasted FASTA text.
+
+    Raises:
+        InvalidSequences: with every finding, each naming file, line or sequence.
+    """
+    return read_sequences(source)
+
+
+@task(name="plan-campaign", **ONCE)
+def plan_campaign(
+    sequences: Sequences,
+    assay: Assay,
+    target: Target | None,
+    *,
+    campaign_id: str | None,
+    per_experiment: int,
+) -> Plan:
+    """Split designs into experiments and check every specification locally, before anything is sent.
+
+    Without a campaign id, the id is a digest of designs and assay: the same designs, submitted twice, are the
+    same campaign and are ordered once. Measuring them again takes a campaign id of its own.
+
+    Raises:
+        InvalidSpec: with every finding of every experiment.
+    """
+    campaign = campaign_id or f"c-{campaign_digest(sequences, assay)}"
+    target_id = target.id if target else None
+    planned = []
+    findings: list[str] = []
+    for batch in split(sequences, assay, per_experiment):
+        spec = ExperimentSpec.of(assay, batch, target_id)
+        findings += [f"experiment {batch.index + 1} of {batch.count}: {f}" for f in check_spec(spec)]
+        planned.append(
+            PlannedExperiment(
+                order_key=order_key(campaign, batch.index, spec), batch_index=batch.index, spec=spec
+            )
+        )
+    InvalidSpec.check(findings)
+    return Plan(
+        campaign_id=campaign,
+        source=sequences.source,
+        assay=assay,
+        target_name=target.name if target else None,
+        experiments=tuple(planned),
+        duplicates=sequences.duplicates,
+    )

@@ -1,0 +1,1 @@
+"""Fetch results and keep them."""
