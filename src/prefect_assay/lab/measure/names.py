@@ -7,7 +7,7 @@ data (a leading space there is a leading underscore). Two names that would meet 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 LENGTH_MAX: Final = 100
@@ -21,14 +21,21 @@ def safe_name(name: str) -> str:
     return safe if len(safe) <= LENGTH_MAX else f"{safe[: LENGTH_MAX - 9]}-{_digest(name)}"
 
 
-def safe_names(names: Iterable[str]) -> dict[str, str]:
-    """Each name to its file name; different names never share one, upper and lower case included."""
-    wanted = {name: safe_name(name) for name in names}
-    count = Counter(safe.casefold() for safe in wanted.values())
-    return {
-        name: safe if count[safe.casefold()] == 1 else f"{safe[: LENGTH_MAX - 9]}-{_digest(name)}"
-        for name, safe in wanted.items()
-    }
+def safe_names(names: Sequence[str]) -> tuple[str, ...]:
+    """A file name for each name, in order; no two are the same, upper and lower case included."""
+    wanted = [safe_name(name) for name in names]
+    count = Counter(safe.casefold() for safe in wanted)
+    used: set[str] = set()
+    result = []
+    for name, safe in zip(names, wanted, strict=True):
+        stem = safe if count[safe.casefold()] == 1 else f"{safe[: LENGTH_MAX - 9]}-{_digest(name)}"
+        unique, again = stem, 1
+        while unique.casefold() in used:  # two designs with the very same name
+            again += 1
+            unique = f"{stem}-{again}"
+        used.add(unique.casefold())
+        result.append(unique)
+    return tuple(result)
 
 
 def _digest(name: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 from prefect_assay.lab.measure.curves import Curve, Run, runs
 from prefect_assay.lab.measure.draws import measured_of, replicates
 from prefect_assay.lab.measure.known import data_folder
-from prefect_assay.lab.measure.names import safe_names
 from prefect_assay.lab.measure.request import Request
 from prefect_assay.lab.measure.tables import File, summary_file, table
 
@@ -20,11 +19,10 @@ from prefect_assay.lab.measure.tables import File, summary_file, table
 def binding_files(request: Request) -> Iterator[File]:
     """Every file of an affinity or screening package."""
     yield summary_file(request, _SUMMARY, _summary_rows(request))
-    names = safe_names(design.name for design in request.designs)
     info: list[Sequence[Any]] = []
     sources: list[Sequence[Any]] = []
     for run in runs(request):
-        stem = f"{names[run.design.name]}_{run.replicate.number}"
+        stem = f"{run.design.stem}_{run.replicate.number}"
         for curve in run.curves:
             path = f"raw_data/{stem}_{curve.concentration}.csv"
             yield path, curve_text(curve)

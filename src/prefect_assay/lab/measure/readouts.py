@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from prefect_assay.lab.measure.draws import draw_expression
 from prefect_assay.lab.measure.model import michaelis_menten
-from prefect_assay.lab.measure.names import safe_names
 from prefect_assay.lab.measure.request import Design, Request, seeded
 from prefect_assay.lab.measure.summarise import mean, spread
 from prefect_assay.lab.measure.tables import File, summary_file, table
@@ -141,7 +140,6 @@ def activity_entries(request: Request) -> list[Row]:
 def activity_files(request: Request) -> Iterator[File]:
     """The table of replicates, and initial rates (1/s per enzyme) over substrate (uM)."""
     yield _summary(request, ("expression", "active", "kcat", "km"), _activity)
-    names = safe_names(design.name for design in request.designs)
     for design in request.designs[: request.measured]:
         for number in range(1, request.n_replicates + 1):
             row = _activity(design, number)
@@ -151,7 +149,7 @@ def activity_files(request: Request) -> Iterator[File]:
                 (s, round(michaelis_menten(s * 1e-6, vmax=row["kcat"], km=row["km"]), 6))
                 for s in SUBSTRATE_UM
             ]
-            yield f"raw_data/{names[design.name]}_{number}.csv", table(("substrate_um", "rate"), rates)
+            yield f"raw_data/{design.stem}_{number}.csv", table(("substrate_um", "rate"), rates)
 
 
 def _activity(design: Design, number: int) -> Row:

@@ -8,6 +8,7 @@ import random
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, Unpack
 
+from prefect_assay.lab.measure.names import safe_names
 from prefect_assay.lab.measure.targets import CATALOG
 from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType, Method
 
@@ -23,10 +24,17 @@ def seeded(*parts: object) -> random.Random:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """One sequence of the experiment. `residues` is upper case, chains separated by a colon."""
+    """One sequence of the experiment.
+
+    Attributes:
+        name: as given.
+        residues: upper case, chains separated by a colon.
+        stem: the name as the beginning of a file name, unique in the experiment.
+    """
 
     name: str
     residues: str
+    stem: str
     control: bool = False
     metadata: Any = None
     id: str | None = None
@@ -108,6 +116,8 @@ def prepare(**fields: Unpack[Fields]) -> Request:
         else SCREENING_CONCENTRATIONS_NM
     )
     target = fields["target"] or {}
+    # The wire allows a sequence without a name.
+    names = [str(row.get("name") or f"sequence {n}") for n, row in enumerate(fields["sequences"], 1)]
     return Request(
         experiment_id=fields["experiment_id"],
         experiment_type=fields["experiment_type"],
@@ -116,13 +126,14 @@ def prepare(**fields: Unpack[Fields]) -> Request:
         target_key=_antigen(target),
         designs=tuple(
             Design(
-                name=str(sequence["name"]),
+                name=name,
+                stem=stem,
                 residues=str(sequence["aa_string"]).strip().upper(),
                 control=bool(sequence.get("control")),
                 metadata=sequence.get("metadata"),
                 id=sequence.get("id"),
             )
-            for sequence in fields["sequences"]
+            for name, stem, sequence in zip(names, safe_names(names), fields["sequences"], strict=True)
         ),
         n_replicates=fields["n_replicates"],
         # The same concentration twice is one curve: a file name says name, replicate and concentration.

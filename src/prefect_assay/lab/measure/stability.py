@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from prefect_assay.lab.measure.draws import draw_expression
 from prefect_assay.lab.measure.model import unfolded_fraction
-from prefect_assay.lab.measure.names import safe_names
 from prefect_assay.lab.measure.request import Design, Request, seeded
 from prefect_assay.lab.measure.summarise import mean, spread
 from prefect_assay.lab.measure.tables import File, summary_file, table
@@ -134,7 +133,6 @@ def _entry(design: Design, curves: list[Melt] | None) -> dict[str, Any]:
 
 def stability_files(request: Request) -> Iterator[File]:
     """The table of replicates and one melting curve per replicate: T in degrees Celsius, ratio F350/F330."""
-    names = safe_names(design.name for design in request.designs)
     measured = [(design, melts(request, design)) for design in request.designs[: request.measured]]
     yield summary_file(
         request,
@@ -156,4 +154,4 @@ def stability_files(request: Request) -> Iterator[File]:
     for design, curves in measured:
         for curve in curves:
             rows = zip(curve.temperatures, (round(value, 5) for value in curve.ratio), strict=True)
-            yield f"raw_data/{names[design.name]}_{curve.replicate}.csv", table(("T", "ratio"), rows)
+            yield f"raw_data/{design.stem}_{curve.replicate}.csv", table(("T", "ratio"), rows)
