@@ -180,13 +180,18 @@ def _try_version(store: Store, folder: str, version: int, plan: _Plan, now: date
     place = version_folder(folder, version)
     claim = plan.claim()
     claim_key = join_key(place, CLAIM_NAME)
-    if not store.put_if_absent(claim_key, claim, _JSON) and store.read(claim_key) != claim:
+    store.put_if_absent(claim_key, claim, _JSON)
+    if store.read(claim_key) != claim:
         return None
     for file, body in zip(plan.files, plan.bodies, strict=True):
         key = join_key(place, file.path)
         written = store.put_if_absent(key, body, file.content_type, sha256=file.sha256)
         if not written and not _holds(store, key, file):
             return None  # a damaged leftover: never overwritten, its number is spent
+    # Some servers look for the name before the upload and not again at its end: then two writers may both be
+    # told that they made the claim. The claim that stayed decides.
+    if store.read(claim_key) != claim:
+        return None
     manifest = plan.manifest(version, now)
     manifest_key = join_key(place, MANIFEST_NAME)
     body = _json_bytes(manifest.model_dump(mode="json"))

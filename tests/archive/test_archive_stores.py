@@ -1,0 +1,206 @@
+"""What every store promises, checked on a folder, a stand-in S3 and a real S3 server."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+from prefect_assay.archive import LocalStore
+from prefect_assay.archive import s3 as s3_module
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from support.moto_s3 import moto_server
+from support.swift_server import SECRET_KEY, s3_client
+
+
+def test_the_first_write_stays(any_store):
+    assert any_store.put_if_absent("lab/a.txt", b"first", "text/plain") is True
+    assert any_store.put_if_absent("lab/a.txt", b"second", "text/plain") is False
+    assert any_store.read("lab/a.txt") == b"first"
+    assert any_store.stat("lab/a.txt").size == 5
+    assert any_store.stat("lab/a.txt").sha256 in {None, hashlib.sha256(b"first").hexdigest()}
+
+
+def test_an_empty_object_is_an_object(any_store):
+    assert any_store.put_if_absent("empty", b"", "text/plain")
+    assert (any_store.read("empty"), any_store.stat("empty").size) == (b"", 0)
+
+
+def test_absent_objects(any_store):
+    assert any_store.stat("lab/none.txt") is None
+    with pytest.raises(ArchiveError, match=r"none\.txt: .*not in the archive"):
+        any_store.read("lab/none.txt")
+    with pytest.raises(ArchiveError, match="not in the archive"):
+        list(any_store.stream("lab/none.txt"))
+
+
+def test_keys_are_those_below_the_folder(any_store):
+    for key in ("lab/c/a", "lab/c/b/a", "lab/c-2/a", "lab/.hidden", "other/a"):
+        any_store.put_if_absent(key, b"", "text/plain")
+    assert set(any_store.keys("lab/c")) == {"lab/c/a", "lab/c/b/a"}
+    assert set(any_store.keys("")) == {"lab/c/a", "lab/c/b/a", "lab/c-2/a", "other/a"}
+    assert list(any_store.keys("absent")) == []
+
+
+@pytest.mark.parametrize("size", [3_000_001, 17 << 20], ids=["one request", "in parts"])
+def test_large_files_stream_and_stay(any_store, tmp_path, size):
+    source = tmp_path / "large.bin"
+    content = os.urandom(1 << 20) * (size // (1 << 20) + 1)
+    source.write_bytes(content[:size])
+    digest = hashlib.sha256(content[:size]).hexdigest()
+    assert any_store.put_if_absent("large.bin", source, "application/zip", sha256=digest) is True
+    assert any_store.put_if_absent("large.bin", source, "application/zip", sha256=digest) is False
+    found = hashlib.sha256()
+    largest = 0
+    for chunk in any_store.stream("large.bin"):
+        found.update(chunk)
+        largest = max(largest, len(chunk))
+    assert found.hexdigest() == digest
+    assert largest <= 1 << 20
+
+
+@pytest.mark.parametrize("size", [10, 17 << 20], ids=["one request", "in parts"])
+def test_content_that_is_not_what_was_announced_is_not_written(any_store, size):
+    with pytest.raises(ArchiveError, match="content changed"):
+        any_store.put_if_absent("a", b"x" * size, "text/plain", sha256=hashlib.sha256(b"y").hexdigest())
+    assert any_store.stat("a") is None
+    assert list(any_store.keys("")) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["../a", "a/../../b", "/etc/passwd", "a//b", "", ".", "a\\..\\b", "a\0b", "c:/x"]
+)
+def test_no_key_leads_outside(any_store, key):
+    for call in (
+        lambda: any_store.put_if_absent(key, b"", "text/plain"),
+        lambda: any_store.read(key),
+        lambda: any_store.stat(key),
+    ):
+        with pytest.raises(ArchiveError, match="not a key of the archive"):
+            call()
+
+
+def test_a_sound_store_passes_the_probe_and_stays_empty(any_store):
+    any_store.probe("lab")
+    assert list(any_store.keys("")) == []
+
+
+# --- the folder ---
+
+
+def test_a_link_inside_the_archive_does_not_lead_outside(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    store = LocalStore(tmp_path / "archive")
+    store.root.mkdir()
+    (store.root / "lab").symlink_to(outside)
+    with pytest.raises(ArchiveError, match="leads outside"):
+        store.put_if_absent("lab/a", b"", "text/plain")
+    assert list(outside.iterdir()) == []
+
+
+def test_a_root_that_is_a_file_is_named(tmp_path):
+    (tmp_path / "archive").write_text("")
+    with pytest.raises(ArchiveError, match=f"{tmp_path}/archive"):
+        LocalStore(tmp_path / "archive").probe()
+
+
+def test_a_file_system_that_replaces_is_refused(tmp_path, monkeypatch):
+    def replace(source, target):
+        Path(target).write_bytes(Path(source).read_bytes())
+
+    monkeypatch.setattr(os, "link", replace)
+    monkeypatch.setattr(Path, "exists", lambda path: False)
+    with pytest.raises(ArchiveError, match="replace a file"):
+        LocalStore(tmp_path).probe()
+
+
+def test_a_file_system_without_links_is_named(tmp_path, monkeypatch):
+    def refuse(source, target):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(ArchiveError, match="no hard links"):
+        LocalStore(tmp_path).probe()
+    assert list((tmp_path / ".partial").iterdir()) == []
+
+
+# --- S3 ---
+
+
+def test_a_server_that_overwrites_fails_the_probe():
+    with moto_server(overwrites=True) as endpoint:
+        client = s3_client(endpoint)
+        client.create_bucket(Bucket="unsafe-archive")
+        with pytest.raises(ArchiveError, match=r"overwrites objects .* use a server with conditional writes"):
+            s3_module.S3Store("unsafe-archive", client).probe()
+        assert "Contents" not in client.list_objects_v2(Bucket="unsafe-archive")
+
+
+def test_s3_errors_name_place_cause_and_next_step(swift_endpoint, swift_store):
+    wrong = s3_module.S3Store(swift_store.bucket, s3_client(swift_endpoint, secret="wrong-secret"))
+    with pytest.raises(ArchiveError, match=f"s3://{swift_store.bucket}/a: SignatureDoesNotMatch") as caught:
+        wrong.put_if_absent("a", b"", "text/plain")
+    assert "wrong-secret" not in str(caught.value)
+    assert SECRET_KEY not in str(caught.value)
+    with pytest.raises(ArchiveError, match="bucket does not exist; make it"):
+        s3_module.S3Store("no-such-bucket", s3_client(swift_endpoint)).probe()
+    encrypted = s3_module.S3Store(swift_store.bucket, s3_client(swift_endpoint), sse="AES256")
+    with pytest.raises(ArchiveError, match="encryption empty"):
+        encrypted.put_if_absent("a", b"", "text/plain")
+
+
+def test_no_connection_is_worth_another_try():
+    store = s3_module.S3Store("archive", s3_client("http://127.0.0.1:9"))
+    with pytest.raises(ArchiveUnavailable, match="endpoint") as caught:
+        store.put_if_absent("a", b"", "text/plain")
+    assert caught.value.retriable
+
+
+def test_the_encryption_header_is_sent_where_wanted(moto_endpoint):
+    client = s3_client(moto_endpoint)
+    client.create_bucket(Bucket="encrypted")
+    store = s3_module.S3Store("encrypted", client, sse="AES256")
+    store.put_if_absent("small", b"1", "text/plain")
+    store.put_if_absent("large", b"1" * (17 << 20), "text/plain")
+    for key in ("small", "large"):
+        assert client.head_object(Bucket="encrypted", Key=key)["ServerSideEncryption"] == "AES256"
+
+
+def test_the_server_refuses_content_damaged_on_the_way(swift_store):
+    def damage(params, **_):
+        params["body"] = b"X" * 10
+
+    swift_store._client.meta.events.register("before-call.s3.PutObject", damage)
+    with pytest.raises(ArchiveError, match="damaged on the way"):
+        swift_store.put_if_absent("a", b"0123456789", "text/plain")
+    assert swift_store.stat("a") is None
+
+
+class Conflicting:
+    """A client whose first answers to a put are 409, as AWS gives while another write is open."""
+
+    def __init__(self, client, conflicts: int) -> None:
+        self._client, self.left = client, conflicts
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def put_object(self, **arguments):
+        if self.left:
+            self.left -= 1
+            raise ClientError({"Error": {"Code": "ConditionalRequestConflict"}}, "PutObject")
+        return self._client.put_object(**arguments)
+
+
+@pytest.mark.parametrize(("conflicts", "written"), [(2, True), (99, False)])
+def test_a_conflict_is_tried_again_a_bounded_number_of_times(swift_store, monkeypatch, conflicts, written):
+    monkeypatch.setattr(s3_module, "_CONFLICT_WAITS", (0.0, 0.0))
+    store = s3_module.S3Store(swift_store.bucket, Conflicting(swift_store._client, conflicts))
+    if written:
+        assert store.put_if_absent("a", b"1", "text/plain") is True
+    else:
+        with pytest.raises(ArchiveError, match="ConditionalRequestConflict"):
+            store.put_if_absent("a", b"1", "text/plain")
+    assert (swift_store.stat("a") is not None) is written

@@ -1,0 +1,29 @@
+"""A quick S3 stand-in in this process, and the same one made to overwrite, as some real servers do."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+
+@contextmanager
+def moto_server(*, overwrites: bool = False) -> Iterator[str]:
+    """Serve S3 on loopback; yields the address. With `overwrites` conditional headers are ignored."""
+    app = DomainDispatcherApplication(create_backend_app)
+
+    def serve(environ, start_response):
+        if overwrites:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
+        return app(environ, start_response)
+
+    server = make_server("127.0.0.1", 0, serve, threaded=True)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join(timeout=5)
+        server.server_close()
