@@ -1,0 +1,44 @@
+"""The pure decision, over every combination of status and results status (contract 3)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+from prefect_assay.waiting.decide import Failed, Overdue, Partial, Ready, Wait, decide
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = NOW + timedelta(days=1)
+
+
+@pytest.mark.parametrize("status", [s for s in ExperimentStatus if s not in {"done", "canceled"}])
+@pytest.mark.parametrize(
+    ("results", "expected"), [("none", Wait()), ("partial", Partial()), ("all", Partial())]
+)
+def test_before_done_nothing_is_final(status, results, expected):
+    assert decide(status, results, NOW, LATER) == expected
+
+
+def test_done_with_all_results_is_ready_even_after_the_deadline():
+    assert decide("done", "all", LATER, NOW) == Ready()
+
+
+@pytest.mark.parametrize(("results", "expected"), [("none", Wait()), ("partial", Partial())])
+def test_done_without_all_results_waits_until_the_deadline(results, expected):
+    assert decide("done", results, NOW, LATER) == expected
+    assert decide("done", results, LATER, LATER) == Overdue()
+
+
+@pytest.mark.parametrize("results", list(ResultsStatus))
+def test_canceled_fails_whatever_else_is_true(results):
+    assert decide("canceled", results, LATER, NOW) == Failed("canceled")
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.booleans())
+def test_unknown_words_never_end_a_wait_before_the_deadline(status, results, late):
+    decision = decide(status, results, LATER if late else NOW, LATER)
+    if status in {"done", "canceled"} or results in {"partial", "all"}:
+        return
+    assert decision == (Overdue() if late else Wait())
