@@ -1,9 +1,27 @@
+import logging
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from types import SimpleNamespace
+
 import pytest
 from pydantic import SecretStr
 
+from prefect_assay.errors import (
+    BudgetExceeded,
+    PaymentFailed,
+    PaymentOutcomeUnknown,
+    PaymentRefused,
+    PaymentsDisabled,
+    ServiceUnavailable,
+)
 from prefect_assay.models.job import PaymentState
-from prefect_assay.payments import MemoryLedger, PaymentPolicy, X402Rail, settle
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments import FileLedger, MemoryLedger, PaymentPolicy, X402Rail, hosted, settle
 from prefect_assay.payments.ledger import ledger_key
+from prefect_assay.payments.settle import utc_now
 from support.pay_server import (
     CANARY_ADDRESS,
     CANARY_KEY,
@@ -15,6 +33,9 @@ from support.pay_server import (
     running,
 )
 
+RAIL = X402Rail(SecretStr(CANARY_KEY))
+OTHER_RAIL = X402Rail(SecretStr("0x" + "11" * 32))
+
 
 class World:
     """A running service, a wallet and an empty ledger."""
@@ -22,7 +43,7 @@ class World:
     def __init__(self, server, api):
         self.server = server
         self.api = api
-        self.rail = X402Rail(SecretStr(CANARY_KEY))
+        self.rail = RAIL
         self.ledger = MemoryLedger()
         self.slept = []
         self.policy = PaymentPolicy(
@@ -69,3 +90,421 @@ def test_an_open_invoice_is_paid_once_and_the_receipt_is_kept(world):
     assert len(world.server.settlements) == 1
     assert world.entry().state is PaymentState.SETTLED
     assert world.entry().experiment_id == "exp_1"
+
+
+@pytest.mark.parametrize("fault", ["drop", "500", "replay_403", "no_receipt"])
+def test_a_settlement_whose_answer_is_lost_or_odd_is_found_by_reading_the_invoice(world, fault):
+    world.server.faults.add(fault)
+
+    assert world.settle().state is PaymentState.SETTLED
+    assert world.settle().already_paid
+    assert len(world.server.settlements) == 1
+    assert len(world.server.credentials) == 1
+    assert world.entry().state is PaymentState.SETTLED
+
+
+@pytest.mark.parametrize("fault", ["drop", "500", "replay_403", "no_receipt"])
+def test_an_invoice_that_shows_the_payment_late_is_read_with_back_off(world, fault):
+    world.server.faults.add(fault)
+    world.server.paid_visible_after = 3
+
+    assert world.settle().state is PaymentState.SETTLED
+    assert world.slept == [0.0, 1.0, 2.0, 4.0]
+    assert len(world.server.credentials) == 1
+
+
+@pytest.mark.parametrize("fault", ["drop", "500", "replay_403", "no_receipt", "none"])
+def test_a_settlement_that_the_invoice_never_shows_is_unknown_and_never_settles_twice(world, fault):
+    world.server.faults |= {fault, "settled_but_open"}
+
+    for _ in range(2):
+        with pytest.raises(PaymentOutcomeUnknown, match="Read the invoice before anything else"):
+            world.settle()
+        assert world.entry().state is PaymentState.UNKNOWN
+
+    assert len(world.server.settlements) == 1
+    world.server.status = "paid"
+    assert world.settle().state is PaymentState.SETTLED
+    assert world.entry().state is PaymentState.SETTLED
+
+
+def test_a_credential_lost_on_the_way_is_sent_again_by_the_next_call_unchanged(world):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown, match="PaymentOutcomeUnknown"):
+        world.settle()
+    assert world.server.settlements == []
+
+    assert world.settle().state is PaymentState.SETTLED
+    first, second = world.server.credentials
+    assert first == second
+    assert len(world.server.settlements) == 1
+    assert len(set(world.server.idempotency_keys)) == 1
+    assert world.server.idempotency_keys[0]
+
+
+def test_after_the_old_window_has_passed_the_same_nonce_is_signed_anew(world):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle(now=lambda: utc_now() - timedelta(hours=1))
+
+    world.settle()
+    first, second = (credential["payload"]["authorization"] for credential in world.server.credentials)
+    assert first["nonce"] == second["nonce"]
+    assert int(first["validBefore"]) < time.time() < int(second["validBefore"])
+
+
+@pytest.mark.parametrize("change", [{"network": "eip155:8453"}, {"asset": RECEIVER}])
+@pytest.mark.parametrize("elapsed", [timedelta(0), timedelta(hours=1)])
+def test_a_payment_in_doubt_is_never_sent_again_on_another_token_contract(world, change, elapsed):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle(now=lambda: utc_now() - elapsed)
+    world.server.offer = change
+    world.allow(allowed_networks=(NETWORK, "eip155:8453"), allowed_assets=(USDC, RECEIVER))
+
+    with pytest.raises(PaymentOutcomeUnknown, match="could be settled besides it"):
+        world.settle()
+    assert len(world.server.credentials) == 1
+    assert world.entry().state is PaymentState.UNKNOWN
+
+
+def test_a_payment_in_doubt_is_never_sent_again_from_another_wallet(world):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    world.rail = OTHER_RAIL
+
+    with pytest.raises(PaymentOutcomeUnknown, match="could be settled besides it"):
+        world.settle()
+    assert len(world.server.credentials) == 1
+
+
+def test_a_payment_in_doubt_stays_in_doubt_when_the_guard_refuses_to_go_on(world):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    world.policy = PaymentPolicy()
+
+    with pytest.raises(PaymentOutcomeUnknown, match="machine payments are off"):
+        world.settle()
+
+
+def test_a_payment_in_doubt_of_an_invoice_that_became_void_stays_in_doubt(world):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    world.server.status = "void"
+
+    with pytest.raises(PaymentOutcomeUnknown, match="'void', not open"):
+        world.settle()
+
+
+def test_a_crash_right_after_sending_does_not_pay_twice(world):
+    def crash():
+        raise KeyboardInterrupt
+
+    sent = world.api.pay
+
+    def send_then_crash(invoice_id, headers=None):
+        answer = sent(invoice_id, headers)
+        if headers:
+            crash()
+        return answer
+
+    world.api.pay = send_then_crash
+    with pytest.raises(KeyboardInterrupt):
+        world.settle()
+    assert world.entry().state is PaymentState.SENT
+
+    world.api.pay = sent
+    assert world.settle().already_paid
+    assert len(world.server.settlements) == 1
+
+
+def test_the_intent_is_recorded_as_sent_before_anything_is_sent(world):
+    seen = []
+    world.server.before_settling = lambda: seen.append(world.entry().state)
+
+    world.settle()
+    assert seen == [PaymentState.SENT]
+
+
+def test_a_refused_payment_of_an_open_invoice_is_a_failure_with_the_reason(world):
+    world.server.faults.add("always_402")
+
+    with pytest.raises(PaymentFailed, match="insufficient_funds"):
+        world.settle()
+    assert world.entry().state is PaymentState.FAILED
+    assert len(world.server.credentials) == 1
+    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 0
+
+    world.server.faults.clear()  # the wallet is filled up, and a person says again
+    assert world.settle().state is PaymentState.SETTLED
+
+
+def test_after_a_refused_payment_another_wallet_waits_until_the_refused_one_has_expired(world):
+    world.server.faults.add("always_402")
+    with pytest.raises(PaymentFailed):
+        world.settle()
+    world.server.faults.clear()
+    world.rail = OTHER_RAIL
+
+    with pytest.raises(PaymentRefused, match="could be settled besides it"):
+        world.settle()
+    assert world.server.settlements == []
+    world.server.faults.add("always_402")
+    with pytest.raises(PaymentFailed, match="insufficient_funds"):
+        world.settle(now=lambda: utc_now() + timedelta(hours=1))
+
+
+def test_a_second_402_without_a_statement_is_not_followed_and_is_unknown(world):
+    world.server.faults.add("silent_402")
+
+    with pytest.raises(PaymentOutcomeUnknown, match="status 402"):
+        world.settle()
+    assert len(world.server.credentials) == 1
+    assert world.server.probes == 1
+
+
+@pytest.mark.parametrize(
+    ("offer", "match"),
+    [
+        ({"amount": "50010000"}, "challenge asks for 50.01 USD, the invoice for 50.00 USD"),
+        ({"amount": "50000001"}, "challenge asks for 50000001 units"),
+        ({"payTo": USDC}, "payTo '0x036CbD.* is not in allowed_pay_to"),
+        ({"asset": RECEIVER}, "asset '0x209693.* is not in allowed_assets"),
+        ({"network": "eip155:1"}, "network 'eip155:1' is not in allowed_networks"),
+        ({"maxTimeoutSeconds": 315_360_000}, "valid for 315360000 s, the policy allows 600 s"),
+        ({"scheme": "upto"}, "scheme 'upto' on 'eip155:84532': not known here"),
+        ({"extra": {"name": "USDC"}}, "malformed or missing extra.version"),
+        ({"extra": {"name": "USDC", "version": "2", "assetTransferMethod": "permit2"}}, "by 'permit2'"),
+    ],
+)
+def test_terms_outside_the_policy_are_refused_and_nothing_is_signed(world, offer, match):
+    world.server.offer = offer
+
+    with pytest.raises(PaymentRefused, match=match):
+        world.settle()
+    assert world.server.credentials == []
+    assert world.entry() is None
+
+
+def test_a_challenge_for_another_resource_is_refused(world):
+    world.server.resource_url = f"{world.server.base_url}/api/v1/invoices/inv_2/pay"
+
+    with pytest.raises(PaymentRefused, match=r"inv_2/pay', this invoice's is .*inv_1/pay"):
+        world.settle()
+    assert world.server.credentials == []
+
+
+def test_of_several_offers_the_acceptable_one_is_paid_and_echoed_verbatim(world):
+    world.server.extra_offers = [
+        {"scheme": "upto", "network": "solana:x"},
+        {**world.server.entry(), "network": "eip155:1"},
+        "nonsense",
+    ]
+    world.server.offer = {"unknown": {"kept": [1, None, "ü"]}}
+
+    assert world.settle().state is PaymentState.SETTLED
+    assert world.server.credentials[0]["accepted"] == world.server.entry()
+
+
+@pytest.mark.parametrize("status", ["draft", "void", "uncollectible", None, "frozen"])
+def test_an_invoice_that_is_not_open_is_not_paid(world, status):
+    world.server.status = status
+
+    with pytest.raises(PaymentFailed, match=f"invoice inv_1 is '?{status}'?, not open"):
+        world.settle()
+    assert world.server.probes == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"amount": 5100}, "asks for 51.00 USD, but 50.00 USD was approved"),
+        ({"amount": None}, "shows no amount"),
+        ({"currency": "eur"}, "'eur', not in usd"),
+    ],
+)
+def test_an_invoice_that_differs_from_what_was_approved_is_not_paid(world, fields, match):
+    world.server.invoice_fields = fields
+
+    with pytest.raises(PaymentRefused, match=match):
+        world.settle()
+    assert world.server.probes == 0
+
+
+def test_payments_are_off_by_default(world):
+    world.policy = PaymentPolicy()
+
+    with pytest.raises(PaymentsDisabled, match="enabled=True"):
+        world.settle()
+    assert world.server.probes == 0
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_dry_run_shows_the_terms_and_signs_nothing(world, enabled):
+    world.allow(enabled=enabled, dry_run=True)
+    world.rail = SimpleNamespace(method=RAIL.method, nonce=RAIL.nonce, offers=RAIL.offers)  # cannot sign
+
+    with pytest.raises(PaymentsDisabled, match=f"dry run.*50.00 USD of {USDC} on {NETWORK} to {RECEIVER}"):
+        world.settle()
+    assert world.server.credentials == []
+    assert world.entry() is None
+
+
+def test_a_paid_invoice_is_done_without_asking_the_pay_path(world):
+    world.server.status = "paid"
+    world.policy = PaymentPolicy()
+
+    payment = world.settle()
+    assert (payment.state, payment.already_paid) == (PaymentState.SETTLED, True)
+    assert world.server.probes == 0
+
+
+def test_an_invoice_paid_between_reading_and_asking_is_done(world):
+    world.server.faults.add("already_paid")
+
+    assert world.settle().already_paid
+    assert world.server.credentials == []
+
+
+def test_an_invoice_that_takes_no_machine_payment_is_refused_with_its_page(world):
+    world.server.faults.add("async")
+
+    with pytest.raises(PaymentRefused, match=f"pay it by hand at {world.server.base_url}/pages/inv_1"):
+        world.settle()
+
+
+def test_an_invoice_pinned_to_another_method_fails(world):
+    world.server.faults.add("pinned")
+
+    with pytest.raises(PaymentFailed, match="pinned to another payment method"):
+        world.settle()
+
+
+def test_a_service_that_is_away_before_anything_is_sent_is_transient(world):
+    world.server.faults.add("probe_500")
+
+    with pytest.raises(ServiceUnavailable):
+        world.settle()
+    assert world.entry() is None
+
+
+def test_over_the_rolling_cap_nothing_is_sent(world):
+    world.allow(max_cents_rolling=4999)
+
+    with pytest.raises(BudgetExceeded, match=r"0.00 USD of 49.99 USD is spent"):
+        world.settle()
+    assert world.server.credentials == []
+    assert world.entry().state is PaymentState.FAILED
+    world.allow(max_cents_rolling=5000)
+    assert world.settle().state is PaymentState.SETTLED
+
+
+def test_an_alias_of_the_invoice_has_the_same_entry_and_nonce(world):
+    world.server.faults.add("settled_but_open")
+    for alias in ("inv_1", "in_abc"):
+        with pytest.raises(PaymentOutcomeUnknown):
+            world.settle(alias)
+
+    assert len({c["payload"]["authorization"]["nonce"] for c in world.server.credentials}) == 1
+    assert len(world.server.settlements) == 1
+
+
+def test_racing_runs_on_one_invoice_settle_it_once(world):
+    barrier = threading.Barrier(6)
+
+    def pay(_):
+        api = HttpPayApi(world.server.base_url)
+        barrier.wait(5)
+        try:
+            return settle(
+                api,
+                "inv_1",
+                world.rail,
+                world.policy,
+                world.ledger,
+                expected_cents=5000,
+                read_delays=[0.02] * 20,
+            ).state
+        except PaymentOutcomeUnknown:
+            return PaymentState.UNKNOWN
+        finally:
+            api.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        states = list(pool.map(pay, range(6)))
+    assert states.count(PaymentState.SETTLED) >= 1
+    assert len(world.server.settlements) == 1
+    assert world.entry().state is PaymentState.SETTLED
+
+
+def test_a_ledger_that_fails_after_the_settlement_does_not_hide_it(world, caplog):
+    world.server.before_settling = lambda: setattr(world.ledger, "update", broken)
+    calls = []
+
+    def broken(*_):
+        calls.append(1)
+        raise OSError("disk full")
+
+    assert world.settle().state is PaymentState.SETTLED
+    assert calls
+    assert "cannot note settled" in caplog.text
+
+
+def test_a_ledger_that_cannot_be_written_stops_the_payment_before_it_is_sent(world):
+    def broken(*_, **__):
+        raise OSError("disk full")
+
+    world.ledger.claim = broken
+    with pytest.raises(OSError, match="disk full"):
+        world.settle()
+    assert world.server.credentials == []
+
+
+def test_an_unreadable_invoice_after_sending_is_unknown(world):
+    world.server.before_settling = lambda: world.server.faults.add("read_500")
+
+    with pytest.raises(PaymentOutcomeUnknown, match="the invoice is not readable"):
+        world.settle()
+    assert world.entry().state is PaymentState.UNKNOWN
+
+
+def test_the_key_and_the_signature_appear_nowhere(world, tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    world.ledger = FileLedger(tmp_path)
+    seen = [repr(world.rail), str(vars(world.rail)), repr(world.settle())]
+    world.server.status = "open"
+    world.server.faults.add("settled_but_open")
+    with pytest.raises(PaymentOutcomeUnknown) as caught:
+        world.settle()
+    seen += ["".join(traceback.format_exception(caught.value)), caplog.text]
+    seen += [path.read_text() for path in tmp_path.iterdir()]
+
+    assert len(world.server.credentials) == 2
+    haystack = "\n".join(seen).lower()
+    for secret in (CANARY_KEY[2:], *(c["payload"]["signature"][2:] for c in world.server.credentials)):
+        assert secret.lower() not in haystack
+    assert "inv_1" in haystack
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [("open", PaymentState.INTENDED), ("paid", PaymentState.SETTLED), ("draft", PaymentState.INTENDED)],
+)
+def test_a_hosted_invoice_names_its_page_and_whether_it_is_paid(world, status, state):
+    world.server.status = status
+
+    payment = hosted(world.api, "inv_1")
+    assert payment.state is state
+    assert payment.method is PaymentMethod.ASYNC_INVOICE
+    assert payment.hosted_invoice_url == f"{world.server.base_url}/pages/inv_1"
+    assert payment.already_paid is (status == "paid")
+
+
+def test_a_void_hosted_invoice_is_a_failure(world):
+    world.server.status = "void"
+
+    with pytest.raises(PaymentFailed, match="void"):
+        hosted(world.api, "inv_1")

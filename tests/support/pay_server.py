@@ -154,6 +154,7 @@ def recover(authorization: dict, signature: str, accepted: dict) -> str:
 class _Handler(BaseHTTPRequestHandler):
     server: "_Http"
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, *args):
         pass

@@ -186,7 +186,11 @@ def findings(
 
 
 def _same_authorisation(one: LedgerEntry, other: LedgerEntry) -> bool:
-    return (one.nonce, one.network, one.asset.lower()) == (other.nonce, other.network, other.asset.lower())
+    # The amount as well: an invoice that changes while a payment of it is in doubt is for a person to decide.
+    def same(e: LedgerEntry) -> tuple[object, ...]:
+        return e.nonce, e.network, e.asset.lower(), e.amount_cents
+
+    return same(one) == same(other)
 
 
 def _amount(terms: Terms, cents: int) -> str | None:

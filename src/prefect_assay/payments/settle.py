@@ -118,18 +118,20 @@ class _Settling:
         """From the invoice to a payment; the only place that decides the order of the steps."""
         # From here on only the service's own id: an alias would get a nonce and a ledger entry of its own.
         invoice = self.api.invoice_by_id(invoice_id)
-        previous = self.ledger.get(ledger_key(self.base_url, invoice.id))
-        in_doubt = previous is not None and previous.state in MAYBE_PAID
-        if in_doubt and invoice.status != InvoiceStatus.PAID:
-            invoice = self.watch(invoice.id) or invoice
         if invoice.status == InvoiceStatus.PAID:
             return self.paid(invoice, already_paid=True)
+        previous = self.ledger.get(ledger_key(self.base_url, invoice.id))
+        in_doubt = previous is not None and previous.state in MAYBE_PAID
+        if in_doubt:
+            invoice = self.watch(invoice.id) or invoice
+            if invoice.status == InvoiceStatus.PAID:
+                return self.paid(invoice, already_paid=True)
         try:
             return self.attempt(invoice, previous)
         except PaymentError as error:
             if in_doubt:  # "nothing was paid" would be wrong: an earlier credential is still out
                 raise PaymentOutcomeUnknown(
-                    f"an earlier payment of invoice {invoice.id} was sent and its outcome is not known; it is "
+                    f"an earlier payment of invoice {invoice.id} was sent, and the invoice does not show it; it is "
                     f"not sent again, because: {error}"
                 ) from error
             raise
@@ -255,10 +257,7 @@ class _Settling:
 
     def paid(self, invoice: Invoice, *, already_paid: bool, settlement: Settlement | None = None) -> Payment:
         """The invoice is paid: say so, in the ledger as well."""
-        entry = self.ledger.get(ledger_key(self.base_url, invoice.id))
-        if entry is not None and entry.state is not PaymentState.SETTLED:
-            # An intent that was never sent frees its share of the rolling cap: someone else has paid.
-            self.record(entry, PaymentState.SETTLED if entry.sent_at else PaymentState.FAILED)
+        self.record_paid(ledger_key(self.base_url, invoice.id))
         logger.info("invoice %s is paid", invoice.id)
         return Payment(
             invoice_id=invoice.id,
@@ -269,6 +268,17 @@ class _Settling:
             hosted_invoice_url=invoice.provider_hosted_invoice_url,
             receipt=settlement.receipt if settlement else None,
         )
+
+    def record_paid(self, key: str) -> None:
+        """Note that the invoice is paid. The payment stands, even if the ledger fails now."""
+        try:
+            entry = self.ledger.get(key)
+        except Exception:
+            logger.exception("the ledger cannot be read, entry %s", key)
+            return
+        if entry is not None and entry.state is not PaymentState.SETTLED:
+            # An intent that was never sent frees its share of the rolling cap: someone else has paid.
+            self.record(entry, PaymentState.SETTLED if entry.sent_at else PaymentState.FAILED)
 
     def record(self, entry: LedgerEntry, state: PaymentState) -> bool:
         """Note what became of a payment. A ledger that fails now must not hide whether money has moved."""

@@ -71,7 +71,7 @@ class X402Rail:
 
     def offers(self, answer: PayAnswer) -> Offers:
         """What a 402 offers; PaymentRefused when it cannot be read."""
-        return read_offers(header(answer, REQUIRED_HEADER))
+        return read_offers(header(answer, REQUIRED_HEADER), header(answer, "WWW-Authenticate"))
 
     def settlement(self, answer: PayAnswer) -> Settlement:
         """What an answer says became of the payment; never fails."""

@@ -25,6 +25,7 @@ TRANSFER_METHOD: Final = "eip3009"
 
 HEADER_MAX: Final = 16_384
 OFFERS_MAX: Final = 32
+BRACKETS_MAX: Final = 256  # bounds the nesting, for every recursion over the content
 RECEIPT_FIELDS: Final = ("success", "transaction", "network", "payer", "errorReason")
 RECEIPT_VALUE_MAX: Final = 200
 
@@ -48,16 +49,19 @@ class _Entry(WireModel):
     extra: _Extra
 
 
-def read_offers(value: str | None) -> Offers:
+def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
     """The `PAYMENT-REQUIRED` header of a 402.
+
+    Args:
+        value: the header, None when there is none.
+        authenticate: the answer's `WWW-Authenticate`, only to name what is offered instead.
 
     Raises:
         PaymentRefused: it is absent, too large, malformed, or of another version.
     """
     if value is None:
-        raise PaymentRefused(
-            f"the service asks for payment without a {REQUIRED_HEADER} header; x402 needs one"
-        )
+        instead = f"; it offers {shown(authenticate)}" if authenticate else ""
+        raise PaymentRefused(f"the service asks for payment, but not by x402 ({REQUIRED_HEADER}){instead}")
     try:
         challenge = _decode(value)
     except ValueError as error:
@@ -112,13 +116,12 @@ def _decode(value: str) -> dict[str, Any]:
     )  # unpadded and URL-safe forms, too
     try:
         raw = b64decode(compact + "=" * (-len(compact) % 4), validate=True)
-        content = json.loads(raw, parse_constant=_no_constant)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        nested = raw.count(b"[") + raw.count(b"{") > BRACKETS_MAX
+        content = None if nested else json.loads(raw, parse_constant=_no_constant)
     except ValueError:  # binascii.Error, UnicodeDecodeError and JSONDecodeError are all ValueErrors
         raise ValueError("it is not base64 of JSON") from None
     if not isinstance(content, dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004 - one error for every malformed header
+        raise ValueError("it is not a JSON object, or one with too many parts")  # noqa: TRY004 - one error for every malformed header
     return content
 
 
@@ -133,6 +136,7 @@ def _read_entry(entry: object, resource: dict[str, Any] | None) -> Terms | str:
         return f"scheme {shown(entry.get('scheme'))} on {shown(entry.get('network'))}: not known here"
     try:
         read = _Entry.model_validate(entry)
+        terms = _terms(read, entry, resource)
     except ValidationError as error:
         places = {".".join(str(part) for part in item["loc"]) for item in error.errors(include_input=False)}
         return f"exact on {shown(entry.get('network'))}: malformed or missing {', '.join(sorted(places))}"
@@ -140,6 +144,10 @@ def _read_entry(entry: object, resource: dict[str, Any] | None) -> Terms | str:
         return (
             f"exact on {read.network} by {shown(read.extra.transfer_method)}: only {TRANSFER_METHOD} is known"
         )
+    return terms
+
+
+def _terms(read: _Entry, entry: dict[str, Any], resource: dict[str, Any] | None) -> Terms:
     url = resource.get("url") if resource else None
     return Terms(
         network=read.network,
