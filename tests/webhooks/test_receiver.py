@@ -1,0 +1,357 @@
+"""The receiver over real HTTP: what wakes runs, what is refused, and how it says so."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from prefect_assay.webhooks.receiver import create_app
+from prefect_assay.webhooks.settings import ReceiverSettings
+from prefect_assay.webhooks.signature import derive_secret
+from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+
+NEW_KEY = "the-new-signing-key-of-the-tests-01"
+SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
+PATH = f"/assay/{ORDER_KEY}"
+
+
+class Wake:
+    """Records what it is asked to wake; fails while told to."""
+
+    def __init__(self):
+        self.asked = []
+        self.running = self.most_at_once = 0
+        self.failing = False
+        self.seconds = 0.0
+        self.resumes = 1
+
+    async def __call__(self, experiment_id):
+        self.asked.append(experiment_id)
+        self.running += 1
+        self.most_at_once = max(self.most_at_once, self.running)
+        try:
+            await asyncio.sleep(self.seconds)
+            if self.failing:
+                raise ConnectionError("Prefect is not there")
+        finally:
+            self.running -= 1
+        return self.resumes
+
+
+class Place:
+    """A running receiver, its recorded wake-ups and announcements."""
+
+    def __init__(self, url, wake, announced):
+        self.url, self.wake, self.announced = url, wake, announced
+
+    def post(self, body, headers=None, path=PATH):
+        return httpx.post(
+            self.url + path, content=body, headers=headers or headers_of(body, SECRET), timeout=10
+        )
+
+
+@contextlib.contextmanager
+def running(**given):
+    wake, announced = Wake(), []
+    app = create_app(
+        ReceiverSettings(**{"signing_keys": (SIGNING_KEY,)} | given), wake=wake, announce=announced.append
+    )
+    with serving(app) as url:
+        yield Place(url, wake, announced)
+
+
+@pytest.fixture(scope="module")
+def usual():
+    with running() as place:
+        yield place
+
+
+@pytest.fixture
+def receiver(request):
+    """A receiver with the settings of the test; tests without any share one, with its records cleared."""
+    if hasattr(request, "param"):
+        with running(**request.param) as place:
+            yield place
+    else:
+        place = request.getfixturevalue("usual")
+        place.wake.__init__()
+        place.announced.clear()
+        yield place
+
+
+def settings(**given):
+    return pytest.mark.parametrize("receiver", [given], indirect=True, ids=["-".join(given)])
+
+
+def test_a_genuine_delivery_wakes_the_experiment_of_the_signed_body(receiver):
+    body = body_of(data_experiment_id="e-1")
+    answer = receiver.post(body)
+    assert (answer.status_code, answer.json()) == (200, {"resumed": 1})
+    assert receiver.wake.asked == ["e-1"]
+    assert [d.data.experiment_id for d in receiver.announced] == ["e-1"]
+
+
+def test_nobody_waits_and_that_is_fine(receiver):
+    receiver.wake.resumes = 0
+    answer = receiver.post(body_of())
+    assert (answer.status_code, answer.json()) == (200, {"resumed": 0})
+
+
+def test_a_doubled_delivery_is_acknowledged_and_wakes_once(receiver):
+    body = body_of()
+    assert [receiver.post(body).json() for _ in range(3)] == [{"resumed": 1}, {"resumed": 0}, {"resumed": 0}]
+    assert len(receiver.wake.asked) == 1
+
+
+def test_equal_update_ids_of_different_experiments_are_different_updates(receiver):
+    for experiment in ("e-3", "e-4"):
+        receiver.post(body_of(data_experiment_id=experiment, data_update_id="1"))
+    assert receiver.wake.asked == ["e-3", "e-4"]
+
+
+def forged(body):
+    return headers_of(body, "f" * 64)
+
+
+def unsigned(body):
+    headers = headers_of(body, SECRET)
+    del headers["X-Service-Signature"]
+    return headers
+
+
+def another_order(body):
+    return headers_of(body, derive_secret(SIGNING_KEY, "f" * 20))
+
+
+def another_id(body):
+    return headers_of(body, SECRET) | {"X-Service-Delivery-Id": "another"}
+
+
+def not_ascii(body):
+    return headers_of(body, SECRET) | {"X-Service-Signature": "sha256=é".encode()}
+
+
+@pytest.mark.parametrize("headers", [forged, unsigned, another_order, another_id, not_ascii])
+def test_what_is_not_genuine_gets_401_and_wakes_nobody(receiver, headers):
+    body = body_of()
+    answer = receiver.post(body, headers(body))
+    assert answer.status_code == 401
+    assert answer.json()["error"]
+    assert receiver.wake.asked == receiver.announced == []
+
+
+def test_a_replayed_delivery_gets_401(receiver):
+    body = body_of(timestamp=(datetime.now(UTC) - timedelta(hours=1)).isoformat())
+    assert receiver.post(body).status_code == 401
+    assert receiver.wake.asked == []
+
+
+@settings(tolerance_seconds=None)
+def test_a_service_on_a_virtual_clock(receiver):
+    assert receiver.post(body_of(timestamp="2031-01-01T00:00:00Z")).status_code == 200
+
+
+@settings(words={"service": "Acme"})
+def test_a_deployment_with_its_own_words(receiver):
+    body = body_of()
+    assert receiver.post(body, headers_of(body, SECRET, word="Acme")).status_code == 200
+    assert receiver.post(body).status_code == 401
+
+
+@settings(signing_keys=(NEW_KEY, SIGNING_KEY))
+def test_old_and_new_key_while_a_key_is_replaced(receiver):
+    body = body_of()
+    assert receiver.post(body).status_code == 200
+    assert receiver.post(body, headers_of(body, derive_secret(NEW_KEY, ORDER_KEY))).status_code == 200
+
+
+def test_signed_but_malformed_gets_400(receiver):
+    assert receiver.post(body_of(event="experiment_deleted")).status_code == 400
+    assert receiver.post(body_of(data_update_id=None)).status_code == 400
+    assert receiver.wake.asked == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/assay",
+        "/assay/",
+        "/assay/short",
+        PATH.upper(),
+        PATH + "0",
+        PATH + "/x",
+        "/assay/" + "g" * 20,
+        "/assay/health",
+    ],
+)
+def test_other_paths_get_404(receiver, path):
+    assert receiver.post(body_of(), path=path).status_code == 404
+    assert receiver.wake.asked == []
+
+
+def test_other_methods_get_405(receiver):
+    assert httpx.get(receiver.url + PATH).status_code == 405
+
+
+def test_health(receiver):
+    answer = httpx.get(receiver.url + "/assay/health")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+@settings(path_prefix="")
+def test_no_prefix(receiver):
+    assert receiver.post(body_of(), path=f"/{ORDER_KEY}").status_code == 200
+    assert httpx.get(receiver.url + "/health").status_code == 200
+
+
+@settings(max_body_bytes=2000)
+def test_an_oversize_body_gets_413_declared_or_not(receiver):
+    body = body_of(data_description="x" * 3000)
+    assert receiver.post(body).status_code == 413
+
+    def chunks():
+        yield body[:1500]
+        yield body[1500:]
+
+    assert receiver.post(chunks(), headers_of(body, SECRET)).status_code == 413
+    assert receiver.post(body_of()).status_code == 200
+
+
+@settings(body_timeout_seconds=0.2)
+def test_a_sender_that_stalls_gets_408(receiver):
+    host, port = receiver.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_a_sender_that_breaks_off_harms_nobody(receiver):
+    host, port = receiver.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
+    assert receiver.post(body_of()).status_code == 200
+
+
+def test_prefect_away_gets_503_and_the_retry_wakes(receiver):
+    body = body_of()
+    receiver.wake.failing = True
+    answer = receiver.post(body)
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"]
+    assert receiver.announced == []
+    receiver.wake.failing = False
+    assert receiver.post(body).json() == {"resumed": 1}
+    assert len(receiver.announced) == 1
+
+
+@settings(wake_timeout_seconds=0.2)
+def test_a_wake_up_that_hangs_gets_503_and_never_overlaps_the_next(receiver):
+    receiver.wake.seconds = 0.5
+    assert receiver.post(body_of()).status_code == 503
+    receiver.wake.seconds = 0.0
+    assert receiver.post(body_of()).status_code == 503  # still behind the first
+    time.sleep(0.3)
+    assert receiver.post(body_of()).status_code == 200
+    assert receiver.wake.most_at_once == 1
+
+
+def test_an_announcement_that_fails_changes_nothing():
+    def fail(_):
+        raise RuntimeError("no events today")
+
+    app = create_app(ReceiverSettings(signing_keys=(SIGNING_KEY,)), wake=Wake(), announce=fail)
+    with serving(app) as url:
+        body = body_of()
+        assert httpx.post(url + PATH, content=body, headers=headers_of(body, SECRET)).status_code == 200
+
+
+@settings(announce=False)
+def test_announcements_can_be_switched_off(receiver):
+    assert receiver.post(body_of()).status_code == 200
+    assert receiver.announced == []
+
+
+def test_a_burst_is_taken_one_by_one_and_none_is_lost(receiver):
+    receiver.wake.seconds = 0.002
+    bodies = [body_of() for _ in range(150)]
+    bodies += bodies[:50]  # and a quarter of it doubled
+
+    async def burst():
+        async with httpx.AsyncClient(timeout=30, limits=httpx.Limits(max_connections=200)) as client:
+            return await asyncio.gather(
+                *(client.post(receiver.url + PATH, content=b, headers=headers_of(b, SECRET)) for b in bodies)
+            )
+
+    answers = asyncio.run(burst())
+    assert {answer.status_code for answer in answers} == {200}
+    assert sum(answer.json()["resumed"] for answer in answers) == 150
+    assert sorted(receiver.wake.asked) == sorted(json.loads(b)["data"]["experiment_id"] for b in bodies[:150])
+    assert receiver.wake.most_at_once == 1
+
+
+def test_logs_name_the_order_and_no_secret(receiver, caplog):
+    caplog.set_level(logging.DEBUG)
+    body = body_of()
+    receiver.post(body, forged(body))
+    receiver.wake.failing = True
+    receiver.post(body)
+    assert ORDER_KEY in caplog.text
+    for secret in (
+        SIGNING_KEY,
+        SECRET,
+        headers_of(body, SECRET)["X-Service-Signature"].removeprefix("sha256="),
+    ):
+        assert secret not in caplog.text
+
+
+def test_the_module_does_not_import_prefect():
+    code = "import sys, prefect_assay.webhooks.receiver; sys.exit('prefect' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=30).returncode == 0
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_as_a_process_with_prefects_api_away(tmp_path):
+    """The way it is deployed: settings from the environment, the real wake-up, and no Prefect behind it."""
+    port = free_port()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "uvicorn", "--port", str(port)),
+            *("--factory", "prefect_assay.webhooks.receiver:from_environment"),
+        ],
+        env=os.environ
+        | {
+            "PREFECT_ASSAY_RECEIVER_SIGNING_KEYS": f"{NEW_KEY}, {SIGNING_KEY}",
+            "PREFECT_ASSAY_RECEIVER_WAKE_TIMEOUT_SECONDS": "5",
+            "PREFECT_API_URL": f"http://127.0.0.1:{free_port()}/api",
+            "PREFECT_HOME": str(tmp_path),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        body = body_of()
+        client = httpx.Client(transport=httpx.HTTPTransport(retries=12), timeout=20)  # waits for the start
+        assert client.get(f"{url}/assay/health").status_code == 200
+        assert client.post(url + PATH, content=body, headers=headers_of(body, SECRET)).status_code == 503
+    finally:
+        process.terminate()
+        output, _ = process.communicate(timeout=20)
+    assert "the service is asked to retry" in output
+    assert SIGNING_KEY not in output
