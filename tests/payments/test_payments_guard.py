@@ -1,0 +1,272 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from prefect_assay.errors import (
+    BudgetExceeded,
+    ConfigurationError,
+    PaymentFailed,
+    PaymentRefused,
+    PaymentsDisabled,
+)
+from prefect_assay.models.billing import Invoice
+from prefect_assay.models.job import PaymentState
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments import guard
+from prefect_assay.payments.api import address, origin, pay_url
+from prefect_assay.payments.guard import PaymentPolicy
+from prefect_assay.payments.ledger import LedgerEntry
+from prefect_assay.payments.terms import Offers, Terms
+
+BASE = "https://assay.example"
+ASSET = "0x" + "aB" * 20
+RECEIVER = "0x" + "cD" * 20
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+INVOICE = Invoice(id="inv_1", status="open", currency="usd", amount=5000)
+POLICY = PaymentPolicy(
+    enabled=True,
+    max_cents_per_payment=5000,
+    max_cents_rolling=10_000,
+    allowed_origins=(BASE,),
+    allowed_networks=("eip155:84532",),
+    allowed_assets=(ASSET,),
+    allowed_pay_to=(RECEIVER,),
+)
+TERMS = Terms(
+    network="eip155:84532",
+    asset=ASSET,
+    pay_to=RECEIVER,
+    amount_units=50_000_000,
+    max_timeout_seconds=600,
+    resource_url=f"{BASE}/api/v1/invoices/inv_1/pay",
+    domain_name="USDC",
+    domain_version="2",
+    accepted={},
+)
+
+
+def findings(policy=POLICY, **changes):
+    terms = TERMS.model_copy(update=changes)
+    return guard.findings(policy, terms, base_url=BASE, invoice=INVOICE, cents=5000)
+
+
+def entry(**changes):
+    values = {
+        "key": "k",
+        "base_url": BASE,
+        "invoice_id": "inv_1",
+        "rail": PaymentMethod.X402_EXACT,
+        "amount_cents": 5000,
+        "nonce": "0x01",
+        "network": "eip155:84532",
+        "asset": ASSET,
+        "pay_to": RECEIVER,
+        "expires_at": NOW + timedelta(minutes=5),
+        "recorded_at": NOW,
+    }
+    return LedgerEntry(**{**values, **changes})
+
+
+def test_terms_inside_the_policy_have_no_findings():
+    assert findings() == ()
+    assert findings(asset=ASSET.lower(), pay_to=RECEIVER.upper().replace("X", "x")) == ()
+    assert findings(resource_url="/api/v1/invoices/inv_1/pay") == ()
+    assert findings(resource_url="HTTPS://ASSAY.EXAMPLE:443/api/v1/invoices/inv_1/pay") == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"amount_units": 50_000_001}, "50000001 units, the invoice for 50.00 USD"),
+        ({"amount_units": 49_990_000}, "49.99 USD, the invoice for 50.00 USD"),
+        ({"amount_units": 0}, "0.00 USD, the invoice for 50.00 USD"),
+        ({"network": "eip155:8453"}, "network 'eip155:8453' is not in allowed_networks (eip155:84532)"),
+        ({"asset": RECEIVER}, "is not in allowed_assets"),
+        ({"pay_to": ASSET}, "is not in allowed_pay_to"),
+        ({"max_timeout_seconds": 601}, "601 s, the policy allows 600 s"),
+        ({"resource_url": None}, "resource.url is None"),
+        ({"resource_url": f"{BASE}/api/v1/invoices/inv_2/pay"}, "inv_2"),
+        ({"resource_url": f"{BASE}/api/v1/invoices/inv_1/pay?x=1"}, "?x=1"),
+        ({"resource_url": f"{BASE}/api/v1/invoices/inv_1/pay#x"}, "#x"),
+        ({"resource_url": "https://me@assay.example/api/v1/invoices/inv_1/pay"}, "me@"),
+        ({"resource_url": "https://assay.example:8443/api/v1/invoices/inv_1/pay"}, ":8443"),
+        ({"resource_url": "http://assay.example/api/v1/invoices/inv_1/pay"}, "'http://"),
+        ({"resource_url": "https://assay.example.evil/api/v1/invoices/inv_1/pay"}, ".evil"),
+        ({"resource_url": "//evil/api/v1/invoices/inv_1/pay"}, "//evil"),
+        ({"resource_url": "https://[::1/pay"}, "[::1"),
+        ({"resource_url": "https://assay.example:port/"}, ":port"),
+    ],
+)
+def test_each_deviation_is_one_finding_that_names_it(changes, part):
+    (finding,) = findings(**changes)
+    assert part in finding
+
+
+def test_empty_allow_lists_allow_nothing():
+    bare = PaymentPolicy(enabled=True, max_cents_per_payment=5000, max_cents_rolling=5000)
+    assert [f.partition(" ")[0] for f in findings(bare)] == ["network", "asset", "payTo"]
+    with pytest.raises(PaymentRefused, match=r"allowed_origins .*which is empty"):
+        guard.check_origin(bare, BASE)
+
+
+def test_every_unacceptable_offer_is_named_and_an_acceptable_one_is_chosen():
+    wrong = TERMS.model_copy(update={"network": "eip155:1"})
+    offers = Offers(terms=(wrong,), ignored=("scheme 'upto' on 'eip155:1': not known here",))
+    arguments = {"base_url": BASE, "invoice": INVOICE, "cents": 5000}
+    with pytest.raises(PaymentRefused) as caught:
+        guard.choose(POLICY, offers, **arguments)
+    assert "scheme 'upto'" in str(caught.value)
+    assert "network 'eip155:1' is not in allowed_networks" in str(caught.value)
+    assert guard.choose(POLICY, Offers(terms=(wrong, TERMS)), **arguments) == TERMS
+    with pytest.raises(PaymentRefused, match="nothing"):
+        guard.choose(POLICY, Offers(terms=()), **arguments)
+
+
+def test_the_default_policy_pays_nothing():
+    with pytest.raises(PaymentsDisabled, match="enabled=True"):
+        guard.check_ready(PaymentPolicy(), BASE, 100)
+
+
+def test_an_enabled_policy_must_state_both_caps():
+    with pytest.raises(ValidationError, match="max_cents_per_payment and max_cents_rolling"):
+        PaymentPolicy(enabled=True)
+    with pytest.raises(ValidationError, match="need max_cents_rolling"):
+        PaymentPolicy(enabled=True, max_cents_per_payment=1)
+
+
+def test_no_policy_may_sign_for_more_than_ten_minutes():
+    with pytest.raises(ValidationError, match="600"):
+        PaymentPolicy(max_valid_seconds=601)
+
+
+def test_a_payment_over_its_cap_is_refused_and_one_at_the_cap_is_not():
+    guard.check_ready(POLICY, BASE, 5000)
+    with pytest.raises(BudgetExceeded, match=r"50.01 USD is over max_cents_per_payment .*50.00 USD"):
+        guard.check_ready(POLICY, BASE, 5001)
+    with pytest.raises(BudgetExceeded, match="sets no max_cents_per_payment"):
+        guard.check_ready(PaymentPolicy(dry_run=True, allowed_origins=(BASE,)), BASE, 1)
+
+
+@pytest.mark.parametrize("cents", [0, -5000])
+def test_an_amount_that_is_not_positive_is_refused(cents):
+    with pytest.raises(PaymentRefused, match="positive"):
+        guard.check_ready(POLICY, BASE, cents)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "allowed"),
+    [
+        ("https://assay.example", "https://assay.example"),
+        ("https://ASSAY.example:443/", "https://assay.example"),
+        ("https://assay.example/deep/", "https://assay.example/"),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("http://localhost:8000", "http://localhost:8000"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+    ],
+)
+def test_listed_https_and_loopback_origins_are_allowed(base_url, allowed):
+    guard.check_origin(POLICY.model_copy(update={"allowed_origins": (allowed,)}), base_url)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "match"),
+    [
+        ("http://assay.example", "is not https"),
+        ("http://127.0.0.1.evil.example", "is not https"),
+        ("http://localhost.evil.example", "is not https"),
+        ("http://10.0.0.1", "is not https"),
+        ("ftp://assay.example", "is not https"),
+        ("https://assay.example:8443", "is not in allowed_origins"),
+        ("https://assay.example@evil.example", "'https://evil.example' is not in allowed_origins"),
+        ("assay.example", "no URL"),
+        ("https://assay.example:99999", "no URL"),
+    ],
+)
+def test_other_origins_are_refused(base_url, match):
+    listed = POLICY.model_copy(update={"allowed_origins": (BASE, "http://assay.example", "http://10.0.0.1")})
+    with pytest.raises(PaymentRefused, match=match):
+        guard.check_origin(listed, base_url)
+
+
+@pytest.mark.parametrize("status", ["draft", "paid", "void", "uncollectible", "frozen", None])
+def test_only_an_open_invoice_is_payable(status):
+    guard.check_invoice(INVOICE, 5000)
+    with pytest.raises(PaymentFailed, match=f"inv_1 is '?{status}'?, not open"):
+        guard.check_invoice(Invoice(id="inv_1", status=status, amount=5000), 5000)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**9))
+def test_the_invoice_must_ask_for_exactly_what_was_approved(asked, approved):
+    invoice = Invoice(id="inv_1", status="open", amount=asked)
+    if asked == approved:
+        guard.check_invoice(invoice, approved)
+    else:
+        with pytest.raises(PaymentRefused, match="was approved"):
+            guard.check_invoice(invoice, approved)
+
+
+SENT = {"sent_at": NOW, "state": PaymentState.SENT}
+LATER = NOW + timedelta(hours=1)
+
+
+@pytest.mark.parametrize("state", list(PaymentState))
+@pytest.mark.parametrize("now", [NOW, LATER])
+def test_the_same_authorisation_may_always_be_signed_again(state, now):
+    guard.check_again(entry(sent_at=NOW, state=state), entry(expires_at=now + timedelta(minutes=5)), now)
+
+
+@pytest.mark.parametrize(
+    "change", [{"nonce": "0x02"}, {"network": "eip155:1"}, {"asset": RECEIVER}, {"amount_cents": 5001}]
+)
+@pytest.mark.parametrize(
+    ("state", "now", "allowed"),
+    [
+        (PaymentState.SENT, NOW, False),
+        (PaymentState.SENT, LATER, False),
+        (PaymentState.UNKNOWN, LATER, False),
+        (PaymentState.SETTLED, LATER, False),
+        (PaymentState.FAILED, NOW, False),
+        (PaymentState.INTENDED, NOW, False),
+        (PaymentState.FAILED, LATER, True),
+        (PaymentState.INTENDED, LATER, True),
+    ],
+)
+def test_another_authorisation_waits_for_a_failed_one_to_expire_and_for_one_in_doubt_for_ever(
+    change, state, now, allowed
+):
+    previous = entry(sent_at=NOW, state=state)
+    if allowed:
+        guard.check_again(previous, entry(**change), now)
+    else:
+        with pytest.raises(
+            PaymentRefused, match=f"was sent and is {state.value}, .*could be settled besides it"
+        ):
+            guard.check_again(previous, entry(**change), now)
+
+
+def test_what_was_never_sent_binds_nothing():
+    guard.check_again(None, entry(), NOW)
+    guard.check_again(entry(), entry(nonce="0x02"), NOW)
+
+
+def test_an_address_has_one_spelling():
+    spellings = ("https://Assay.example", "https://assay.example:443/", "HTTPS://assay.example//")
+    assert {address(url) for url in spellings} == {BASE}
+    assert (
+        pay_url("https://assay.example/x/", "a/b c")
+        == "https://assay.example/x/api/v1/invoices/a%2Fb%20c/pay"
+    )
+    with pytest.raises(ConfigurationError, match="base_url"):
+        address("nowhere")
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_an_origin_or_a_value_error(text):
+    try:
+        found = origin(text)
+    except ValueError:
+        return
+    assert origin(found) == found
