@@ -111,12 +111,11 @@ def _select(
 
 
 def _significant(value: float) -> str:
-    """Three significant digits without an exponent for 1 <= value < 1000; general notation outside."""
-    if not 1 <= value < 1000:  # noqa: PLR2004  the range of a unit prefix
-        return f"{value:.{_DIGITS}g}"
+    """Three significant digits, without an exponent in the range of a unit prefix."""
     rounded = float(f"{value:.{_DIGITS - 1}e}")
-    whole = len(str(int(rounded)))
-    return f"{rounded:.{max(0, _DIGITS - whole)}f}"
+    if not 1 <= rounded < 1000:  # noqa: PLR2004  the range of a unit prefix
+        return f"{value:.{_DIGITS}g}"
+    return f"{rounded:.{_DIGITS - len(str(int(rounded)))}f}"
 
 
 def _one_line(text: str) -> str:

@@ -1,0 +1,177 @@
+"""Real processes, really killed, and writers that race: what is complete is whole, what is not is finished."""
+
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from prefect_assay.archive import LocalStore, archive_version, latest, verify, versions
+from prefect_assay.archive.s3 import S3Store
+from prefect_assay.archive.write import Document
+from support import archive_writer
+from support.swift_server import s3_client
+
+PLACE = ("lab", "c", "E-1")
+
+
+def run_writer(place, step, tag="x"):
+    command = [sys.executable, archive_writer.__file__, *place, str(step), tag]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False)
+
+
+def assert_nothing_is_torn(store, tag="x"):
+    """Every file that stands under its final name is whole, sealed or not."""
+    whole = {document.path: document.body for document in archive_writer.documents(tag)}
+    for key in store.keys(""):
+        name = key.split("/", 4)[-1]
+        if name in whole:
+            assert store.read(key) == whole[name], key
+    assert verify(store).ok
+
+
+def assert_finished(store):
+    assert [(state.version, state.complete) for state in versions(store, *PLACE)] == [(1, True)]
+    assert verify(store).findings == ()
+    assert verify(store).checked == 5
+
+
+def test_a_writer_killed_at_any_step_is_finished_by_the_next(tmp_path):
+    steps = int(run_writer(["local", tmp_path / "whole"], 0).stdout)
+    assert steps > 30
+    for index, step in enumerate(random.Random(7).sample(range(1, steps), 6)):
+        place = ["local", tmp_path / f"killed-{index}"]
+        assert run_writer(place, step).returncode == -signal.SIGKILL
+        store = LocalStore(place[1])
+        assert_nothing_is_torn(store)
+        archive_writer.archive(store, "x")
+        assert_finished(store)
+
+
+def test_a_writer_killed_again_and_again_gets_there(tmp_path):
+    store = LocalStore(tmp_path / "archive")
+    for step in (7, 15, 22, 30):
+        assert run_writer(["local", store.root], step).returncode == -signal.SIGKILL
+        assert_nothing_is_torn(store)
+    archive_writer.archive(store, "x")
+    assert_finished(store)
+
+
+def test_a_writer_to_a_real_server_killed_at_any_request_is_finished_by_the_next(swift_endpoint):
+    client = s3_client(swift_endpoint)
+    client.create_bucket(Bucket="killed-whole")
+    steps = int(run_writer(["s3", swift_endpoint, "killed-whole"], 0).stdout)
+    assert steps >= 20
+    for step in random.Random(7).sample(range(1, steps), 3):
+        bucket = f"killed-{step}"
+        client.create_bucket(Bucket=bucket)
+        assert run_writer(["s3", swift_endpoint, bucket], step).returncode == -signal.SIGKILL
+        store = S3Store(bucket, client)
+        assert_nothing_is_torn(store)
+        archive_writer.archive(store, "x")
+        assert_finished(store)
+
+
+def race(make_store, tags):
+    """One writer per tag, all starting at once; the records in the order of the tags."""
+    barrier = Barrier(len(tags))
+
+    def write(tag):
+        store = make_store()
+        barrier.wait(timeout=10)
+        return archive_writer.archive(store, tag, large=False)
+
+    with ThreadPoolExecutor(len(tags)) as pool:
+        return list(pool.map(write, tags))
+
+
+def stores_of(store):
+    """A maker of independent stores on the same place, one per writer."""
+    if isinstance(store, LocalStore):
+        return lambda: LocalStore(store.root)
+    endpoint = store._client.meta.endpoint_url
+    return lambda: S3Store(store.bucket, s3_client(endpoint))
+
+
+def test_racing_writers_of_the_same_content_make_one_version(any_store):
+    records = race(stores_of(any_store), "xxxx")
+    assert {record.version for record in records} == {1}
+    assert len({record.manifest_sha256 for record in records}) == 1
+    assert sum(not record.unchanged for record in records) == 1
+    assert_finished(any_store)
+
+
+def test_racing_writers_of_different_content_each_make_a_whole_version(any_store):
+    records = race(stores_of(any_store), "abab")
+    assert verify(any_store).ok
+    made = Counter()
+    for record, tag in zip(records, "abab", strict=True):
+        folder = f"lab/c/E-1/v{record.version:03d}"
+        for document in archive_writer.documents(tag, large=False):
+            assert any_store.read(f"{folder}/{document.path}") == document.body
+        made[record.version] += not record.unchanged
+    assert set(made.values()) == {1}
+    assert verify(any_store).versions == len(made)
+
+
+class Overwriting(LocalStore):
+    """A server that looks for the name before an upload, and not again at its end: both writers are told True."""
+
+    def __init__(self, root: Path, before_claim) -> None:
+        super().__init__(root)
+        self._before_claim = before_claim
+
+    def put_if_absent(self, key, data, content_type, *, sha256=None):
+        written = super().put_if_absent(key, data, content_type, sha256=sha256)
+        if key.endswith("v001/claim.json") and self._before_claim:
+            (self.root / key).write_bytes(self._before_claim)
+            self._before_claim = None
+        return written
+
+
+def test_a_writer_that_lost_its_claim_unnoticed_takes_the_next_number(tmp_path):
+    store = Overwriting(tmp_path, b"the claim of another writer")
+    assert archive_writer.archive(store, "x").version == 2
+    assert [(state.version, state.complete) for state in versions(store, *PLACE)] == [(1, False), (2, True)]
+    assert [key for key in store.keys("") if "/v001/" in key] == ["lab/c/E-1/v001/claim.json"]
+
+
+@pytest.mark.parametrize("stale", [True, False])
+def test_a_listing_that_lags_behind_makes_no_second_copy(tmp_path, monkeypatch, stale):
+    store = LocalStore(tmp_path)
+    archive_writer.archive(store, "x")
+    archive_writer.archive(store, "y")
+    if stale:
+        monkeypatch.setattr(store, "keys", lambda prefix: iter(()))
+    assert latest(store, *PLACE).manifest.version == 2
+    record = archive_writer.archive(store, "y")
+    assert (record.version, record.unchanged) == (2, True)
+
+
+def test_a_source_that_changes_while_it_is_archived_is_not_sealed(tmp_path):
+    source = tmp_path / "growing.csv"
+    source.write_bytes(b"1")
+
+    class Growing(LocalStore):
+        def put_if_absent(self, key, data, content_type, *, sha256=None):
+            source.write_bytes(b"12")
+            return super().put_if_absent(key, data, content_type, sha256=sha256)
+
+    store = Growing(tmp_path / "archive")
+    with pytest.raises(Exception, match="content changed while it was being archived"):
+        archive_version(
+            store,
+            "lab",
+            campaign_id="c",
+            experiment_id="e-1",
+            experiment_code="E-1",
+            results_status="all",
+            documents=[Document(path="growing.csv", content_type="text/csv", body=source)],
+            now=archive_writer.datetime.now(archive_writer.UTC),
+        )
+    assert latest(store, *PLACE) is None

@@ -1,0 +1,107 @@
+"""`verify` finds what happened to an archive behind its back, and says nothing about a sound one."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
+from prefect_assay.errors import ArchiveError
+from support import archive_writer
+
+FOLDER = "lab/c/E-1/v001"
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = LocalStore(tmp_path / "archive")
+    archive_writer.archive(store, "x", large=False)
+    return store
+
+
+def kinds(report):
+    return [(finding.kind, finding.key) for finding in report.findings]
+
+
+def test_a_sound_archive(any_store):
+    record = archive_writer.archive(any_store, "x", large=False)
+    report = verify(any_store, "lab")
+    assert (report.ok, report.findings, report.versions, report.checked) == (True, (), 1, 5)
+    assert report.bytes == record.total_bytes
+    assert verify(any_store) == report.model_copy(update={"location": any_store.location("")})
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_single_changed_byte_is_found(tmp_path_factory, data):
+    store = LocalStore(tmp_path_factory.mktemp("archive"))
+    archive_writer.archive(store, "x", large=False)
+    name = data.draw(st.sampled_from(["experiment", "results-1", "package"]))
+    file = store.root / FOLDER / f"raw/{name}.json"
+    content = bytearray(file.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    file.write_bytes(content)
+    assert kinds(verify(store)) == [("changed", f"{FOLDER}/raw/{name}.json")]
+
+
+def test_a_changed_object_on_a_real_server_is_found(swift_store):
+    archive_writer.archive(swift_store, "x", large=False)
+    key = f"{FOLDER}/raw/results-1.json"
+    swift_store._client.put_object(Bucket=swift_store.bucket, Key=key, Body=b"replaced")
+    swift_store._client.delete_object(Bucket=swift_store.bucket, Key=f"{FOLDER}/raw/quote.json")
+    report = verify(swift_store)
+    assert set(kinds(report)) == {("changed", key), ("missing", f"{FOLDER}/raw/quote.json")}
+    assert not report.ok
+
+
+def test_missing_extra_and_foreign_files(store):
+    (store.root / FOLDER / "raw/experiment.json").unlink()
+    (store.root / FOLDER / "raw/notes.txt").write_text("added by hand")
+    (store.root / "lab/c/campaign.csv").write_text("")
+    report = verify(store)
+    assert set(kinds(report)) == {
+        ("missing", f"{FOLDER}/raw/experiment.json"),
+        ("extra", f"{FOLDER}/raw/notes.txt"),
+        ("foreign", "lab/c/campaign.csv"),
+    }
+    assert (report.checked, report.ok) == (4, False)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"version": 1}', b"\xff"])
+def test_an_unreadable_manifest_is_named(store, content):
+    (store.root / FOLDER / "manifest.json").write_bytes(content)
+    report = verify(store)
+    assert kinds(report) == [("unreadable", f"{FOLDER}/manifest.json")]
+    with pytest.raises(ArchiveError, match="not a readable manifest"):
+        latest(store, "lab", "c", "E-1")
+
+
+def test_without_its_manifest_a_version_is_incomplete(store):
+    (store.root / FOLDER / "manifest.json").unlink()
+    report = verify(store)
+    assert (kinds(report), report.ok) == ([("incomplete", FOLDER)], True)
+
+
+def test_only_what_lies_below_the_prefix_is_checked(store):
+    (store.root / FOLDER / "raw/experiment.json").write_bytes(b"")
+    for campaign in ("d", "v001"):
+        archive_version(
+            store,
+            "lab",
+            campaign_id=campaign,
+            experiment_id="e",
+            experiment_code="E-1",
+            results_status="all",
+            documents=[Document(path="a", content_type="text/plain", body=b"1")],
+            now=datetime(2025, 1, 1, tzinfo=UTC),
+        )
+    assert verify(store, "lab/d").ok
+    assert verify(store, "lab/d").checked == 1
+    assert kinds(verify(store, "lab/c/E-1")) == [("changed", f"{FOLDER}/raw/experiment.json")]
+    assert verify(store, "lab").versions == 3
+
+
+def test_an_empty_archive_is_sound(tmp_path):
+    assert verify(LocalStore(Path(tmp_path) / "none")).versions == 0

@@ -1,0 +1,100 @@
+"""Tables for people, and the ranking for the next round."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from prefect_assay.results import ResultRow, best_binders, markdown_table, molar, rich_table
+
+
+def row(name, **fields):
+    values = {"experiment_code": "E-1", "result_id": "r", "result_type": "affinity", "level": "summary"}
+    return ResultRow.model_validate({**values, "name": name, "outcome": "measured", **fields})
+
+
+TABLE = [
+    row("weak", kd_M=3.2e-6, kon_per_M_s=7.0032e4, koff_per_s=6.72e-3),
+    row("best", kd_M=7.41e-10, binding="true"),
+    row("best", level="replicate", replicate=1, kd_M=7e-10),
+    row("limit", kd_M=1e-12, qualifier="<"),
+    row("screened", outcome="binding", binding_strength="medium"),
+    row("screened-well", outcome="binding", binding_strength="strong"),
+    row("none", outcome="no_binding"),
+    row("silent", outcome="no_expression", kd_M=1e-13),
+    row("control", kd_M=5e-10, control=True),
+    row("melts", tm_C=61.27, result_type="thermostability"),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (7.41e-8, "74.1 nM"),
+        (1e-9, "1.00 nM"),
+        (9.996e-7, "1.00 µM"),
+        (9.994e-7, "999 nM"),
+        (3.162e-7, "316 nM"),
+        (2.5e-3, "2.50 mM"),
+        (12.0, "12.0 M"),
+        (7e-13, "700 fM"),
+        (1e-20, "1.00e-20 M"),
+        (0.0, "0 M"),
+        (None, "–"),  # noqa: RUF001  the sign for "not reported"
+    ],
+)
+def test_concentrations_have_three_digits_and_a_unit_people_use(value, shown):
+    assert molar(value) == shown
+
+
+@given(st.floats(1e-15, 100))
+def test_what_is_shown_is_within_half_a_percent(value):
+    number, unit = molar(value).split()
+    size = {"M": 1, "mM": 1e-3, "µM": 1e-6, "nM": 1e-9, "pM": 1e-12, "fM": 1e-15}[unit]
+    assert float(number) * size == pytest.approx(value, rel=0.0051)
+    assert len(number.replace(".", "")) == 3
+
+
+def test_markdown_shows_summaries_and_only_columns_that_say_something():
+    lines = markdown_table(TABLE).splitlines()
+    assert lines[0] == "| Experiment | Design | Outcome | K_D | k_on | k_off | Tm | Strength |"
+    assert lines[2] == "| E-1 | weak | measured | 3.20 µM | 7.00e+04 /M/s | 6.72e-03 /s | – | – |"  # noqa: RUF001
+    assert "< 1.00 pM" in lines[4].replace("&lt;", "<")
+    assert len(lines) == 2 + 9
+    assert "Replicate" in markdown_table(TABLE, replicates=True)
+
+
+def test_markdown_counts_what_it_leaves_out():
+    assert markdown_table(TABLE, limit=2).endswith("\n\n… and 7 more\n")
+    assert markdown_table([]) == "No results.\n"
+
+
+def test_a_name_cannot_break_the_table_or_make_a_link():
+    table = markdown_table([row("a|b\n[x](http://y) <img>")])
+    assert table.splitlines()[2] == "| E-1 | a\\|b \\[x\\](http://y) &lt;img> | measured |"
+
+
+def test_the_terminal_table_shows_names_as_they_are():
+    console = Console(file=io.StringIO(), width=200)
+    console.print(rich_table([row("[red]x[/red]", kd_M=1e-9)], title="T"))
+    text = console.file.getvalue()
+    assert "[red]x[/red]" in text
+    assert "1.00 nM" in text
+
+
+def test_best_binders_first_and_nobody_who_does_not_bind():
+    assert [found.name for found in best_binders(TABLE)] == [
+        "limit",
+        "best",
+        "weak",
+        "screened-well",
+        "screened",
+    ]
+    assert [found.name for found in best_binders(TABLE, limit=2)] == ["limit", "best"]
+    assert [found.name for found in best_binders(TABLE, controls=True)][:3] == ["limit", "control", "best"]
+
+
+def test_a_kd_of_zero_is_no_affinity():
+    assert best_binders([row("zero", kd_M=0.0)]) == ()
