@@ -55,9 +55,14 @@ def progress(status: str) -> str:
     return _svg(_WIDTH, 60, "Progress of the experiment", "".join(parts))
 
 
+def fitted(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The designs with fitted constants, tightest first."""
+    return sorted((entry for entry in entries if _constants(entry)), key=_best)
+
+
 def kd_plot(entries: Sequence[dict[str, Any]]) -> str:
     """Every replicate's K_D on a log axis, tightest design first; designs without a K_D are left to the table."""
-    rows = sorted((entry for entry in entries if _constants(entry)), key=_best)[:ROWS_MAX]
+    rows = fitted(entries)[:ROWS_MAX]
     if not rows:
         return ""
     values = [kd for entry in rows for kd in _kds(entry)]
@@ -90,10 +95,8 @@ def kd_plot(entries: Sequence[dict[str, Any]]) -> str:
 
 
 def binding_curves(entry: dict[str, Any]) -> str:
-    """The 1:1 curves of one design's first fitted replicate, over the contract's default concentrations."""
-    fitted = _constants(entry)
-    if not fitted:
-        return ""
+    """The 1:1 curves of a fitted design's first replicate, over the contract's default concentrations."""
+    constants = _constants(entry)[0]
     width, height, left, top = 370, 190, 34, 26
     times = [RUN_S * step / 120 for step in range(121)]
 
@@ -112,7 +115,7 @@ def binding_curves(entry: dict[str, Any]) -> str:
     ]
     for index, concentration in enumerate(ANTIGEN_CONCENTRATIONS_NM[:-1]):
         signal = binding_signal(
-            times, concentration_m=concentration * NM, kon=fitted[0]["kon"], koff=fitted[0]["koff"], rmax=1.0
+            times, concentration_m=concentration * NM, kon=constants["kon"], koff=constants["koff"], rmax=1.0
         )
         line = " ".join(point(t, y) for t, y in zip(times, signal, strict=True))
         parts.append(f'<polyline class="curve c{index}" points="{line}"/>')
@@ -154,7 +157,7 @@ def shortened(text: str, length: int) -> str:
 def _row_label(name: str, y: float) -> str:
     return (
         f'<text class="label" x="{_LABEL - 10}" y="{y + 4}" text-anchor="end">'
-        f"{escape(shortened(name, 28))}<title>{escape(name)}</title></text>"
+        f"{escape(shortened(name, 26))}<title>{escape(name)}</title></text>"
     )
 
 

@@ -18,6 +18,7 @@ REFRESH_S: Final = 5
 REJECT_REASONS: Final = ("price", "scope", "timeline", "budget", "other")
 _OPEN_QUOTES: Final = frozenset({QuoteStatus.OPEN, QuoteStatus.PENDING})
 _PAYABLE: Final = frozenset({InvoiceStatus.OPEN, InvoiceStatus.DRAFT})
+_CALL: Final = "_call"
 _FINAL: Final = frozenset({ExperimentStatus.DONE, ExperimentStatus.CANCELED})
 
 STYLE: Final = """
@@ -30,7 +31,7 @@ main{max-width:860px;margin:0 auto;padding:28px 20px 48px}h1{font-size:26px;marg
 margin:0 0 12px}.sub{color:var(--soft);margin:4px 0 0}section{background:var(--card);border:1px solid var(--line);
 border-radius:12px;padding:18px 20px;margin:18px 0;overflow-x:auto}table{border-collapse:collapse;width:100%;
 font-variant-numeric:tabular-nums}th{text-align:left;color:var(--soft);font-weight:500;font-size:13px}
-th,td{padding:6px 14px 6px 0;border-bottom:1px solid var(--line);white-space:nowrap}tr:last-child td{border:0}
+th,td{padding:6px 14px 6px 0;border-bottom:1px solid var(--line);white-space:nowrap}tr:last-child td{border:0}table+h2{margin-top:22px}
 td.wide{white-space:normal;overflow-wrap:anywhere;min-width:150px}td.num,th.num{text-align:right}
 .chip{display:inline-block;border-radius:99px;padding:1px 10px;font-size:13px;border:1px solid var(--line);
 background:var(--page)}.chip.strong,.chip.good{color:var(--good);border-color:currentColor}.chip.medium,.chip.wait
@@ -150,7 +151,7 @@ def _heading(title: Any, name: Any, status: str, facts: Iterable[Any]) -> str:
 def _result(result: Record) -> str:
     entries = result.get("summary") or []
     picture = charts.kd_plot(entries) or charts.bar_plot(*_bars(entries))
-    fitted = [curves for entry in entries if (curves := charts.binding_curves(entry))][:CURVES_MAX]
+    fitted = [charts.binding_curves(entry) for entry in charts.fitted(entries)[:CURVES_MAX]]
     plots = (
         f'<h2>1:1 curves of the fitted constants</h2><div class="plots">{"".join(fitted)}</div>'
         '<p class="note">Share of the saturation response at 1000, 316.2, 100 and 31.6 nM, first fitted '
@@ -179,10 +180,11 @@ def _bars(entries: Sequence[Record]) -> tuple[list[tuple[str, float]], str]:
 
 
 def _table(entries: Sequence[Record]) -> str:
+    entries = [{**entry, _CALL: _call(entry)} for entry in entries]
     columns = [
         (head, field, show)
         for head, field, show in (
-            ("Binding", "binding_strength", _chip),
+            ("Call", _CALL, _chip),
             ("K<sub>D</sub>", "kd_mean", charts.molar),
             ("k<sub>on</sub> 1/(M s)", "kon_mean", _scientific),
             ("k<sub>off</sub> 1/s", "koff_mean", _scientific),
@@ -205,6 +207,12 @@ def _table(entries: Sequence[Record]) -> str:
         for entry in entries
     )
     return f"<table><tr><th>Design</th>{head}</tr>{rows}</table>"
+
+
+def _call(entry: Record) -> Any:
+    """In progress is neither a call nor the lack of one."""
+    states = (entry.get("binding"), entry.get("state"))
+    return "in_progress" if "in_progress" in states else entry.get("binding_strength")
 
 
 def _design(entry: Record) -> str:
