@@ -1,0 +1,105 @@
+"""The wheel holds every package of the tree, and importing the package stays cheap."""
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOP_LEVEL = ("flows", "tasks", "blocks", "deployments")
+
+
+def tree_files() -> set[str]:
+    """Every file that should be in the wheel, by its name there."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = set()
+    for name in listed.splitlines():
+        if name.startswith("src/prefect_assay/"):
+            names.add(name.removeprefix("src/"))
+        elif name.split("/")[0] in TOP_LEVEL:
+            names.add(f"prefect_assay/{name}")
+    return names
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel built from a copy of the tracked files, so that nothing untracked helps."""
+    copy = tmp_path_factory.mktemp("tree")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        source = ROOT / name
+        if source.is_file():
+            target = copy / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(source.read_bytes())
+    out = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(copy)],
+        check=True,
+        capture_output=True,
+        timeout=110,
+    )
+    return next(out.glob("*.whl"))
+
+
+def test_the_wheel_and_the_tree_hold_the_same_files(wheel):
+    in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("prefect_assay/")}
+    assert in_wheel == tree_files()
+
+
+def test_the_wheel_declares_command_and_collection(wheel):
+    archive = zipfile.ZipFile(wheel)
+    entry = next(name for name in archive.namelist() if name.endswith("entry_points.txt"))
+    text = archive.read(entry).decode()
+    assert "prefect-assay = prefect_assay.cli:main" in text
+    assert "[prefect.collections]\nprefect_assay = prefect_assay.blocks" in text
+
+
+def test_the_lock_pins_exact_versions_and_names_no_address():
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    requirements = [line for line in lines if line and not line.startswith("#")]
+    assert len(requirements) > 50
+    assert [line for line in requirements if "==" not in line.split(";")[0]] == []
+    assert [line for line in lines if "://" in line or line.startswith("-")] == []
+
+
+def test_every_runtime_dependency_has_a_floor():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [d for d in project["dependencies"] if ">=" not in d] == []
+
+
+def modules_after(statement: str) -> set[str]:
+    code = f"{statement}; import sys; print(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_loads_nothing_else():
+    before = modules_after("import importlib")
+    after = modules_after("import prefect_assay")
+    assert {m for m in after - before if m.startswith("prefect_assay")} == {"prefect_assay"}
+    assert not after & {"prefect", "httpx", "pydantic", "boto3"}
+
+
+def test_the_collection_entry_point_loads_no_client_and_no_heavy_library():
+    loaded = modules_after("import prefect_assay.blocks")
+    heavy = {
+        "boto3",
+        "eth_account",
+        "pyarrow",
+        "prefect_assay.client",
+        "prefect_assay.lab",
+        "prefect_assay.flows",
+    }
+    assert not loaded & heavy
+
+
+def test_the_lab_never_loads_prefect():
+    loaded = modules_after("import prefect_assay.lab.__main__")
+    assert "prefect_assay.lab" in loaded
+    assert not {m for m in loaded if m == "prefect" or m.startswith("prefect.")}
