@@ -89,9 +89,7 @@ class _Receiver:
             raise HTTPException(404, "no such path")
         body = await self._body(request)
         delivery = self._verified(body, request, order_key)
-        resumed = await self._woken(delivery, order_key)
-        await self._announced(delivery)
-        return JSONResponse({"resumed": resumed})
+        return JSONResponse({"resumed": await self._handled(delivery, order_key)})
 
     async def _body(self, request: Request) -> bytes:
         """The raw body, read no further than the limit; a declared length is a hint, not a promise."""
@@ -129,9 +127,9 @@ class _Receiver:
             _logger.warning("delivery for order %s is refused: %s", order_key, error)
             raise HTTPException(401, str(error)) from None
 
-    async def _woken(self, delivery: Delivery, order_key: str) -> int:
-        """Runs resumed; a wake-up goes on when its request gives up, so that none overlaps the next."""
-        task = asyncio.create_task(self._wake_in_turn(delivery, order_key))
+    async def _handled(self, delivery: Delivery, order_key: str) -> int:
+        """Runs resumed. The work goes on when its request gives up, so that no wake-up overlaps the next."""
+        task = asyncio.create_task(self._handle(delivery, order_key))
         self._tasks.add(task)  # the loop itself holds tasks only weakly
         task.add_done_callback(self._forget)
         try:
@@ -149,7 +147,7 @@ class _Receiver:
                 503, "Prefect is away; send again", headers={"Retry-After": _RETRY_AFTER_SECONDS}
             ) from None
 
-    async def _wake_in_turn(self, delivery: Delivery, order_key: str) -> int:
+    async def _handle(self, delivery: Delivery, order_key: str) -> int:
         update = (order_key, delivery.data.experiment_id, delivery.data.update_id)
         async with self._one_at_a_time:
             if self._recent.has(update, time.monotonic()):
@@ -157,6 +155,7 @@ class _Receiver:
             resumed = await self._wake(delivery.data.experiment_id)
             self._recent.add(update, time.monotonic())
         _logger.info("update %s of experiment %s: %d runs resumed", update[2], update[1], resumed)
+        await self._announced(delivery)
         return resumed
 
     def _forget(self, task: asyncio.Task[int]) -> None:
