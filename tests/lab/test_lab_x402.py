@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lab import x402
+from prefect_assay.lab import eip3009
 from prefect_assay.lab.x402 import Settlement, X402Settings, challenge, settle
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -312,7 +312,7 @@ def test_without_the_extra_the_error_names_the_install_command(monkeypatch):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(x402.importlib, "import_module", absent)
+    monkeypatch.setattr(eip3009.importlib, "import_module", absent)
     with pytest.raises(ConfigurationError, match=r"prefect-assay\[x402\]"):
         answer(GENUINE)
 

@@ -9,7 +9,6 @@ import base64
 import binascii
 import dataclasses
 import hashlib
-import importlib
 import json
 import re
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab import eip3009
 
 VERSION: Final = 2
 SCHEME: Final = "exact"
@@ -30,7 +29,6 @@ UNITS_PER_CENT: Final = 10_000
 HEADER_BYTES_MAX: Final = 16_384
 CLOCK_SKEW_S: Final = 60
 _TEN_YEARS_S: Final = 10 * 365 * 86_400
-_SECP256K1_HALF_ORDER: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _NONCE = re.compile(r"0x[0-9a-fA-F]{64}")
 _SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}")
@@ -39,17 +37,6 @@ _UINT = re.compile(r"0|[1-9][0-9]{0,77}")
 Fault = Literal[
     "wrong_amount", "wrong_pay_to", "wrong_asset", "wrong_network", "wrong_resource", "ten_year_window"
 ]
-
-_TYPES: Final = {
-    "TransferWithAuthorization": [
-        {"name": "from", "type": "address"},
-        {"name": "to", "type": "address"},
-        {"name": "value", "type": "uint256"},
-        {"name": "validAfter", "type": "uint256"},
-        {"name": "validBefore", "type": "uint256"},
-        {"name": "nonce", "type": "bytes32"},
-    ]
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +192,7 @@ def settle(
         _check_envelope(payment, offer, pay_url, settings)
         authorization, signature = _authorization(payment)
         _check_terms(authorization, offer, now)
-        payer = _recover(authorization, signature, _with_fault(settings))
+        payer = _signer(authorization, signature, _with_fault(settings))
         nonce = authorization["nonce"].lower()
         _check_unused(payer, nonce, nonce_used)
     except _Refused as refusal:
@@ -299,37 +286,16 @@ def _check_terms(authorization: dict[str, str], offer: dict[str, Any], now: date
         )
 
 
-def _recover(authorization: dict[str, str], signature: str, terms: X402Settings) -> str:
-    """The signer, who must be `from`. The low half of s only, as the token contract demands."""
-    try:
-        account = importlib.import_module("eth_account").Account
-        messages = importlib.import_module("eth_account.messages")
-    except ImportError:
-        raise ConfigurationError.missing_extra("x402", "settling x402 payments in the lab") from None
-    if int(signature[66:130], 16) > _SECP256K1_HALF_ORDER:
-        raise _Refused("invalid_exact_evm_payload_signature", "s is not in the lower half")
-    message = messages.encode_typed_data(
-        domain_data={
-            "name": terms.asset_name,
-            "version": terms.asset_version,
-            "chainId": terms.chain_id,
-            "verifyingContract": terms.asset.lower(),
-        },
-        message_types=_TYPES,
-        message_data={
-            # Lower case: the encoder refuses an address whose mixed case is no checksum.
-            "from": authorization["from"].lower(),
-            "to": authorization["to"].lower(),
-            "value": int(authorization["value"]),
-            "validAfter": int(authorization["validAfter"]),
-            "validBefore": int(authorization["validBefore"]),
-            "nonce": bytes.fromhex(authorization["nonce"][2:]),
-        },
+def _signer(authorization: dict[str, str], signature: str, terms: X402Settings) -> str:
+    """The payer's checksum address, who must be `from`."""
+    payer = eip3009.recover(
+        authorization,
+        signature,
+        name=terms.asset_name,
+        version=terms.asset_version,
+        chain_id=terms.chain_id,
+        contract=terms.asset,
     )
-    try:
-        payer = str(account.recover_message(message, signature=signature))
-    except Exception:  # noqa: BLE001 - the library has many ways to call a signature bad, and none settles
-        raise _Refused("invalid_exact_evm_payload_signature", "no signer can be recovered") from None
-    if payer.lower() != authorization["from"].lower():
-        raise _Refused("invalid_exact_evm_payload_signature", "signed by another account than from")
+    if payer is None or payer.lower() != authorization["from"].lower():
+        raise _Refused("invalid_exact_evm_payload_signature", "the authorisation is not signed by from")
     return payer
