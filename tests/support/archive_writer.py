@@ -23,7 +23,7 @@ def documents(tag: str, *, large: bool = True) -> list[Document]:
         "quote": 0,
         "results-1": 70_000,
         "results-2": 70_000,
-        "package": 2_200_000 if large else 2_000,
+        "package": 1_200_000 if large else 2_000,
     }
     return [
         Document(

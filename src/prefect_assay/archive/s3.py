@@ -31,8 +31,8 @@ from prefect_assay.errors import ArchiveError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-SINGLE_PUT_BYTES: Final = 16 * CHUNK_BYTES
-PART_BYTES: Final = 16 * CHUNK_BYTES
+SINGLE_PUT_BYTES: Final = 8 * CHUNK_BYTES
+PART_BYTES: Final = 8 * CHUNK_BYTES  # S3 wants at least 5
 PARTS_MAX: Final = 9_000  # S3 allows 10,000
 
 _EXISTS: Final = frozenset({"PreconditionFailed", "412"})
@@ -189,7 +189,7 @@ class S3Store:
         part_bytes = max(PART_BYTES, -(-size // PARTS_MAX))
         parts: list[dict[str, object]] = []
         whole = hashlib.sha256()
-        for number, part in enumerate(_parts(data, part_bytes), start=1):
+        for number, part in enumerate(chunks_of(data, part_bytes), start=1):
             whole.update(part)
             checksum = _base64(hashlib.sha256(part).digest())
             answer = self._client.upload_part(
@@ -204,18 +204,6 @@ class S3Store:
             yield
         except (ClientError, BotoCoreError) as error:
             raise archive_error(self.location(key), error) from None
-
-
-def _parts(data: Body, part_bytes: int) -> Iterator[bytes]:
-    """The content in parts of `part_bytes`, the last one shorter."""
-    buffer = bytearray()
-    for chunk in chunks_of(data):
-        buffer += chunk
-        while len(buffer) >= part_bytes:
-            yield bytes(buffer[:part_bytes])
-            del buffer[:part_bytes]
-    if buffer:
-        yield bytes(buffer)
 
 
 def _base64(digest: bytes) -> str:

@@ -98,14 +98,14 @@ def check_key(key: str) -> str:
     return key
 
 
-def chunks_of(data: Body) -> Iterator[bytes]:
-    """The content in chunks of at most `CHUNK_BYTES`, from memory or from a file."""
+def chunks_of(data: Body, size: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """The content in chunks of `size` bytes, the last one shorter, from memory or from a file."""
     if isinstance(data, bytes):
-        for start in range(0, len(data), CHUNK_BYTES):
-            yield data[start : start + CHUNK_BYTES]
+        for start in range(0, len(data), size):
+            yield data[start : start + size]
         return
     with data.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
+        while chunk := file.read(size):
             yield chunk
 
 

@@ -160,7 +160,7 @@ def _source_digest(document: Document) -> Digest:
         return digest_of(chunks_of(document.body))
     except OSError as error:
         raise ArchiveError(
-            f"{document.body} was to be archived as {document.path} and cannot be read: {error.strerror}"
+            f"{document.body!s} was to be archived as {document.path} and cannot be read: {error.strerror}"
         ) from error
 
 
