@@ -1,0 +1,70 @@
+"""Errors for people and for scripts: a message on stderr or JSON on stdout, and an exit code by what to do next."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prefect_assay.errors import (
+    AccessError,
+    AssayError,
+    InputError,
+    OutcomeUnknown,
+    PaymentError,
+    Stopped,
+)
+
+INTERRUPTED: Final = 130
+FAILED: Final = 1
+RETRY_LATER: Final = 5
+# The first that fits counts. docs/cli.md explains the codes; a test compares.
+EXIT_CODES: Final[tuple[tuple[type[AssayError], int], ...]] = (
+    (InputError, 2),
+    (AccessError, 3),
+    (PaymentError, 4),
+    (Stopped, 4),
+    (OutcomeUnknown, 6),
+)
+
+
+def exit_code(error: AssayError) -> int:
+    """What a script can act on: 2 fix the input, 3 fix access, 4 pay or stop, 5 retry later, 6 look first, 1 else."""
+    for kind, code in EXIT_CODES:
+        if isinstance(error, kind):
+            return code
+    return RETRY_LATER if error.retriable else FAILED
+
+
+@contextmanager
+def reported(*, as_json: bool = False) -> Iterator[None]:
+    """Turn this package's errors into a message and an exit code; anything else keeps its traceback.
+
+    Raises:
+        SystemExit: with the code of `exit_code`, or 130 after Ctrl-C.
+    """
+    try:
+        yield
+    except AssayError as error:
+        if as_json:
+            print(json.dumps({"error": describe(error)}, indent=2))
+        else:
+            print(f"Error: {error}", file=sys.stderr)
+        raise SystemExit(exit_code(error)) from None
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
+
+
+def describe(error: AssayError) -> dict[str, object]:
+    """The error as JSON: what it is, what it says, every finding, and whether trying again may help."""
+    findings = getattr(error, "findings", None) or getattr(error, "errors", None)
+    return {
+        "type": type(error).__name__,
+        "message": error.message,
+        "findings": list(findings) if findings else [],
+        "retriable": error.retriable,
+        "request_id": error.request_id,
+        "status_code": error.status_code,
+        "exit_code": exit_code(error),
+    }

@@ -1,0 +1,100 @@
+"""Talking to the Prefect API from commands: blocks by name, addresses for people, errors in plain words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from prefect_assay.errors import ConfigurationError, ServiceUnavailable, Unauthorized
+
+if TYPE_CHECKING:
+    from prefect.blocks.core import Block
+
+    from prefect_assay.blocks import Archive
+
+B = TypeVar("B", bound="Block")
+
+
+@contextmanager
+def api_errors() -> Iterator[None]:
+    """Turn what the Prefect client raises into this package's errors.
+
+    Raises:
+        ServiceUnavailable: the API does not answer.
+        Unauthorized: the API refuses the key.
+    """
+    import httpx
+
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise ServiceUnavailable(
+            f"the Prefect API at {_api_url()} does not answer ({type(error).__name__}); start it with "
+            "`prefect server start`, or set PREFECT_API_URL to the one in use"
+        ) from error
+    except httpx.HTTPStatusError as error:
+        if error.response.status_code in {401, 403}:
+            raise Unauthorized(
+                f"the Prefect API at {_api_url()} refuses this user; check PREFECT_API_KEY or PREFECT_API_AUTH_STRING"
+            ) from error
+        raise
+
+
+def load_block(kind: type[B], name: str) -> B:
+    """The saved block of a type.
+
+    Raises:
+        ConfigurationError: there is none with this name.
+    """
+    try:
+        return kind.load(name)  # type: ignore[return-value] - load() is a coroutine only inside an event loop
+    except ValueError as error:
+        if "Unable to find" not in str(error):
+            raise
+        raise ConfigurationError(
+            f"there is no {kind.__name__} block named {name!r}; create it in the Prefect UI under Blocks, "
+            f"or in Python: {kind.__name__}(...).save({name!r})"
+        ) from None
+
+
+def load_archive(name: str) -> "Archive":
+    """The archive block of a name, or of `<slug>/<name>` when both kinds have one of this name.
+
+    Raises:
+        ConfigurationError: there is none, or the slug is no archive's.
+    """
+    from prefect_assay.blocks import LocalArchive, S3Archive
+
+    kinds = {kind.get_block_type_slug(): kind for kind in (LocalArchive, S3Archive)}
+    slug, slash, rest = name.rpartition("/")
+    if slash:
+        if slug not in kinds:
+            raise ConfigurationError(f"{slug!r} is no archive block; use one of {', '.join(kinds)}")
+        return load_block(kinds[slug], rest)
+    found: list[Archive] = []
+    for kind in kinds.values():
+        try:
+            found.append(load_block(kind, name))
+        except ConfigurationError:
+            continue
+    if len(found) == 1:
+        return found[0]
+    choices = " or ".join(f"{slug}/{name}" for slug in kinds)
+    if found:
+        raise ConfigurationError(f"two archive blocks are named {name!r}; choose {choices}")
+    raise ConfigurationError(
+        f"there is no archive block named {name!r}; create a LocalArchive or S3Archive block in the Prefect UI"
+    )
+
+
+def run_url(run_id: object) -> str | None:
+    """The address of a flow run in the UI, when the UI's address is known."""
+    from prefect.settings import get_current_settings
+
+    ui_url = get_current_settings().ui_url
+    return f"{ui_url.rstrip('/')}/runs/flow-run/{run_id}" if ui_url else None
+
+
+def _api_url() -> str:
+    from prefect.settings import get_current_settings
+
+    return str(get_current_settings().api.url or "(none is set)")

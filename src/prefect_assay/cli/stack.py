@@ -1,0 +1,294 @@
+"""`LocalStack`: Prefect server, lab, webhook receiver and served flows as processes of one machine.
+
+The demo and the end-to-end tests stand on it. Everything listens on loopback and lives below one folder; the
+user's own Prefect settings are neither read nor touched. It talks HTTP and must not import Prefect: whoever does,
+starts with `LocalStack.env`.
+"""
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self
+
+import httpx
+
+from prefect_assay.cli.lab_access import LabAccess
+from prefect_assay.cli.ports import HOST, free_ports
+from prefect_assay.cli.processes import Child, ProcessEntry, descendants, tail
+from prefect_assay.errors import ConfigurationError
+
+RunnerKind = Literal["serve", "worker"]
+
+START_SECONDS: Final = 120.0
+WORK_POOL: Final = "assay"
+# The last one that a served process creates; it is there, so all are.
+_LAST_DEPLOYMENT: Final = "sweep/prefect-assay"
+
+_PREFECT_SETTINGS: Final = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_RUNNER_POLL_FREQUENCY": "1",  # seconds between looks for runs: wakes are felt at once
+    "PREFECT_WORKER_QUERY_SECONDS": "1",
+    "PREFECT_SERVER_SERVICES_PAUSE_EXPIRATIONS_LOOP_SECONDS": "600",
+    "PREFECT_LOGGING_COLORS": "false",
+    "PYTHONUNBUFFERED": "1",
+    "NO_COLOR": "1",
+}
+
+
+class LocalStack:
+    """Everything a campaign needs, on one machine.
+
+    Attributes:
+        folder: holds logs, the Prefect home and the lab's database.
+        env: environment for further processes that talk to this stack's Prefect.
+        logs: log file of each part, by name.
+        api_url: the Prefect API, with /api.
+        ui_url: the Prefect UI.
+        receiver_url: what a `WebhookEndpoint` block is given.
+        signing_key: the receiver's signing key, for the same block.
+        lab: address, tokens and clock of the lab.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        sweep: bool = False,
+        runner: RunnerKind = "serve",
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        """Choose ports and prepare the folder; nothing is started.
+
+        Args:
+            folder: made if it is missing. Use a fresh one for a fresh Prefect database.
+            env: extra environment for every process, stronger than the stack's own.
+            sweep: schedule the sweep (served flows only), every five minutes.
+            runner: flows served by one process, or a process worker on a work pool.
+            start_seconds: how long any part may take to answer.
+        """
+        self.folder = folder.resolve()
+        self._logs_folder = self.folder / "logs"
+        self._logs_folder.mkdir(parents=True, exist_ok=True)
+        server, lab, receiver = free_ports(3)
+        self.ui_url = f"http://{HOST}:{server}"
+        self.api_url = f"{self.ui_url}/api"
+        self.receiver_url = f"http://{HOST}:{receiver}/assay"
+        self.signing_key = secrets.token_urlsafe(32)
+        self.lab = LabAccess(f"http://{HOST}:{lab}")
+        self._ports = {"server": server, "lab": lab, "receiver": receiver}
+        self._extra = dict(env or {})
+        self._sweep = sweep
+        self._runner_kind = runner
+        self._start_seconds = start_seconds
+        self._children: dict[str, Child] = {}
+        self.env = self._environment()
+
+    @property
+    def logs(self) -> dict[str, Path]:
+        """Log file of each part that has been started, by name."""
+        return {path.stem: path for path in sorted(self._logs_folder.glob("*.log"))}
+
+    def start(self) -> None:
+        """Start every part, side by side, and wait until all answer.
+
+        Raises:
+            ConfigurationError: a part ended or does not answer; with the end of its log. Everything is stopped.
+        """
+        try:
+            self._launch_server()
+            if self._runner_kind == "serve":
+                self._launch_runner()  # imports while the server starts, then waits for it by itself
+            self._launch_lab()
+            self._launch_receiver()
+            self.wait_for_lab()
+            self.wait_for_server()
+            self.wait_for_receiver()
+            if self._runner_kind == "worker":
+                self._deploy()
+                self._launch_runner()
+            self.wait_for_runner()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop everything. Safe to repeat, and from any state."""
+        for name in ("runner", "receiver", "lab", "server"):
+            self._stop(name)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start_server(self) -> None:
+        """Start the Prefect server; its database is the one of the last time."""
+        self._launch_server()
+        self.wait_for_server()
+
+    def stop_server(self) -> None:
+        """Stop the Prefect server."""
+        self._stop("server")
+
+    def start_lab(self) -> None:
+        """Start the lab; its database is the one of the last time."""
+        self._launch_lab()
+        self.wait_for_lab()
+
+    def stop_lab(self) -> None:
+        """Stop the lab."""
+        self._stop("lab")
+
+    def start_receiver(self) -> None:
+        """Start the webhook receiver."""
+        self._launch_receiver()
+        self.wait_for_receiver()
+
+    def stop_receiver(self) -> None:
+        """Stop the webhook receiver: deliveries find nobody."""
+        self._stop("receiver")
+
+    def start_runner(self) -> None:
+        """Start the process that runs the flows."""
+        self._launch_runner()
+        self.wait_for_runner()
+
+    def stop_runner(self) -> None:
+        """Ask the process that runs the flows to end; runs in progress end with it."""
+        self._stop("runner")
+
+    def kill_runner(self) -> None:
+        """SIGKILL the process that runs the flows, and all flow processes, like a crash of the machine."""
+        self._children.pop("runner").kill()
+
+    def runner_processes(self) -> list[ProcessEntry]:
+        """The processes below the runner: one per flow run in progress, none while all are suspended."""
+        runner = self._children["runner"]
+        # multiprocessing's own helper stays for as long as the runner and runs no flow
+        return [entry for entry in descendants(runner.pid) if "multiprocessing" not in entry.command]
+
+    def running(self, name: str) -> bool:
+        """Whether a part (`server`, `lab`, `receiver`, `runner`) is alive."""
+        return name in self._children and self._children[name].running
+
+    def check(self) -> None:
+        """Raise when a part that was started has ended by itself.
+
+        Raises:
+            ConfigurationError: with the end of its log.
+        """
+        for child in self._children.values():
+            if not child.running:
+                raise child.failure("has ended")
+
+    def wait_for_server(self) -> None:
+        """Wait for the Prefect API."""
+        self._wait("server", lambda: _answers(f"{self.api_url}/health"))
+
+    def wait_for_lab(self) -> None:
+        """Wait for the lab."""
+        self._wait("lab", self.lab.answers)
+
+    def wait_for_receiver(self) -> None:
+        """Wait for the receiver."""
+        self._wait("receiver", lambda: _answers(f"{self.receiver_url}/health"))
+
+    def wait_for_runner(self) -> None:
+        """Wait until the deployments exist (served) or the worker is online (worker)."""
+        self._wait("runner", self._served if self._runner_kind == "serve" else self._worker_online)
+
+    def _environment(self) -> dict[str, str]:
+        """The user's environment without its Prefect and receiver settings, with those of this stack."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+        own = {"PREFECT_HOME": str(self.folder / "prefect"), "PREFECT_API_URL": self.api_url}
+        return {**inherited, **_PREFECT_SETTINGS, **own, **self._extra}
+
+    def _launch_server(self) -> None:
+        # `prefect server start` reads its address from the options; the API address must not lead back to itself
+        env = {name: value for name, value in self.env.items() if name != "PREFECT_API_URL"}
+        arguments = ["-m", "prefect", "server", "start", "--host", HOST, "--port", str(self._ports["server"])]
+        self._launch("server", arguments, env)
+
+    def _launch_lab(self) -> None:
+        database = self.folder / "lab.sqlite"
+        self._launch("lab", *self.lab.process(self._ports["lab"], database, self.env))
+
+    def _launch_receiver(self) -> None:
+        settings = {
+            "PREFECT_ASSAY_RECEIVER_SIGNING_KEYS": self.signing_key,
+            # the lab signs with its own clock, which stands still and jumps
+            "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS": "none",
+        }
+        arguments = [
+            "-m",
+            "prefect_assay.cli",
+            "receiver",
+            "--host",
+            HOST,
+            "--port",
+            str(self._ports["receiver"]),
+        ]
+        self._launch("receiver", arguments, {**settings, **self.env})
+
+    def _launch_runner(self) -> None:
+        if self._runner_kind == "worker":
+            arguments = ["-m", "prefect", "worker", "start", "--pool", WORK_POOL]
+        else:
+            arguments = ["-m", "prefect_assay.cli.runner", "--wait-seconds", str(self._start_seconds)]
+            arguments += [] if self._sweep else ["--no-sweep"]
+        self._launch("runner", arguments, self.env)
+
+    def _deploy(self) -> None:
+        """Create the work pool and the deployments; a worker needs them before it starts."""
+        log = self._logs_folder / "deploy.log"
+        arguments = [sys.executable, "-m", "prefect_assay.cli", "deploy"]
+        with log.open("ab") as output:
+            done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
+                arguments, env=self.env, cwd=self.folder, stdout=output, stderr=output, check=False
+            )
+        if done.returncode:
+            raise ConfigurationError(f"the deployment failed. The end of its log {log}:\n{tail(log)}")
+
+    def _launch(self, name: str, arguments: list[str], env: Mapping[str, str]) -> None:
+        if self.running(name):
+            raise ConfigurationError(f"the {name} of this stack runs already; stop it first")
+        self._children[name] = Child(
+            name,
+            [sys.executable, *arguments],
+            env=env,
+            cwd=self.folder,  # Prefect reads settings files from the working directory
+            log=self._logs_folder / f"{name}.log",
+        )
+
+    def _stop(self, name: str) -> None:
+        child = self._children.pop(name, None)
+        if child is not None:
+            child.stop()
+
+    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
+        self._children[name].wait_until(ready, seconds=self._start_seconds)
+
+    def _served(self) -> bool:
+        return _answers(f"{self.api_url}/deployments/name/{_LAST_DEPLOYMENT}")
+
+    def _worker_online(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            answer = httpx.post(f"{self.api_url}/work_pools/{WORK_POOL}/workers/filter", json={})
+            return answer.is_success and any(worker.get("status") == "ONLINE" for worker in answer.json())
+        return False
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(url, timeout=5).is_success
+    return False
