@@ -83,19 +83,32 @@ def test_optional_columns_become_metadata():
 
 
 def test_molecule_class_is_the_type_where_the_service_knows_it_and_kept_elsewhere():
-    rows = "name,sequence,molecule_class\na,ACD,single_chain\nb,EFG,nanobody\n"
-    assert [s.metadata for s in read(rows).items] == [{"type": "SingleChain"}, {"molecule_class": "nanobody"}]
+    rows = (
+        "name,sequence,molecule_class,VH,VL\n"
+        "a,ACD,single_chain,,\n"
+        "b,EFG,nanobody,,\n"
+        "c,EFGH,scfv,EF,GH\n"
+        "d,EFGK,scfv,,\n"  # the service takes no ScFv without its chains
+        "e,KKK:LLL,fab_kappa,,\n"
+    )
+    assert [s.metadata for s in read(rows).items] == [
+        {"type": "SingleChain"},
+        {"molecule_class": "nanobody"},
+        {"VH": "EF", "VL": "GH", "type": "ScFv"},
+        {"molecule_class": "scfv"},
+        {"molecule_class": "fab_kappa"},
+    ]
 
 
 def test_tag_location_tells_duplicates_apart_and_fabs_are_exempt():
     text = (
-        "name,sequence,tag_location,type\n"
-        "n,ACD,N,\n"
-        "c,ACD,C,\n"
-        "none,ACD,,\n"
-        "n2,acd,n,\n"
-        "f1,KKK:LLL,,fab\n"
-        "f2,KKK:LLL,,FAB\n"
+        "name,sequence,tag_location,type,ch,cl\n"
+        "n,ACD,N,,,\n"
+        "c,ACD,C,,,\n"
+        "none,ACD,,,,\n"
+        "n2,acd,n,,,\n"
+        "f1,KKK:LLL,,fab,AAA,CCC\n"
+        "f2,KKK:LLL,,FAB,AAA,DDD\n"
     )
     sequences = read(text)
     assert [s.name for s in sequences.items] == ["n", "c", "none", "f1", "f2"]
@@ -130,6 +143,8 @@ def test_a_design_and_a_control_with_the_same_residues_need_a_decision():
             "name,sequence,type\na,ACD,antibody\n",
             "type is 'antibody'; write one of ScFv, FAB, SingleChain, IgG",
         ),
+        ("name,sequence,type,VH\na,ACD,scfv,AC\n", "type ScFv needs VL; fill the columns"),
+        ("name,sequence,type\na,ACD:EFG,fab\n", "type FAB needs ch and cl; fill the columns"),
         ("name,sequence,tag_location\na,ACD,middle\n", "tag_location is 'middle'; write N or C"),
         (
             "name,sequence\na," + "A" * 200_000,

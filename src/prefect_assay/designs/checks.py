@@ -3,9 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from prefect_assay.designs.findings import Findings, shown
+from prefect_assay.designs.metadata import FAB
 from prefect_assay.designs.records import MAX_RESIDUES, MAX_SEQUENCES, Record
 from prefect_assay.models.sequences import Duplicate, Sequence, Sequences
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
@@ -67,7 +68,7 @@ class _Collection:
         if not self._named(name, record.line) or residues is None:
             return
         sequence = Sequence(name=name, aa_string=residues, control=record.control, metadata=record.metadata)
-        if is_fab(record.metadata):  # contract 2.3: Fabs are exempt from the duplicate rule
+        if record.metadata.get("type") == FAB:  # contract 2.3: Fabs are exempt from the duplicate rule
             self.items.append(sequence)
             return
         first = self._residues.setdefault((residues, record.metadata.get("tag_location")), sequence)
@@ -105,12 +106,6 @@ class _Collection:
             self._findings.add(problem, line=record.line, name=record.name.strip())
             return None
         return residues.upper()
-
-
-def is_fab(metadata: dict[str, Any]) -> bool:
-    """Whether the metadata names a Fab, whose chains may recur (contract 2.3)."""
-    kind = metadata.get("type") or metadata.get("molecule_class") or ""
-    return str(kind).casefold().startswith("fab")
 
 
 def _problem(residues: str, chains: list[str]) -> str | None:

@@ -5,30 +5,17 @@ Optional columns become the metadata of contract 2.3; everything else in the fil
 
 import csv
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from prefect_assay.designs.columns import Header
 from prefect_assay.designs.findings import Findings, shown
+from prefect_assay.designs.metadata import metadata_of
 from prefect_assay.designs.records import Record
 from prefect_assay.designs.text import Line
 
 _EMPTY: Final = frozenset({"", "null", "none", "n/a"})  # none of them is a peptide; "na" and "nan" are
 _TRUE: Final = frozenset({"true", "t", "yes", "y", "1", "1.0", "control"})
 _FALSE: Final = frozenset({"false", "f", "no", "n", "0", "0.0", "nan", "na", "design"})
-_TYPES: Final = {
-    "scfv": "ScFv",
-    "fab": "FAB",
-    "singlechain": "SingleChain",
-    "igg": "IgG",
-}
-_TAGS: Final = {"n": "N", "nterm": "N", "nterminus": "N", "nterminal": "N"} | {
-    "c": "C",
-    "cterm": "C",
-    "cterminus": "C",
-    "cterminal": "C",
-}
-_AS_WRITTEN: Final = ("VH", "VL", "linker", "chain_order")
-_FRAMEWORK: Final = ("ch", "cl")
 
 
 def records(header: Header, numbered: Iterable[Line], findings: Findings) -> Iterator[Record]:
@@ -87,7 +74,7 @@ def _record(header: Header, row: list[str], line: int, findings: Findings) -> Re
         name=name,
         residues="".join(_cell(row, header.sequence).split()),
         control=_control(given.get("control"), line, name, findings),
-        metadata=_metadata(given, line, name, findings),
+        metadata=metadata_of(given, line, name, findings),
     )
 
 
@@ -104,47 +91,3 @@ def _control(cell: str | None, line: int, name: str, findings: Findings) -> bool
     if word not in _TRUE | _FALSE:
         findings.add(f"control is {shown(word)}; write true or false", line=line, name=name)
     return word in _TRUE
-
-
-def _metadata(given: dict[str, str], line: int, name: str, findings: Findings) -> dict[str, Any]:
-    metadata: dict[str, Any] = {field: given[field] for field in _AS_WRITTEN if field in given}
-    framework = {field: given[field] for field in _FRAMEWORK if field in given}
-    if framework:
-        metadata["framework_regions"] = framework
-    if "molecule_class" in given:
-        _molecule_class(given["molecule_class"], metadata)
-    if "type" in given:
-        kind = _TYPES.get(_word(given["type"]))
-        if kind:
-            metadata["type"] = kind
-        elif given["type"].casefold() != "nan":
-            findings.add(
-                f"type is {shown(given['type'])}; write one of {', '.join(_TYPES.values())}, leave it empty, "
-                "or rename the column",
-                line=line,
-                name=name,
-            )
-    if "tag_location" in given:
-        tag = _TAGS.get(_word(given["tag_location"]))
-        if tag:
-            metadata["tag_location"] = tag
-        elif given["tag_location"].casefold() != "nan":
-            findings.add(
-                f"tag_location is {shown(given['tag_location'])}; write N or C, or leave it empty",
-                line=line,
-                name=name,
-            )
-    return metadata
-
-
-def _molecule_class(cell: str, metadata: dict[str, Any]) -> None:
-    """The published words are the service's types; others (nanobody, fab_kappa) are kept as they are."""
-    kind = _TYPES.get(_word(cell))
-    if kind:
-        metadata["type"] = kind
-    else:
-        metadata["molecule_class"] = cell
-
-
-def _word(cell: str) -> str:
-    return cell.casefold().replace("_", "").replace("-", "").replace(" ", "")
