@@ -7,8 +7,10 @@ import zipfile
 
 import pytest
 
-from prefect_assay.lab.measure import build_package, measure, measure_records
+from prefect_assay.lab.measure import binding, build_package, measure, measure_records
+from prefect_assay.lab.measure.draws import Replicate
 from prefect_assay.lab.measure.known import data_folder
+from prefect_assay.lab.measure.request import prepare
 from support.lab_designs import EGFR, PD_L1, invented_designs, order, sequence, submitted_designs
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # residues 971 to 1023 of P01133
@@ -164,6 +166,25 @@ def test_other_conditions_are_the_model(changes):
 def test_spr_of_the_measured_binder_stands_near_its_measured_constant():
     [record] = measure_records(**order([sequence("x", BINDER)], method="spr", n_replicates=5))
     assert 4e-8 < record["summary"][0]["kd_mean"] < 2e-7
+
+
+def test_spr_packages_no_bli_sensorgram():
+    archive = zipfile.ZipFile(io.BytesIO(build_package(**order([sequence("x", BINDER)], method="spr"))))
+    rows = list(csv.DictReader(io.StringIO(archive.read("aux/curve_sources.csv").decode())))
+    assert len(rows) == 15
+    assert {(row["source"], row["signal_unit"]) for row in rows} == {("model", "RU")}
+
+
+def test_modelled_replicates_never_outvote_measured_ones():
+    def row(number, source, called):
+        return Replicate(number, *called, None, None, None, source)
+
+    measured = [row(n, "measured", ("low", "false", "none")) for n in (1, 2)]
+    added = [row(n, "model", ("high", "true", "strong")) for n in (3, 4, 5)]
+    request = prepare(**order([sequence("x", BINDER)]))
+    told = binding._call(request, request.designs[0], (*measured, *added), "affinity")
+    assert [told[name] for name in ("binding", "binding_strength", "expression")] == ["false", "none", "low"]
+    assert told["data_source"] == "measured+model"
 
 
 def test_a_screening_call_is_measured_too_and_is_no_affinity():
