@@ -34,20 +34,22 @@ def resolve_target(credentials: AssayCredentials, assay: Assay) -> Target | None
 
 
 def _find_target(client: AssayClient, wanted: str) -> Target:
-    candidates = [
-        t for t in client.iter_targets(search=None if _is_uuid(wanted) else wanted) if _is_named(t, wanted)
-    ]
-    if not candidates and not _is_uuid(wanted):
-        # the search covers names; a catalog number may need the whole list
-        candidates = [t for t in client.iter_targets() if _is_named(t, wanted)]
-    if len(candidates) == 1:
-        return candidates[0]
-    if not candidates:
-        raise InvalidSpec(
-            [f"target: {wanted!r} is not in the service's catalog; look it up under GET /targets"]
-        )
-    listed = ", ".join(f"{t.name} ({t.id})" for t in candidates[:5])
-    raise InvalidSpec([f"target: {wanted!r} names {len(candidates)} targets: {listed}; use the id"])
+    """Exact matches only: a target that is nearly right is a wrong order."""
+    near = [] if _is_uuid(wanted) else list(client.iter_targets(search=wanted))
+    named = [t for t in near if _is_named(t, wanted)]
+    if not named:
+        # the search covers names; an id or a catalog number may need the whole list
+        named = [t for t in client.iter_targets() if _is_named(t, wanted)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise InvalidSpec([f"target: {wanted!r} names {len(named)} targets: {_listed(named)}; use the id"])
+    hint = f"did you mean {_listed(near)}?" if near else "look it up in the portal or under GET /targets"
+    raise InvalidSpec([f"target: {wanted!r} is not in the service's catalog; {hint}"])
+
+
+def _listed(targets: list[Target]) -> str:
+    return "; ".join(f"{t.name!r} ({t.id})" for t in targets[:5])
 
 
 def _is_named(target: Target, wanted: str) -> bool:

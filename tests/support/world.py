@@ -1,0 +1,156 @@
+"""A whole installation for one test file: real Prefect server, lab, receiver and served flows, with saved blocks."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
+from prefect.client.schemas.objects import FlowRun
+from prefect.deployments import run_deployment
+from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
+
+from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.cli.stack import LocalStack
+
+T = TypeVar("T")
+
+EGFR = "Human EGFR, extracellular domain"
+UNPRICED = "Human insulin receptor, extracellular domain"
+# Anvil's published first test key: worthless on purpose.
+WALLET_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+
+
+def eventually(check: Callable[[], T | None], *, seconds: float, what: str) -> T:
+    """Poll until the check gives something true; fail with what was waited for."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = check()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"gave up after {seconds} s waiting for {what}")
+        time.sleep(0.25)
+
+
+@dataclass
+class World:
+    """A running stack with one user's blocks."""
+
+    stack: LocalStack
+    folder: Path
+    credentials: AssayCredentials
+    policy: SpendingPolicy
+    wallet: X402Wallet
+    webhook: WebhookEndpoint
+    archive: LocalArchive
+
+    def designs(self, name: str, *residues: str) -> Path:
+        """A FASTA file with one design per given string."""
+        path = self.folder / f"{name}.fasta"
+        path.write_text("".join(f">{name}-{n}\n{text}\n" for n, text in enumerate(residues, start=1)))
+        return path
+
+    def start(self, flow: str, **parameters: Any) -> FlowRun:
+        """Start a deployed run; blocks are passed by reference."""
+        given = {
+            name: (
+                {"$ref": {"block_document_id": str(value._block_document_id)}}
+                if hasattr(value, "_block_document_id")
+                else value
+            )
+            for name, value in parameters.items()
+        }
+        return run_deployment(f"{flow}/prefect-assay", parameters=given, timeout=0, as_subflow=False)
+
+    def campaign(self, designs: Path, **changes: Any) -> FlowRun:
+        """Start a campaign with this world's blocks, paid by x402-exact."""
+        parameters = {
+            "designs": str(designs),
+            "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
+            "credentials": self.credentials,
+            "policy": self.policy,
+            "archive": self.archive,
+            "payment_method": "x402-exact",
+            "wallet": self.wallet,
+            "webhook": self.webhook,
+        } | changes
+        return self.start("campaign", **{k: v for k, v in parameters.items() if v is not None})
+
+    def run(self, run: FlowRun) -> FlowRun:
+        """The run as it is now."""
+        with get_client(sync_client=True) as client:
+            return client.read_flow_run(run.id)
+
+    def until(self, run: FlowRun, *names: str, seconds: float = 60) -> FlowRun:
+        """Wait until a run is in one of the named states."""
+
+        def reached() -> FlowRun | None:
+            now = self.run(run)
+            return now if now.state and now.state.name in names else None
+
+        try:
+            return eventually(reached, seconds=seconds, what=f"{run.name} to be {' or '.join(names)}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it is {self.run(run).state!r}") from None
+
+    def children(self, campaign_id: str) -> list[FlowRun]:
+        """The experiment runs of a campaign."""
+        wanted = FlowRunFilter(tags=FlowRunFilterTags(all_=[f"assay-group:campaign-{campaign_id}"]))
+        with get_client(sync_client=True) as client:
+            return client.read_flow_runs(flow_run_filter=wanted)
+
+    def suspended_children(self, campaign_id: str, count: int = 1, seconds: float = 60) -> list[FlowRun]:
+        """Wait until so many of a campaign's experiment runs are suspended, with no process left."""
+
+        def reached() -> list[FlowRun] | None:
+            asleep = [r for r in self.children(campaign_id) if r.state and r.state.name == "Suspended"]
+            return asleep if len(asleep) == count and not self.stack.runner_processes() else None
+
+        return eventually(reached, seconds=seconds, what=f"{count} suspended experiments of {campaign_id}")
+
+    def orders(self, campaign_id: str) -> list[Any]:
+        """What the service has under a campaign's name: the judge of ordering once."""
+        with self.credentials.get_client() as client:
+            return list(client.iter_experiments(search=campaign_id))
+
+    def settlements(self) -> list[dict[str, Any]]:
+        """The successful settlements in the lab's request journal: the judge of paying once."""
+        journal = self.stack.lab.journal()
+        return [r for r in journal if r["path"].endswith("/pay") and r["status"] == 200]
+
+
+@contextmanager
+def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Iterator[World]:
+    """Start a stack, save blocks on its server, and stop everything at the end."""
+    stack = LocalStack(folder / "stack", **(stack_options or {}))
+    settings = {PREFECT_API_URL: stack.api_url, PREFECT_HOME: folder / "client-home"}
+    with temporary_settings(updates=settings), stack:
+        yield World(stack=stack, folder=folder, **_saved_blocks(stack, folder))
+
+
+def _saved_blocks(stack: LocalStack, folder: Path) -> dict[str, Any]:
+    rail = stack.lab.x402
+    made = {
+        "credentials": AssayCredentials(base_url=stack.lab.base_url, token=stack.lab.token),
+        "policy": SpendingPolicy(
+            per_experiment_cents=2_000_000,
+            per_campaign_cents=5_000_000,
+            machine_payments=True,
+            rolling_cents=50_000_000,
+        ),
+        "wallet": X402Wallet(
+            private_key=WALLET_KEY,
+            networks=[rail["network"]],
+            assets=[rail["asset"]],
+            pay_to=[rail["pay_to"]],
+        ),
+        "webhook": WebhookEndpoint(url=stack.receiver_url, signing_key=stack.signing_key),
+        "archive": LocalArchive(root=str(folder / "archive")),
+    }
+    for name, block in made.items():
+        block.save(f"test-{name}", overwrite=True)
+    return made
