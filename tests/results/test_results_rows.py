@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from prefect_assay.models.result import Result
 from prefect_assay.models.sequences import Sequence
-from prefect_assay.results import Level, Outcome, rows
+from prefect_assay.results import Level, Outcome, from_csv, rows, to_csv
 
 
 def result(*entries, result_type="affinity"):
@@ -138,3 +140,62 @@ def test_an_ordered_design_without_result_stays_in_the_table(complete, outcome):
         ("d2", outcome),
     ]
     assert (found[-1].aa_string, found[-1].control) == ("MKL", True)
+
+
+def test_calls_and_numbers_are_read_in_any_notation():
+    entry = {"sequence_name": "a", "binding": True, "kd_mean": "1e-9", "koff_mean": "n/a", "replicates": None}
+    (row,) = rows([result(entry)])
+    assert (row.binding, row.kd_M, row.koff_per_s) == ("true", 1e-9, None)
+
+
+def test_models_made_in_python_keep_their_entries():
+    made = result(AFFINITY)
+    again = Result(id="r-1", result_type="affinity", summary=made.summary)
+    assert rows([again]) == rows([made])
+    assert len(Result.model_validate_json(made.model_dump_json()).summary[0].replicates) == 2
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+words = st.sampled_from(["true", "false", "none", "unknown", "in_progress", "strong", "high", "<5.0", "1e-9"])
+anything = st.recursive(
+    scalars | words,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+)
+fields = [
+    "result_type",
+    "sequence",
+    "sequence_name",
+    "kd_mean",
+    "kd_log_std",
+    "kon_mean",
+    "binding",
+    "expression",
+]
+fields += [
+    "binding_strength",
+    "fit_quality",
+    "tm",
+    "concentration_value",
+    "concentration_display",
+    "kd_display",
+    "x",
+]
+odd_replicate = st.dictionaries(st.sampled_from(["replicate", "kd", "kon", "binding", "tm", "y"]), anything)
+odd_entry = st.builds(
+    lambda entry, replicates: {**entry, "replicates": replicates},
+    st.dictionaries(
+        st.sampled_from(fields), anything | st.fixed_dictionaries({"name": anything, "aa_string": anything})
+    ),
+    anything | st.lists(odd_replicate, max_size=2),
+)
+
+
+@given(
+    st.lists(odd_entry | anything, max_size=3), st.sampled_from(["affinity", "thermostability", "new_type"])
+)
+def test_no_content_ends_a_run_that_has_waited_ten_days(entries, result_type):
+    found = rows([result(*entries, result_type=result_type)], experiment_code="E")
+    assert len([row for row in found if row.level is Level.SUMMARY]) == sum(
+        isinstance(e, dict) for e in entries
+    )
+    assert from_csv(to_csv(found)) == found

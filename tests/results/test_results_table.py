@@ -65,8 +65,8 @@ def test_csv_is_read_by_others_with_units_in_the_header():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "missing or unknown: .*kd_M"),
-        (to_csv([]).replace(b"kd_M", b"kd_nM"), "kd_M, kd_nM"),
+        (b"", "missing or unknown: .*level, name"),
+        (to_csv([]).replace(b"kd_M", b"kd_nM"), "unknown: kd_nM"),
         (to_csv([row(kd_M=1.5)]).replace(b"1.5", b"abc"), "row 1, column kd_M"),
         (to_csv([row()]) + b"a,b\r\n", "row 2 has 2 cells"),
         (b"\xff\xfe", "not a results table: .*decode"),
@@ -75,6 +75,13 @@ def test_csv_is_read_by_others_with_units_in_the_header():
 def test_what_is_no_table_is_refused_by_name(data, message):
     with pytest.raises(InputError, match=message):
         from_csv(data)
+
+
+def test_a_table_of_an_earlier_version_is_read():
+    lines = to_csv([row(kd_M=1.5)]).decode().split("\r\n")
+    cut = COLUMNS.index("kd_M") + 1
+    old = "\r\n".join(",".join(line.split(",")[:cut]) for line in lines if line)
+    assert from_csv(old.encode()) == (row(kd_M=1.5),)
 
 
 def test_csv_takes_a_very_large_extra():

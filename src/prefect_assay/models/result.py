@@ -4,12 +4,53 @@ Units: K_D in M, k_on in 1/(M s), k_off in 1/s, concentrations in nM, melting te
 Null is not zero; `none`, `unknown` and "no expression" are three different outcomes.
 """
 
+import math
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from prefect_assay.models.base import WireModel
+
+
+def _word(value: Any) -> str | None:
+    """A call as text: `true` and `"true"` are the same. The body as received is in the archive."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, or None for what is none: a new notation must not end a run that has waited ten days."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and not isinstance(value, bool) else None
+
+
+def _whole(value: Any) -> int | None:
+    number = _number(value)
+    return int(number) if number is not None and number.is_integer() else None
+
+
+def _sequence(value: Any) -> Any:
+    return value if isinstance(value, dict | str) else None
+
+
+def _mapping(value: Any) -> Any:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> Any:
+    """The objects of a list, as received or as models; whatever else stands in it is no entry."""
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(item for item in value if isinstance(item, dict | WireModel))
+
+
+Word = Annotated[str | None, BeforeValidator(_word)]
+Number = Annotated[float | None, BeforeValidator(_number)]
 
 
 class ResultSummary(WireModel):
@@ -26,48 +67,48 @@ class ResultSummary(WireModel):
 class Replicate(WireModel):
     """One measured replicate of an affinity or screening result."""
 
-    replicate: int | None = None
-    kd: float | None = None
-    kon: float | None = None
-    koff: float | None = None
-    binding: str | None = None
-    expression: str | None = None
-    fit_quality: str | None = None
+    replicate: Annotated[int | None, BeforeValidator(_whole)] = None
+    kd: Number = None
+    kon: Number = None
+    koff: Number = None
+    binding: Word = None
+    expression: Word = None
+    fit_quality: Word = None
 
 
 class ResultEntry(WireModel):
     """One entry of `summary`. Fields that are not named here stay available in `model_extra`."""
 
-    result_type: str | None = None
-    sequence: dict[str, Any] | str | None = None
-    sequence_name: str | None = None
-    kd_mean: float | None = None
-    kd_log_std: float | None = None
-    kon_mean: float | None = None
-    koff_mean: float | None = None
-    binding: str | None = None
-    binding_strength: str | None = None
-    expression: str | None = None
-    fit_quality: str | None = None
-    tm: float | None = None
-    replicates: tuple[Replicate, ...] = ()
+    result_type: Word = None
+    sequence: Annotated[dict[str, Any] | str | None, BeforeValidator(_sequence)] = None
+    sequence_name: Word = None
+    kd_mean: Number = None
+    kd_log_std: Number = None
+    kon_mean: Number = None
+    koff_mean: Number = None
+    binding: Word = None
+    binding_strength: Word = None
+    expression: Word = None
+    fit_quality: Word = None
+    tm: Number = None
+    replicates: Annotated[tuple[Replicate, ...], BeforeValidator(_objects)] = ()
 
     @property
     def name(self) -> str | None:
         """The design's name, wherever this variant carries it."""
         if self.sequence_name:
             return self.sequence_name
-        return self.sequence.get("name") if isinstance(self.sequence, dict) else None
+        return _word(self.sequence.get("name")) if isinstance(self.sequence, dict) else None
 
     @property
     def aa_string(self) -> str | None:
         """The design's residues, wherever this variant carries them."""
-        return self.sequence.get("aa_string") if isinstance(self.sequence, dict) else self.sequence
+        return _word(self.sequence.get("aa_string")) if isinstance(self.sequence, dict) else self.sequence
 
 
 class Result(ResultSummary):
     """A whole result of an experiment."""
 
-    summary: tuple[ResultEntry, ...] = ()
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    summary: Annotated[tuple[ResultEntry, ...], BeforeValidator(_objects)] = ()
+    metadata: Annotated[dict[str, Any], BeforeValidator(_mapping)] = Field(default_factory=dict)
     data_package_url: str | None = None

@@ -16,6 +16,7 @@ from prefect_assay.results.row import COLUMNS, Level, ResultRow
 _FLOATS: Final = frozenset(
     {"kd_M", "log10_kd", "kd_log_std", "kon_per_M_s", "koff_per_s", "tm_C", "concentration_nM"}
 )
+_REQUIRED: Final = frozenset(name for name, field in ResultRow.model_fields.items() if field.is_required())
 _FIELD_LIMIT: Final = 2**31 - 1
 
 
@@ -29,7 +30,7 @@ def to_csv(rows: Iterable[ResultRow]) -> bytes:
 
 
 def from_csv(data: bytes) -> tuple[ResultRow, ...]:
-    """Read a table that `to_csv` wrote. Columns may stand in any order; unknown ones are an error.
+    """Read a table that `to_csv` wrote, also one of an earlier version, which may lack optional columns.
 
     Raises:
         InputError: the file is no such table; the message names the line.
@@ -40,8 +41,8 @@ def from_csv(data: bytes) -> tuple[ResultRow, ...]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"not a results table: {error}") from None
     header = lines[0] if lines else []
-    if unknown := sorted(set(header) ^ set(COLUMNS)):
-        raise InputError(f"not a results table: these columns are missing or unknown: {', '.join(unknown)}")
+    if wrong := sorted((_REQUIRED - set(header)) | (set(header) - set(COLUMNS))):
+        raise InputError(f"not a results table: these columns are missing or unknown: {', '.join(wrong)}")
     found = []
     for number, cells in enumerate(lines[1:], start=1):
         try:
