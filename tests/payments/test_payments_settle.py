@@ -37,6 +37,21 @@ RAIL = X402Rail(SecretStr(CANARY_KEY))
 OTHER_RAIL = X402Rail(SecretStr("0x" + "11" * 32))
 
 
+def without_signing(credential):
+    """The canary's rail with something else in place of its signature."""
+    return SimpleNamespace(
+        method=RAIL.method,
+        nonce=RAIL.nonce,
+        offers=RAIL.offers,
+        settlement=RAIL.settlement,
+        credential=credential,
+    )
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
 class World:
     """A running service, a wallet and an empty ledger."""
 
@@ -200,15 +215,12 @@ def test_a_payment_in_doubt_of_an_invoice_that_became_void_stays_in_doubt(world)
 
 
 def test_a_crash_right_after_sending_does_not_pay_twice(world):
-    def crash():
-        raise KeyboardInterrupt
-
     sent = world.api.pay
 
     def send_then_crash(invoice_id, headers=None):
         answer = sent(invoice_id, headers)
         if headers:
-            crash()
+            interrupt()
         return answer
 
     world.api.pay = send_then_crash
@@ -345,7 +357,7 @@ def test_payments_are_off_by_default(world):
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_dry_run_shows_the_terms_and_signs_nothing(world, enabled):
     world.allow(enabled=enabled, dry_run=True)
-    world.rail = SimpleNamespace(method=RAIL.method, nonce=RAIL.nonce, offers=RAIL.offers)  # cannot sign
+    world.rail = without_signing(None)
 
     with pytest.raises(PaymentsDisabled, match=f"dry run.*50.00 USD of {USDC} on {NETWORK} to {RECEIVER}"):
         world.settle()
@@ -508,3 +520,83 @@ def test_a_void_hosted_invoice_is_a_failure(world):
 
     with pytest.raises(PaymentFailed, match="void"):
         hosted(world.api, "inv_1")
+
+
+def test_the_identical_credential_is_sent_again_while_its_window_is_open(world):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+
+    world.settle(now=lambda: utc_now() + timedelta(minutes=2))
+    first, second = world.server.credentials
+    assert first == second
+
+
+def test_a_payment_in_doubt_is_looked_for_with_patience_before_it_is_sent_again(world):
+    world.server.faults.add("drop")
+    world.server.paid_visible_after = 7  # five readings after sending, and two of the next call
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+
+    assert world.settle().already_paid
+    assert len(world.server.credentials) == 1
+    assert world.server.probes == 1
+
+
+def test_a_crash_before_a_failed_payment_is_tried_again_does_not_forget_that_it_was_sent(world):
+    world.server.faults.add("always_402")
+    with pytest.raises(PaymentFailed):
+        world.settle()
+    world.rail = without_signing(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        world.settle()
+    assert world.entry().state is PaymentState.INTENDED
+
+    world.rail = OTHER_RAIL
+    with pytest.raises(PaymentRefused, match="could be settled besides it"):
+        world.settle()
+
+
+def test_a_crash_before_anything_was_sent_binds_nothing(world):
+    world.rail = without_signing(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        world.settle()
+
+    world.rail = OTHER_RAIL
+    assert world.settle().state is PaymentState.SETTLED
+    assert len(world.server.settlements) == 1
+
+
+def test_terms_that_cannot_be_signed_free_their_share_of_the_cap(world):
+    def refuse(*_, **__):
+        raise PaymentRefused("the terms cannot be signed")
+
+    world.rail = without_signing(refuse)
+    with pytest.raises(PaymentRefused, match="cannot be signed"):
+        world.settle()
+    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 0
+
+
+def test_a_run_whose_claim_was_taken_over_sends_nothing(world):
+    def sign_slowly(*args, **kwargs):
+        mine = world.entry()
+        assert world.ledger.update(mine, mine.model_copy(update={"claim_id": "another run"}))
+        return RAIL.credential(*args, **kwargs)
+
+    world.rail = without_signing(sign_slowly)
+    with pytest.raises(PaymentOutcomeUnknown, match="another run is paying"):
+        world.settle()
+    assert world.server.credentials == []
+    assert world.entry().claim_id == "another run"
+
+
+def test_an_intent_whose_invoice_someone_else_has_paid_frees_its_share_of_the_cap(world):
+    world.rail = without_signing(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        world.settle()
+    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 5000
+    world.server.status = "paid"
+
+    assert world.settle().already_paid
+    assert world.entry().state is PaymentState.FAILED
+    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 0
