@@ -1,0 +1,74 @@
+"""`python -m prefect_assay.lab`: start the local lab and print one JSON line with its address and tokens."""
+
+import argparse
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from prefect_assay.lab import times
+from prefect_assay.lab.server import run
+from prefect_assay.lab.settings import LabSettings
+from prefect_assay.models.words import WireWords
+
+# Secrets come from the environment rather than from the command line, which other users can see.
+TOKEN_VARIABLE = "PREFECT_ASSAY_LAB_TOKEN"  # noqa: S105 - a variable's name
+VIEWER_TOKEN_VARIABLE = "PREFECT_ASSAY_LAB_VIEWER_TOKEN"  # noqa: S105 - a variable's name
+SIM_TOKEN_VARIABLE = "PREFECT_ASSAY_LAB_SIM_TOKEN"  # noqa: S105 - a variable's name
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m prefect_assay.lab", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
+    parser.add_argument("--base-url", help="address for links, where it differs from host and port")
+    parser.add_argument("--database", type=Path, help="SQLite file; without it a temporary one")
+    parser.add_argument("--clock", default="manual", help="manual, auto or scaled:SECONDS_PER_DAY")
+    parser.add_argument("--epoch", help="lab time at the first start, ISO 8601; without it the real time")
+    parser.add_argument("--seed", default="lab", help="decides every experiment's lab window")
+    parser.add_argument("--allow-http-webhooks", action="store_true", help="http webhook URLs on loopback")
+    parser.add_argument("--real-time-retries", action="store_true", help="webhook back-off in real seconds")
+    parser.add_argument("--provider-word", default="provider")
+    parser.add_argument("--service-word", default="Service")
+    parser.add_argument("--sim-token", help=f"control surface token; better in {SIM_TOKEN_VARIABLE}")
+    parser.add_argument("--deployment-secret", help="signs webhooks that have no secret of their own")
+    parser.add_argument("--until-input-ends", action="store_true", help="stop when standard input closes")
+    return parser
+
+
+def _settings(options: argparse.Namespace) -> LabSettings:
+    mode, _, rate = options.clock.partition(":")
+    if mode not in ("manual", "auto", "scaled") or (mode == "scaled") != bool(rate):
+        raise SystemExit("--clock takes manual, auto or scaled:SECONDS_PER_DAY")
+    given: dict[str, Any] = {
+        "database": options.database,
+        "words": WireWords(provider=options.provider_word, service=options.service_word),
+        "clock_mode": mode,
+        "seconds_per_day": float(rate or 1),
+        "seed": options.seed,
+        "epoch": times.parse(options.epoch) if options.epoch else None,
+        "allow_http_webhooks": options.allow_http_webhooks,
+        "retry_on_real_clock": options.real_time_retries,
+        "member_token": os.environ.get(TOKEN_VARIABLE),
+        "viewer_token": os.environ.get(VIEWER_TOKEN_VARIABLE),
+        "sim_token": options.sim_token or os.environ.get(SIM_TOKEN_VARIABLE) or secrets.token_urlsafe(24),
+    }
+    if options.deployment_secret:
+        given["deployment_secret"] = options.deployment_secret
+    return LabSettings(**given)
+
+
+def main() -> None:
+    """Entry point."""
+    options = _parser().parse_args()
+    run(
+        _settings(options),
+        host=options.host,
+        port=options.port,
+        public_url=options.base_url,
+        until_input_ends=options.until_input_ends,
+    )
+
+
+if __name__ == "__main__":
+    main()

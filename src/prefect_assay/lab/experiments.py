@@ -1,0 +1,196 @@
+"""Experiments: list, detail, modification, submission (contract 2.1 and 4.2). Creating stands in `orders`."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from prefect_assay.lab import invoices, lists, machine, pricing, quotes, sequences, specs, times, validation
+from prefect_assay.lab.core import Answer, Call, Lab, experiment_of
+from prefect_assay.lab.lists import Column, Listing
+from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.schemas import ModifyExperiment
+from prefect_assay.lab.store import Db, Row
+from prefect_assay.lab.validation import Entry, Finding
+from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, ResultsStatus
+
+_STATUS: Final = Column("experiments.status", "enum", frozenset(ExperimentStatus))
+
+LISTING: Final = Listing(
+    source="experiments",
+    columns={
+        "id": Column("experiments.id", "uuid"),
+        "code": Column("code"),
+        "name": Column("name"),
+        "status": _STATUS,
+        "state": _STATUS,
+        "results_status": Column("results_status", "enum", frozenset(ResultsStatus)),
+        "experiment_type": Column("experiment_type", "enum", frozenset(ExperimentType)),
+        "created_at": Column("created_at", "timestamp"),
+        "experiment_spec": Column("spec", "json"),
+    },
+    search=("name", "code"),
+    plain=("status", "state", "experiment_type", "results_status"),
+)
+
+# contract 4.2, rules for PATCH
+_EDITABLE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.IN_REVIEW})
+_EDITABLE_FOR_LIFE: Final = frozenset({"webhook_url"})
+
+
+def summary(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
+    """A list item (contract 2.1)."""
+    quote = quotes.current(db, experiment)
+    return {
+        "id": experiment["id"],
+        "code": experiment["code"],
+        "name": experiment["name"],
+        "status": experiment["status"],
+        "created_at": experiment["created_at"],
+        "results_status": experiment["results_status"],
+        "experiment_type": experiment["experiment_type"],
+        "experiment_url": lab.portal_url("experiments", experiment["portal_key"]),
+        "provider_invoice_url": None,  # not populated in list or detail (contract 2.1)
+        "provider_quote_url": quotes.url(lab, quote) if quote else None,
+    }
+
+
+def record(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
+    """The detail record."""
+    quote = quotes.current(db, experiment)
+    return summary(lab, db, experiment) | {
+        "experiment_spec": specs.view(db, experiment),
+        "provider_quote_id": quote["id"] if quote else None,
+        "costs": costs(lab, db, experiment, quote),
+    }
+
+
+def costs(lab: Lab, db: Db, experiment: Row, quote: Row | None) -> dict[str, Any]:
+    """The furthest of estimate, quote and invoice."""
+    invoice = invoices.latest(db, experiment["id"])
+    if invoice is not None:
+        return invoices.costs(lab, invoice)
+    if quote is None:
+        return pricing.costs(specs.price_of(db, experiment))
+    return {
+        "type": "quoted",
+        "amount_cents": quote["total_cents"],
+        "currency": quote["currency"],
+        "status": quotes.acceptance_word(quote["status"]),
+        "provider_quote_url": quotes.url(lab, quote),
+        "expires_at": quote["valid_until"],
+    }
+
+
+def listing(call: Call) -> Answer:
+    """GET /experiments, newest first."""
+    with call.lab.store.transaction() as db:
+        return Answer(lists.page(db, LISTING, call, render=lambda db, row: summary(call.lab, db, row)))
+
+
+def detail(call: Call) -> Answer:
+    """GET /experiments/{id}."""
+    with call.lab.store.transaction() as db:
+        return Answer(record(call.lab, db, experiment_of(db, call)))
+
+
+def submit(call: Call) -> Answer:
+    """POST /experiments/{id}/submit: returns before the quote exists (contract 3)."""
+    with call.lab.store.transaction() as db:
+        experiment = experiment_of(db, call)
+        if experiment["status"] != ExperimentStatus.DRAFT:
+            message = f"the experiment is {experiment['status']}; only a draft can be submitted"
+            raise Refusal(409, message, extra={"error_kind": "other"})
+        spec = json.loads(experiment["spec"])
+        validation.refuse(validation.spec_findings(spec, specs.count_sequences(db, experiment)))
+        at = call.now()
+        machine.submitted(call.lab, db, experiment, at)
+    return Answer(
+        {
+            "experiment_id": experiment["id"],
+            "previous_status": experiment["status"],
+            "status": ExperimentStatus.WAITING_FOR_CONFIRMATION,
+            "confirmed_at": times.stamp(at),
+        }
+    )
+
+
+def modify(call: Call) -> Answer:
+    """PATCH /experiments/{id}."""
+    with call.lab.store.transaction() as db:
+        experiment = experiment_of(db, call)
+        raw = call.json()
+        wanted = validation.read(ModifyExperiment, raw)
+        _check_status(experiment, raw)
+        entries = sequences.entries_of(wanted.sequences) if wanted.sequences is not None else None
+        spec = _merged(json.loads(experiment["spec"]), raw)
+        validation.refuse(_findings(call, db, experiment, raw, spec, entries))
+        changes = _changes(experiment, raw, spec)
+        for name, value in changes.items():
+            db.run(f"UPDATE experiments SET {name} = ? WHERE id = ?", value, experiment["id"])  # noqa: S608 - own names
+        replaced = entries is not None and _replace_sequences(db, experiment, entries, call)
+    updated = bool(changes) or replaced
+    message = "experiment updated" if updated else "nothing to change"
+    return Answer({"id": experiment["id"], "message": message, "updated": updated})
+
+
+def _check_status(experiment: Row, raw: Mapping[str, Any]) -> None:
+    late = sorted(set(raw) - _EDITABLE_FOR_LIFE)
+    if late and experiment["status"] not in _EDITABLE:
+        raise Refusal(
+            409, f"{', '.join(late)}: cannot be changed while the experiment is {experiment['status']}"
+        )
+
+
+def _merged(spec: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification as it would be. Null clears target_id; any other null leaves the field alone."""
+    merged = dict(spec)
+    for name in specs.FIELDS:
+        if name in raw and (raw[name] is not None or name == "target_id"):
+            merged[name] = raw[name]
+    return specs.stored(merged)
+
+
+def _findings(
+    call: Call,
+    db: Db,
+    experiment: Row,
+    raw: Mapping[str, Any],
+    spec: dict[str, Any],
+    entries: list[Entry] | None,
+) -> list[Finding]:
+    count = specs.count_sequences(db, experiment) if entries is None else len(entries)
+    found = validation.spec_findings(spec, count)
+    if "target_id" in raw and raw["target_id"] is None:
+        # Clearing the target of a draft is allowed; submitting without one is not.
+        found = [
+            finding for finding in found if not finding.text.startswith("experiment_spec.target_id: required")
+        ]
+    if entries is not None:
+        found += validation.sequence_findings(entries)
+    if isinstance(raw.get("target_id"), str) and not found and specs.target_row(db, raw["target_id"]) is None:
+        found.append(Finding(f"target_id: target {raw['target_id']} is not in the catalog", 404))
+    allow_http = call.lab.settings.allow_http_webhooks
+    return found + validation.webhook_findings(raw.get("webhook_url"), allow_http=allow_http)
+
+
+def _changes(experiment: Row, raw: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if spec != json.loads(experiment["spec"]):
+        found["spec"] = spec
+    for name in ("name", "description"):
+        if raw.get(name) is not None and raw[name] != experiment[name]:
+            found[name] = raw[name]
+    if "webhook_url" in raw and raw["webhook_url"] != experiment["webhook_url"]:
+        found["webhook_url"] = raw["webhook_url"]
+    return found
+
+
+def _replace_sequences(db: Db, experiment: Row, entries: list[Entry], call: Call) -> bool:
+    def key(entry: Entry) -> tuple[Any, ...]:
+        return entry.name, entry.aa_string.upper(), entry.control, entry.metadata
+
+    if [key(entry) for entry in entries] == [key(entry) for entry in specs.stored_entries(db, experiment)]:
+        return False
+    db.run("DELETE FROM sequences WHERE experiment_id = ?", experiment["id"])
+    sequences.insert(db, experiment["id"], entries, call.now())
+    return True

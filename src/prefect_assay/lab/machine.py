@@ -1,0 +1,131 @@
+"""The state machine of an experiment (contract 3): what the lab does when something falls due.
+
+`apply` carries out one row of the due-queue inside the caller's transaction. Customers' own steps (submit,
+confirm, reject, pay) are in `experiments`, `quotes` and `invoices`; they queue what follows from here.
+"""
+
+from datetime import datetime
+
+from prefect_assay.lab import measuring, plan, quotes, schedule, times, updates
+from prefect_assay.lab.core import Lab
+from prefect_assay.lab.store import Db, Row
+from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+
+
+def submitted(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+    """Draft or nothing, to WaitingForConfirmation; the quote follows by itself (contract 4.2)."""
+    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
+    requote(lab, db, experiment, at)
+
+
+def requote(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+    """Queue a quote in place of whatever was queued."""
+    schedule.forget(db, experiment["id"])
+    delays = plan.plan(lab.settings.seed, experiment["code"])
+    schedule.add(db, experiment, at + delays.quote_after, "quote_ready")
+
+
+def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
+    """auto_accept_quote: WaitingForConfirmation with the quote already accepted (contract 3).
+
+    Args:
+        lab: the lab.
+        db: the transaction.
+        experiment: its row.
+        at: lab time.
+        paid_first: a machine rail: nothing moves on before the payment settles.
+    """
+    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
+    if not paid_first:
+        delays = plan.plan(lab.settings.seed, experiment["code"])
+        schedule.add(db, experiment, at + delays.review_after, "confirmed")
+
+
+def confirmed(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
+    """QuoteSent or WaitingForConfirmation, to WaitingForMaterials; work waits for a machine payment."""
+    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_MATERIALS, at)
+    db.run(
+        "UPDATE invoices SET status = 'open' WHERE experiment_id = ? AND status = 'draft'", experiment["id"]
+    )
+    if not paid_first:
+        start_work(lab, db, experiment, at)
+
+
+def paid(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+    """The invoice is settled: work starts, unless it runs already."""
+    updates.record(db, experiment, "progress", "Payment received", "The invoice is paid.", at)
+    if experiment["work_started_at"] is not None:
+        return
+    if experiment["status"] == ExperimentStatus.WAITING_FOR_CONFIRMATION:
+        schedule.forget(db, experiment["id"])
+        confirmed(lab, db, experiment, at, paid_first=False)
+    elif experiment["status"] == ExperimentStatus.WAITING_FOR_MATERIALS:
+        start_work(lab, db, experiment, at)
+
+
+def start_work(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+    """Queue the whole lab window, 5 to 15 days from now (contract 8)."""
+    window = plan.plan(lab.settings.seed, experiment["code"]).window
+    for share, kind, detail in plan.MILESTONES:
+        schedule.add(db, experiment, at + share * window, kind, detail=detail)
+    db.run(
+        "UPDATE experiments SET work_started_at = ?, eta = ? WHERE id = ?",
+        times.stamp(at),
+        times.stamp(at + window),
+        experiment["id"],
+    )
+
+
+def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
+    """Carry out one row of the due-queue and remove it."""
+    db.run("DELETE FROM due WHERE id = ?", item["id"])
+    experiment = db.one("SELECT * FROM experiments WHERE id = ?", item["experiment_id"])
+    if experiment is None:
+        return
+    match item["kind"]:
+        case "quote_ready":
+            quotes.issue(db, experiment, at)
+            updates.move(db, experiment, ExperimentStatus.QUOTE_SENT, at)
+        case "quote_expires":
+            expire_quote(db, experiment, item["detail"], at)
+        case "confirmed":
+            confirmed(lab, db, experiment, at, paid_first=False)
+        case "progress":
+            updates.record(db, experiment, "progress", "Assay progress", item["detail"], at)
+        case "status":
+            enter(db, experiment, ExperimentStatus(item["detail"]), at)
+        case _ as unknown:
+            raise ValueError(f"unknown kind of due thing: {unknown!r}")
+
+
+def enter(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
+    """A step of the lab work; entering InReview and Done releases results (contract 3)."""
+    match status:
+        case ExperimentStatus.IN_REVIEW:
+            measuring.release(db, experiment, ResultsStatus.PARTIAL, at)
+        case ExperimentStatus.DONE:
+            measuring.release(db, experiment, ResultsStatus.ALL, at)
+        case _:
+            pass
+    updates.move(db, experiment, status, at)
+
+
+def expire_quote(db: Db, experiment: Row, quote_id: str | None, at: datetime) -> None:
+    """The validity has passed: the quote is dead and the experiment a draft again, as after a rejection."""
+    quote = db.one("SELECT * FROM quotes WHERE id = ? AND status = 'pending'", quote_id)
+    if quote is None:
+        return
+    db.update("quotes", quote["id"], status="expired", updated_at=at)
+    back_to_draft(db, experiment, at)
+
+
+def back_to_draft(db: Db, experiment: Row, at: datetime) -> None:
+    """Nothing stays queued for a draft."""
+    schedule.forget(db, experiment["id"])
+    updates.move(db, experiment, ExperimentStatus.DRAFT, at)
+
+
+def force(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
+    """Lab event: put the experiment into any status, whatever the rules say, and drop what was queued."""
+    schedule.forget(db, experiment["id"])
+    enter(db, experiment, status, at)

@@ -1,0 +1,191 @@
+"""Creating experiments (contract 4.2, rules for create) and estimating their cost."""
+
+import secrets
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from prefect_assay.lab import acceptance, invoices, machine, pricing, quotes, sequences, specs, validation
+from prefect_assay.lab.core import Answer, Call, Lab, uuid_or_none
+from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.schemas import CreateExperiment, EstimateCost
+from prefect_assay.lab.store import Db, Row, load
+from prefect_assay.lab.validation import Entry, Finding
+from prefect_assay.models.vocabulary import (
+    MACHINE_RAILS,
+    ExperimentStatus,
+    InvoiceStatus,
+    QuoteStatus,
+    ResultsStatus,
+)
+
+# The organisation's "API submissions" project (contract 4.2, create rule 1).
+_API_PROJECT: Final = 1
+
+
+def estimate(call: Call) -> Answer:
+    """POST /experiments/cost-estimate: prices, and creates nothing."""
+    raw = call.json()
+    _, shapes = validation.shape(EstimateCost, raw)
+    spec, entries = _spec_of(raw)
+    with call.lab.store.transaction() as db:
+        rules = _spec_findings(db, spec, entries, unknown_target=422)
+        if any(finding.schema for finding in shapes):
+            # contract 4.2: a schema mismatch is a 422 here, and a 400 on create
+            raise Refusal.of_findings(422, [finding.text for finding in [*shapes, *rules]])
+        validation.refuse([*shapes, *rules])
+        target = specs.target_row(db, spec.get("target_id"))
+    return Answer(pricing.estimate(pricing.price(spec, len(entries), target)))
+
+
+def _spec_of(raw: Any) -> tuple[Mapping[str, Any], list[Entry]]:
+    """Raw specification and its readable sequences, whatever the shape findings say."""
+    spec = raw.get("experiment_spec") if isinstance(raw, dict) else None
+    spec = spec if isinstance(spec, dict) else {}
+    return spec, validation.entries_of_spec(spec.get("sequences"))
+
+
+def _spec_findings(
+    db: Db, spec: Mapping[str, Any], entries: list[Entry], *, unknown_target: int
+) -> list[Finding]:
+    given = spec.get("sequences")
+    found = validation.spec_findings(spec, len(given) if isinstance(given, dict) else 0)
+    found += validation.sequence_findings(entries)
+    found += [finding for entry in entries for finding in validation.metadata_findings(entry)]
+    target = spec.get("target_id")
+    if isinstance(target, str) and uuid_or_none(target) and specs.target_row(db, target) is None:
+        found.append(
+            Finding(f"experiment_spec.target_id: target {target} is not in the catalog", unknown_target)
+        )
+    return found
+
+
+def create(call: Call) -> Answer:
+    """POST /experiments. One transaction: an order that fails leaves nothing behind (create rule 5)."""
+    raw = call.json()
+    selected = _selector(call, raw)
+    wanted, findings = validation.shape(CreateExperiment, raw)
+    spec, entries = _spec_of(raw)
+    if isinstance(raw, dict):
+        allow_http = call.lab.settings.allow_http_webhooks
+        findings += validation.webhook_findings(raw.get("webhook_url"), allow_http=allow_http)
+    with call.lab.store.transaction() as db:
+        findings += _spec_findings(db, spec, entries, unknown_target=404)
+        validation.refuse(findings)
+        if wanted is None:
+            raise Refusal(400, "the body does not match its schema")
+        price = pricing.price(spec, len(entries), specs.target_row(db, spec.get("target_id")))
+        if wanted.auto_accept_quote and (price.target is None or not price.complete):
+            # contract 4.2: auto_accept_quote needs target_id and full pricing
+            raise Refusal(400, "auto_accept_quote: needs target_id and a target with self-service pricing")
+        at = call.now()
+        experiment = _insert(db, call, wanted, spec, _method(db, call, selected), at)
+        sequences.insert(db, experiment["id"], entries, at)
+        if wanted.auto_accept_quote:
+            return _accept_at_once(call.lab, db, experiment, at)
+        if wanted.skip_draft:
+            machine.submitted(call.lab, db, experiment, at)
+            experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
+        return Answer(_created(experiment, pricing.costs(price)), 201)
+
+
+def _selector(call: Call, raw: Any) -> str | None:
+    """The payment method that body or header name (create rule 2)."""
+    payment = raw.get("payment") if isinstance(raw, dict) else None
+    in_body = payment.get("method") if isinstance(payment, dict) else None
+    in_header = call.service_header("Payment-Method")
+    if in_header is not None and in_header not in MACHINE_RAILS:
+        raise Refusal(
+            400, f"unknown payment method {in_header!r}; known are {', '.join(sorted(MACHINE_RAILS))}"
+        )
+    if in_body is not None and in_header is not None and in_body != in_header:
+        raise Refusal(
+            400,
+            f"payment.method is {in_body!r} and the header says {in_header!r}",
+            code="payment_method_selector_conflict",
+        )
+    return in_body or in_header
+
+
+def _method(db: Db, call: Call, selected: str | None) -> str:
+    """The selected rail, else the first of the caller's payment policy (create rule 2)."""
+    org = db.one("SELECT * FROM organizations WHERE id = ?", call.who.org_id)
+    policy = load(org, "payment_policy")["payment_policy"] if org else []
+    if selected is not None and selected not in policy:
+        raise Refusal(403, f"the payment policy does not allow {selected}")
+    return selected or policy[0]
+
+
+def _insert(
+    db: Db, call: Call, wanted: CreateExperiment, spec: Mapping[str, Any], method: str, at: datetime
+) -> Row:
+    db.run("UPDATE organizations SET experiments = experiments + 1 WHERE id = ?", call.who.org_id)
+    org = db.one("SELECT code, experiments FROM organizations WHERE id = ?", call.who.org_id) or {}
+    row = {
+        "id": str(uuid.uuid4()),
+        "org_id": call.who.org_id,
+        "code": f"{org['code']}-{_API_PROJECT:03d}-{org['experiments']:03d}",
+        "name": wanted.name,
+        "status": ExperimentStatus.DRAFT,
+        "results_status": ResultsStatus.NONE,
+        "experiment_type": spec["experiment_type"],
+        "spec": specs.stored(spec),
+        "payment_method": method,
+        "webhook_url": wanted.webhook_url,
+        "webhook_secret": wanted.webhook_secret,
+        "created_at": at,
+        "portal_key": secrets.token_urlsafe(18),
+    }
+    db.insert("experiments", row)
+    return db.one("SELECT * FROM experiments WHERE id = ?", row["id"]) or row
+
+
+def _created(experiment: Row, costs: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "experiment_id": experiment["id"],
+        "experiment_code": experiment["code"],
+        "status": experiment["status"],
+        "costs": costs,
+    }
+
+
+def _accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> Answer:
+    """auto_accept_quote: quote, acceptance and invoice in one step (create rules 3 and 4)."""
+    machine_rail = experiment["payment_method"] in MACHINE_RAILS
+    quote = quotes.issue(db, experiment, at, status=QuoteStatus.ACCEPTED)
+    status = InvoiceStatus.OPEN if machine_rail else InvoiceStatus.DRAFT
+    invoice = invoices.create(db, experiment, quote, at, status=status)
+    machine.accepted_at_once(lab, db, experiment, at, paid_first=machine_rail)
+    if machine_rail:
+        return Answer(acceptance.body(lab, quote, invoice))
+    experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
+    hosted = invoices.url(lab, invoice)
+    costs = invoices.costs(lab, invoice)
+    invoice_fields = {
+        "provider_invoice_id": invoice["provider_invoice_id"],
+        "provider_hosted_invoice_url": hosted,
+    }
+    return Answer(_created(experiment, costs) | invoice_fields, 201)
+
+
+def fail_after_creation(lab: Lab, db: Db, invoice_id: str) -> dict[str, Any]:
+    """Lab fault: the order broke after its invoice was made (create rules 5 and 6).
+
+    The invoice is voided, the experiment stays, and a quote follows as after a submit.
+
+    Returns:
+        The error body's further fields.
+    """
+    invoice = db.one("SELECT * FROM invoices WHERE id = ? OR provider_invoice_id = ?", invoice_id, invoice_id)
+    experiment = db.one("SELECT * FROM experiments WHERE id = ?", (invoice or {}).get("experiment_id"))
+    if invoice is None or experiment is None:
+        return {}
+    db.update("invoices", invoice["id"], status=InvoiceStatus.VOID)
+    db.update("quotes", invoice["quote_id"], status=QuoteStatus.CANCELED)
+    machine.requote(lab, db, experiment, lab.clock.now(experiment["org_id"]))
+    return {
+        "experiment_id": experiment["id"],
+        "provider_invoice_id": invoice["provider_invoice_id"],
+        "provider_hosted_invoice_url": invoices.url(lab, invoice),
+    }

@@ -1,0 +1,122 @@
+"""Strict schemas of the request bodies: the lab's own, shared with nobody.
+
+They refuse unknown fields and wrong types. Rules that need more than one field stand in `validation`.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from prefect_assay.models.vocabulary import (
+    REPLICATES_MAX,
+    REPLICATES_MIN,
+    WEBHOOK_SECRET_MIN_LENGTH,
+    ExperimentType,
+    Method,
+    PaymentMethod,
+)
+
+
+class Body(BaseModel):
+    """A request body: strict types, no unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class SequenceObject(Body):
+    """The object form of a sequence value (contract 2.3)."""
+
+    aa_string: str
+    control: bool = False
+    metadata: dict[str, Any] | None = None
+
+
+def _form(value: Any) -> str:
+    return "text" if isinstance(value, str) else "object"
+
+
+SequenceValue = Annotated[
+    Annotated[str, Tag("text")] | Annotated[SequenceObject, Tag("object")], Discriminator(_form)
+]
+Concentration = Annotated[float, Field(ge=0)]
+Replicates = Annotated[int, Field(ge=REPLICATES_MIN, le=REPLICATES_MAX)]
+Concentrations = Annotated[list[Concentration], Field(min_length=1)]
+
+
+class ExperimentSpec(Body):
+    """`experiment_spec` (contract 2.2)."""
+
+    experiment_type: ExperimentType
+    method: Method | None = None
+    target_id: str | None = None
+    sequences: Annotated[dict[str, SequenceValue], Field(min_length=1)]
+    n_replicates: Replicates | None = None
+    antigen_concentrations: Concentrations | None = None
+    parameters: dict[str, Any] | None = None
+
+
+class PaymentSelector(Body):
+    """`payment` (contract 4.2): machine rails only."""
+
+    method: Literal[PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT]
+
+
+class CreateExperiment(Body):
+    """CreateExpRequest (contract 4.2). `name` is required in practice."""
+
+    experiment_spec: ExperimentSpec
+    name: Annotated[str, Field(min_length=1)]
+    skip_draft: bool = False
+    auto_accept_quote: bool = False
+    payment: PaymentSelector | None = None
+    webhook_url: str | None = None
+    webhook_secret: Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)] | None = None
+
+
+class EstimateCost(Body):
+    """The body of a cost estimate (contract 4.2)."""
+
+    experiment_spec: ExperimentSpec
+
+
+class SequenceEntry(Body):
+    """One entry for the add-sequences endpoint and for a replacement list (contract 2.4)."""
+
+    name: Annotated[str, Field(min_length=1)]
+    aa_string: str
+    control: bool = False
+    metadata: Any = None
+
+
+class AddSequences(Body):
+    """POST /sequences (contract 4.3)."""
+
+    experiment_code: str
+    sequences: Annotated[list[SequenceEntry], Field(min_length=1)]
+
+
+class ModifyExperiment(Body):
+    """ModifyExpRequest: every field is optional (contract 4.2). Null clears target_id and webhook_url."""
+
+    name: Annotated[str, Field(min_length=1)] | None = None
+    description: str | None = None
+    target_id: str | None = None
+    antigen_concentrations: Concentrations | None = None
+    n_replicates: Replicates | None = None
+    parameters: dict[str, Any] | None = None
+    sequences: Annotated[list[SequenceEntry], Field(min_length=1)] | None = None
+    webhook_url: str | None = None
+
+
+class ConfirmQuote(Body):
+    """The confirm body: required, `{}` will do (service shapes, Quotes)."""
+
+    purchase_order_number: str | None = None
+    notes: str | None = None
+
+
+class RejectQuote(Body):
+    """The reject body (service shapes, Quotes)."""
+
+    reason: Literal["price", "scope", "timeline", "budget", "other"]
+    feedback: str | None = None

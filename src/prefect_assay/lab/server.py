@@ -1,0 +1,109 @@
+"""Serves a lab over HTTP: socket, uvicorn, signals. Knows nothing of the service's rules."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from prefect_assay.lab.service import LabCore
+from prefect_assay.lab.settings import LabSettings
+from prefect_assay.lab.web import create_app
+
+
+class _Connection(H11Protocol):
+    """uvicorn's HTTP protocol, which also tells the application about itself: faults close connections."""
+
+    def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
+        super().__init__(config, server_state, {**app_state, "connection": self}, _loop)
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that ends with exit code 0 on SIGTERM and SIGINT, and says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take the signals without raising them again at the end, as uvicorn's own version does."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.end)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    def end(self) -> None:
+        """Finish the running requests and stop."""
+        self.should_exit = True
+
+
+def run(
+    settings: LabSettings, *, host: str, port: int, public_url: str | None, until_input_ends: bool
+) -> None:
+    """Serve until a signal comes; prints one JSON line with address and tokens when ready.
+
+    Args:
+        settings: the lab; its `base_url` is replaced.
+        host: interface to listen on.
+        port: port, 0 for a free one.
+        public_url: address for links, where it differs from host and port.
+        until_input_ends: also stop when standard input closes, so that a test's lab dies with the test.
+    """
+    listener = socket.create_server((host, port))
+    base_url = public_url or f"http://{host}:{listener.getsockname()[1]}"
+    core = LabCore(replace(settings, base_url=base_url.rstrip("/")))
+    config = uvicorn.Config(
+        create_app(core),
+        http=_Connection,
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=3,
+    )
+    server = _Server(config, lambda: _announce(core))
+    if until_input_ends:
+        threading.Thread(target=_watch_input, args=(server,), daemon=True).start()
+    core.start()
+    try:
+        server.run(sockets=[listener])
+    finally:
+        core.close()
+
+
+def _announce(core: LabCore) -> None:
+    settings = core.lab.settings
+    line = {
+        "base_url": settings.base_url,
+        "token": core.seeded.member_token,
+        "viewer_token": core.seeded.viewer_token,
+        "sim_token": settings.sim_token,
+        "organization_id": core.seeded.organization_id,
+    }
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def _watch_input(server: _Server) -> None:
+    sys.stdin.buffer.read()
+    server.end()

@@ -1,0 +1,50 @@
+"""How one lab process is set up. Knows neither HTTP nor storage.
+
+Secrets stand in `repr=False` fields, so that no log line or traceback shows them.
+"""
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from prefect_assay.lab.x402 import X402Settings
+from prefect_assay.models.words import WireWords
+
+ClockMode = Literal["manual", "scaled", "auto"]
+
+API_PREFIX: Final = "/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class LabSettings:
+    """Settings of a lab; every default is safe for a throw-away lab on the loopback interface.
+
+    Attributes:
+        base_url: address that answers carry in their links, without a trailing slash.
+        database: SQLite file; None means a temporary file that goes away with the process.
+        seconds_per_day: real seconds that one lab day takes when the clock is `scaled`.
+        seed: decides every experiment's lab window and delays (with the experiment's code).
+        epoch: lab time at the first start; None means the real time.
+        allow_http_webhooks: let `webhook_url` be plain http on loopback (demo and tests only).
+        retry_on_real_clock: webhook back-off runs on real seconds instead of lab time.
+        deployment_secret: signs deliveries when neither experiment nor organisation has a secret.
+        x402: the chain, token contract and account that machine payments name.
+    """
+
+    base_url: str = "http://127.0.0.1:8000"
+    database: Path | None = None
+    words: WireWords = field(default_factory=WireWords)
+    clock_mode: ClockMode = "manual"
+    seconds_per_day: float = 1.0
+    seed: str = "lab"
+    epoch: datetime | None = None
+    allow_http_webhooks: bool = False
+    retry_on_real_clock: bool = False
+    token_prefix: str = "assay"  # noqa: S105 - what every token starts with
+    member_token: str | None = field(default=None, repr=False)
+    viewer_token: str | None = field(default=None, repr=False)
+    sim_token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    deployment_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    x402: X402Settings = field(default_factory=X402Settings)

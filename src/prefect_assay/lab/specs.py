@@ -1,0 +1,84 @@
+"""The stored specification of an experiment: priced, shown, and put back into one piece for checking."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from prefect_assay.lab import pricing
+from prefect_assay.lab.store import Db, Row, load
+from prefect_assay.lab.validation import Entry
+from prefect_assay.models.vocabulary import (
+    ANTIGEN_CONCENTRATIONS_NM,
+    REPLICATES_DEFAULT,
+    ExperimentType,
+)
+
+FIELDS = ("experiment_type", "method", "target_id", "n_replicates", "antigen_concentrations", "parameters")
+
+
+def stored(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a raw specification that are set, without its sequences; ids in lower case."""
+    found = {name: raw[name] for name in FIELDS if raw.get(name) is not None}
+    if isinstance(found.get("target_id"), str):
+        found["target_id"] = found["target_id"].lower()
+    return found
+
+
+def target_row(db: Db, target_id: str | None) -> Row | None:
+    """The catalog target, or None."""
+    return db.one("SELECT * FROM targets WHERE id = ?", target_id.lower() if target_id else None)
+
+
+def stored_entries(db: Db, experiment: Row) -> list[Entry]:
+    """The experiment's sequences in order."""
+    rows = db.all("SELECT * FROM sequences WHERE experiment_id = ? ORDER BY seq", experiment["id"])
+    return [
+        Entry(
+            f"sequence {row['name']}",
+            row["name"],
+            row["aa_string"],
+            bool(row["is_control"]),
+            load(row, "metadata")["metadata"],
+        )
+        for row in rows
+    ]
+
+
+def count_sequences(db: Db, experiment: Row) -> int:
+    """How many sequences the experiment has."""
+    row = db.one("SELECT count(*) AS n FROM sequences WHERE experiment_id = ?", experiment["id"])
+    return int(row["n"]) if row else 0
+
+
+def price_of(db: Db, experiment: Row) -> pricing.Price:
+    """The price of the experiment as it stands."""
+    spec = json.loads(experiment["spec"])
+    return pricing.price(spec, count_sequences(db, experiment), target_row(db, spec.get("target_id")))
+
+
+def view(db: Db, experiment: Row) -> dict[str, Any]:
+    """`experiment_spec` of the detail record: the resolved target stands in it (service shapes, Experiments)."""
+    spec = json.loads(experiment["spec"])
+    kind = spec["experiment_type"]
+    body: dict[str, Any] = {"experiment_type": kind}
+    if spec.get("method"):
+        body["method"] = spec["method"]
+    target = target_row(db, spec.get("target_id"))
+    if target is not None:
+        body["target"] = {
+            "name": target["name"],
+            "target_catalog_id": target["id"],
+            "supplier_url": target["url"],
+        }
+    body["sequences"] = {
+        entry.name: {"aa_string": entry.aa_string, "control": entry.control, "metadata": entry.metadata}
+        for entry in stored_entries(db, experiment)
+    }
+    if kind != ExperimentType.EPITOPE_BINNING:
+        body["n_replicates"] = spec.get("n_replicates") or REPLICATES_DEFAULT
+    if kind == ExperimentType.AFFINITY:
+        concentrations = spec.get("antigen_concentrations")
+        body["antigen_concentrations"] = concentrations or list(ANTIGEN_CONCENTRATIONS_NM)
+    if spec.get("parameters") is not None:
+        body["parameters"] = spec["parameters"]
+    return body

@@ -1,0 +1,46 @@
+"""Timestamps: aware UTC datetimes inside, fixed-width text in the database and on the wire.
+
+The fixed width makes text order equal to time order, which the list filters rely on.
+"""
+
+from datetime import UTC, date, datetime, timedelta
+
+_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+def stamp(moment: datetime) -> str:
+    """`2026-03-01T09:30:00.000000Z`, always in UTC and always of the same width."""
+    return moment.astimezone(UTC).strftime(_FORMAT)
+
+
+def read(text: str) -> datetime:
+    """Read what `stamp` wrote."""
+    return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
+
+
+def parse(text: str) -> datetime:
+    """Read any ISO 8601 date or timestamp (contract 4.1); without an offset it is UTC.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} lies outside the calendar") from error
+
+
+def parse_day(text: str) -> str:
+    """The UTC day of an ISO date or timestamp, as `YYYY-MM-DD`."""
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        return parse(text).date().isoformat()
+
+
+def later(moment: datetime, *, days: float = 0, minutes: float = 0, seconds: float = 0) -> datetime:
+    """`moment` plus a span."""
+    return moment + timedelta(days=days, minutes=minutes, seconds=seconds)

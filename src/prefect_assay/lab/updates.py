@@ -1,0 +1,65 @@
+"""Customer-facing updates: one row in the feed, and one webhook in the outbox where a URL is set (contract 6)."""
+
+import time
+import uuid
+from datetime import datetime
+from typing import Final, Literal
+
+from prefect_assay.lab.store import Db, Row
+from prefect_assay.models.vocabulary import ExperimentStatus
+
+UpdateType = Literal["status_change", "progress", "error"]
+
+DESCRIPTIONS: Final[dict[str, str]] = {
+    ExperimentStatus.DRAFT: "The experiment is a draft again and can be edited.",
+    ExperimentStatus.WAITING_FOR_CONFIRMATION: "The experiment is under review and a quote is being prepared.",
+    ExperimentStatus.QUOTE_SENT: "The quote is ready to be reviewed and confirmed.",
+    ExperimentStatus.WAITING_FOR_MATERIALS: "The order is confirmed. Gene fragments and target are ordered.",
+    ExperimentStatus.IN_QUEUE: "All materials have arrived. The experiment is queued for the laboratory.",
+    ExperimentStatus.IN_PRODUCTION: "The assay is running.",
+    ExperimentStatus.DATA_ANALYSIS: "Raw data are collected and are being processed.",
+    ExperimentStatus.IN_REVIEW: "The data are in final validation. Preliminary results are available.",
+    ExperimentStatus.DONE: "The results are released.",
+    ExperimentStatus.CANCELED: "The experiment was canceled.",
+}
+
+
+def title(status: str) -> str:
+    """`waiting_for_materials` as a person reads it."""
+    return status.replace("_", " ").capitalize()
+
+
+def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> None:
+    """Write an update, and queue its webhook delivery."""
+    update_id = str(uuid.uuid4())
+    db.insert(
+        "updates",
+        {
+            "id": update_id,
+            "org_id": experiment["org_id"],
+            "experiment_id": experiment["id"],
+            "type": kind,
+            "name": name,
+            "description": description,
+            "created_at": at,
+        },
+    )
+    fresh = db.one("SELECT webhook_url FROM experiments WHERE id = ?", experiment["id"])
+    if fresh and fresh["webhook_url"]:
+        db.insert(
+            "outbox",
+            {
+                "org_id": experiment["org_id"],
+                "experiment_id": experiment["id"],
+                "update_id": update_id,
+                "due_at": at,
+                "due_real": time.time(),
+                "attempts": 0,
+            },
+        )
+
+
+def move(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
+    """Give the experiment a status and tell the customer."""
+    db.run("UPDATE experiments SET status = ? WHERE id = ?", status, experiment["id"])
+    record(db, experiment, "status_change", title(status), DESCRIPTIONS[status], at)
