@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    FlowRunFilter,
+    FlowRunFilterTags,
+)
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import run_deployment
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
@@ -117,10 +122,42 @@ class World:
         with self.credentials.get_client() as client:
             return list(client.iter_experiments(search=campaign_id))
 
-    def settlements(self) -> list[dict[str, Any]]:
-        """The successful settlements in the lab's request journal: the judge of paying once."""
-        journal = self.stack.lab.journal()
-        return [r for r in journal if r["path"].endswith("/pay") and r["status"] == 200]
+    def journal(self) -> list[dict[str, Any]]:
+        """Every request the lab has handled, oldest first."""
+        return self.stack.lab.sim("GET", "/journal")["items"]
+
+    def deliveries(self) -> list[dict[str, Any]]:
+        """Every webhook delivery attempt of the lab, oldest first."""
+        return self.stack.lab.sim("GET", "/deliveries")["items"]
+
+    def creates(self) -> int:
+        """How many orders have reached the service."""
+        return sum(1 for r in self.journal() if r["method"] == "POST" and r["path"] == "/api/v1/experiments")
+
+    def settlements(self, campaign_id: str) -> list[Any]:
+        """The settlements of a campaign's invoices in the lab's own books: the judge of paying once."""
+        orders = {e.id for e in self.orders(campaign_id)}
+        return [s for s in self.stack.lab.sim("GET", "/settlements")["items"] if s["experiment_id"] in orders]
+
+    def advance(self, days: float) -> None:
+        """Let lab days pass, webhooks included."""
+        self.stack.lab.advance(days=days)
+
+    def fault(self, action: str, **values: Any) -> None:
+        """Queue a fault of the lab."""
+        self.stack.lab.sim("POST", "/faults", json={"action": action, **values})
+
+    def campaign_of(self, run: FlowRun) -> str | None:
+        """The campaign id that a run has given itself."""
+        tags = [t for t in self.run(run).tags if t.startswith("assay-campaign:")]
+        return tags[0].removeprefix("assay-campaign:") if tags else None
+
+    def artifacts(self, run: FlowRun, prefix: str) -> list[Any]:
+        """A run's artifacts whose key starts with a prefix."""
+        wanted = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+        with get_client(sync_client=True) as client:
+            found = client.read_artifacts(artifact_filter=wanted)
+        return [a for a in found if (a.key or "").startswith(prefix)]
 
 
 @contextmanager
@@ -135,7 +172,7 @@ def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Ite
 def _saved_blocks(stack: LocalStack, folder: Path) -> dict[str, Any]:
     rail = stack.lab.x402
     made = {
-        "credentials": AssayCredentials(base_url=stack.lab.base_url, token=stack.lab.token),
+        "credentials": AssayCredentials(base_url=stack.lab.address, token=stack.lab.member_token),
         "policy": SpendingPolicy(
             per_experiment_cents=2_000_000,
             per_campaign_cents=5_000_000,

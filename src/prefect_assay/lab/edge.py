@@ -75,6 +75,8 @@ class Edge:
             fault=fault,
             request_id=request_id,
         )
+        if fault is not None and fault.action == "late_answer":
+            await asyncio.sleep(fault.seconds)
         if not answered:
             await _close(scope, receive)
             return
@@ -86,7 +88,7 @@ class Edge:
         self, scope: Scope, receive: Receive, answer: _Held, fault: Fault | None, request_id: str
     ) -> bool:
         """Let the request through as the fault allows; whether the answer may leave."""
-        if fault is not None and fault.seconds:
+        if fault is not None and fault.action == "delay":
             await asyncio.sleep(fault.seconds)
         match fault.action if fault else None:
             case "reset":

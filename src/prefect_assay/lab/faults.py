@@ -6,12 +6,12 @@ The one that matters most is `lose_answer`: the request is handled fully and its
 import threading
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from prefect_assay.lab.refusals import Refusal
 
-Action = Literal["status", "delay", "reset", "lose_answer", "partial_create"]
-ACTIONS: Final = ("status", "delay", "reset", "lose_answer", "partial_create")
+Action = Literal["status", "delay", "late_answer", "reset", "lose_answer", "partial_create"]
+ACTIONS: Final = get_args(Action)
 WEBHOOK_ACTIONS: Final = ("drop", "double", "bad_signature")
 
 
@@ -20,8 +20,9 @@ class Fault:
     """What happens to matching requests.
 
     Attributes:
-        action: `status` answers with `status` and handles nothing; `delay` waits `seconds` first; `reset` closes
-            the connection and handles nothing; `lose_answer` handles the request and then closes the connection;
+        action: `status` answers with `status` and handles nothing; `delay` waits `seconds` first; `late_answer` handles
+            the request and holds its answer back for `seconds`; `reset` closes the connection and handles nothing;
+            `lose_answer` handles the request and then closes the connection;
             `partial_create` breaks an order after its invoice was made (contract 4.2, create rule 6).
         method: HTTP method, or `*`.
         path: pattern with `*`, from `/api/v1` on.

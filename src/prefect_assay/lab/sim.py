@@ -78,6 +78,12 @@ async def deliveries(core: Core, after: int = 0) -> Response:
     return _json({"items": sim_actions.deliveries(core, after)})
 
 
+@router.get("/settlements")
+async def settlements(core: Core) -> Response:
+    """Machine payments that were settled, oldest first: what the laboratory was really paid."""
+    return _json({"items": await run_in_threadpool(sim_actions.settlements, core)})
+
+
 @router.post("/faults")
 async def add_fault(core: Core, request: Request) -> Response:
     """`{action, method?, path?, count?, status?, seconds?, retry_after?}`."""

@@ -83,6 +83,15 @@ def deliveries(core: LabCore, after: int) -> list[Row]:
         return db.all("SELECT * FROM deliveries WHERE id > ? ORDER BY id", after)
 
 
+def settlements(core: LabCore) -> list[Row]:
+    """Every settlement, with its invoice and experiment; two of one invoice would be a double payment."""
+    with core.lab.store.transaction() as db:
+        return db.all(
+            "SELECT s.payer, s.nonce, s.invoice_id, i.experiment_id, i.amount_cents, i.settlement_reference "
+            "FROM spent_credentials s JOIN invoices i ON i.id = s.invoice_id ORDER BY s.rowid"
+        )
+
+
 def add_fault(core: LabCore, body: dict[str, Any]) -> None:
     """Queue a route fault."""
     _known(body, *(field.name for field in fields(Fault)))

@@ -174,8 +174,13 @@ class LocalLab:
         items: list[dict[str, Any]] = self.sim("GET", "/deliveries", after=after)["items"]
         return items
 
+    def settlements(self) -> list[dict[str, Any]]:
+        """Machine payments that were settled so far, oldest first."""
+        items: list[dict[str, Any]] = self.sim("GET", "/settlements")["items"]
+        return items
+
     def fault(self, action: str, path: str = "*", method: str = "*", **details: Any) -> None:
-        """Queue a route fault: status, delay, reset, lose_answer or partial_create (docs/lab.md)."""
+        """Queue a route fault: status, delay, late_answer, reset, lose_answer, partial_create (docs/lab.md)."""
         self.sim("POST", "/faults", {"action": action, "path": path, "method": method, **details})
 
     def webhook_fault(self, action: str, count: int = 1) -> None:
