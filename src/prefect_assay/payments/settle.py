@@ -198,7 +198,9 @@ class _Settling:
         try:
             answer = self.api.pay(invoice.id, {**credential, IDEMPOTENCY_HEADER: f"pa-{claimed.key}"})
         except Exception as error:  # noqa: BLE001 - whatever it was: the credential may have arrived
-            return self.resolve(claimed, sent, None, f"no answer ({type(error).__name__})")
+            status = getattr(error, "status_code", None)
+            told = f"status {status}" if status else f"nothing ({type(error).__name__})"
+            return self.resolve(claimed, sent, None, told)
         return self.resolve(claimed, sent, answer, f"status {answer.status_code}")
 
     def resolve(
