@@ -5,7 +5,8 @@ Order of writing, each step conditional on the name being free:
 1. `claim.json`: the list of names and digests this version will hold. Whoever wrote it owns the number; a
    writer with the same content joins in, one with other content takes the next number.
 2. The files.
-3. `manifest.json`: its presence means that the version is complete.
+3. `manifest.json`: its presence means that the version is complete. Its bytes follow from the claim alone, so
+   it does not matter which of several writers with the same content makes it.
 
 A process that dies leaves a claim without a manifest. The next run with the same content finishes that
 version; a run with other content leaves it behind and takes the next number.
@@ -16,6 +17,8 @@ import json
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
+
+from pydantic import ValidationError
 
 from prefect_assay.archive.layout import (
     CLAIM_NAME,
@@ -42,30 +45,21 @@ class Document(Model):
     body: Body
 
 
-class _Plan(Model):
-    """What a version is to hold. `bodies` stands beside `files`, in the same order."""
+class _Claim(Model):
+    """What a version is to hold. `created_at` is when it was begun; it is the one field writers may differ in."""
 
     campaign_id: str
     experiment_id: str
     experiment_code: str
     results_status: str
     files: tuple[ArchivedFile, ...]
-    bodies: tuple[Body, ...]
+    created_at: datetime
 
-    def claim(self) -> bytes:
-        """The same bytes for the same content, whoever writes them and when."""
-        return _json_bytes(self.model_dump(mode="json", exclude={"bodies"}))
+    def same_as(self, other: "_Claim | None") -> bool:
+        return other is not None and self == other.model_copy(update={"created_at": self.created_at})
 
-    def manifest(self, version: int, now: datetime) -> Manifest:
-        return Manifest(
-            experiment_id=self.experiment_id,
-            experiment_code=self.experiment_code,
-            campaign_id=self.campaign_id,
-            version=version,
-            results_status=self.results_status,
-            created_at=now,
-            files=self.files,
-        )
+    def manifest(self, version: int) -> Manifest:
+        return Manifest(version=version, **dict(self))
 
     def agrees_with(self, manifest: Manifest) -> bool:
         """Same experiment, same results status, same names and content. Media types do not count."""
@@ -101,7 +95,7 @@ def archive_version(
         experiment_code: any text; the second folder.
         results_status: `none`, `partial` or `all`; a change of it alone makes a new version.
         documents: the files; their paths are made safe with `safe_path`.
-        now: the time recorded in a new manifest.
+        now: recorded in a new version as the time it was begun.
 
     Returns:
         The record of the version that holds the documents, `unchanged` when it was complete before.
@@ -109,15 +103,23 @@ def archive_version(
     Raises:
         ArchiveError: two documents share a path, the store refuses, or a source file changed meanwhile.
     """
-    plan = _plan(campaign_id, experiment_id, experiment_code, results_status, documents)
+    files, bodies = _read_documents(experiment_code, documents)
+    claim = _Claim(
+        campaign_id=campaign_id,
+        experiment_id=experiment_id,
+        experiment_code=experiment_code,
+        results_status=results_status,
+        files=files,
+        created_at=now,
+    )
     folder = experiment_folder(prefix, campaign_id, experiment_code)
     newest = latest_version(store, folder)
     if newest is not None:
         manifest, body = read_manifest(store, version_folder(folder, newest))
-        if plan.agrees_with(manifest) and _is_intact(store, version_folder(folder, newest), plan):
+        if claim.agrees_with(manifest) and _is_intact(store, version_folder(folder, newest), files):
             return _record(store, folder, manifest, body, unchanged=True)
     for version in range((newest or 0) + 1, (newest or 0) + _ATTEMPTS):
-        record = _try_version(store, folder, version, plan, now)
+        record = _try_version(store, folder, version, claim, bodies)
         if record is not None:
             return record
     raise ArchiveError(
@@ -126,13 +128,10 @@ def archive_version(
     )
 
 
-def _plan(
-    campaign_id: str,
-    experiment_id: str,
-    experiment_code: str,
-    results_status: str,
-    documents: Iterable[Document],
-) -> _Plan:
+def _read_documents(
+    experiment_code: str, documents: Iterable[Document]
+) -> tuple[tuple[ArchivedFile, ...], tuple[Body, ...]]:
+    """The files as the manifest will name them, and their content in the same order."""
     found: dict[str, tuple[ArchivedFile, Body]] = {}
     for document in documents:
         path = safe_path(document.path)
@@ -145,14 +144,7 @@ def _plan(
         found[path] = (file, document.body)
     _check_no_file_is_a_folder(found, experiment_code)
     ordered = [found[path] for path in sorted(found)]
-    return _Plan(
-        campaign_id=campaign_id,
-        experiment_id=experiment_id,
-        experiment_code=experiment_code,
-        results_status=results_status,
-        files=tuple(file for file, _ in ordered),
-        bodies=tuple(body for _, body in ordered),
-    )
+    return tuple(file for file, _ in ordered), tuple(body for _, body in ordered)
 
 
 def _source_digest(document: Document) -> Digest:
@@ -175,35 +167,45 @@ def _check_no_file_is_a_folder(paths: Iterable[str], experiment_code: str) -> No
                 )
 
 
-def _try_version(store: Store, folder: str, version: int, plan: _Plan, now: datetime) -> ArchiveRecord | None:
+def _try_version(
+    store: Store, folder: str, version: int, claim: _Claim, bodies: tuple[Body, ...]
+) -> ArchiveRecord | None:
     """Claim the number and complete the version; None when the number belongs to other content."""
     place = version_folder(folder, version)
-    claim = plan.claim()
-    claim_key = join_key(place, CLAIM_NAME)
-    store.put_if_absent(claim_key, claim, _JSON)
-    if store.read(claim_key) != claim:
+    store.put_if_absent(join_key(place, CLAIM_NAME), _json_bytes(claim), _JSON)
+    if not claim.same_as(_read_claim(store, place)):
         return None
-    for file, body in zip(plan.files, plan.bodies, strict=True):
+    for file, body in zip(claim.files, bodies, strict=True):
         key = join_key(place, file.path)
         written = store.put_if_absent(key, body, file.content_type, sha256=file.sha256)
         if not written and not _holds(store, key, file):
             return None  # a damaged leftover: never overwritten, its number is spent
     # Some servers look for the name before the upload and not again at its end: then two writers may both be
     # told that they made the claim. The claim that stayed decides.
-    if store.read(claim_key) != claim:
+    stayed = _read_claim(store, place)
+    if stayed is None or not claim.same_as(stayed):
         return None
-    manifest = plan.manifest(version, now)
-    manifest_key = join_key(place, MANIFEST_NAME)
-    body = _json_bytes(manifest.model_dump(mode="json"))
-    if store.put_if_absent(manifest_key, body, _JSON):
-        return _record(store, folder, manifest, body, unchanged=False)
-    theirs, body = read_manifest(store, place)
-    return _record(store, folder, theirs, body, unchanged=True) if plan.agrees_with(theirs) else None
+    manifest = stayed.manifest(version)
+    manifest_body = _json_bytes(manifest)
+    if store.put_if_absent(join_key(place, MANIFEST_NAME), manifest_body, _JSON):
+        return _record(store, folder, manifest, manifest_body, unchanged=False)
+    theirs, manifest_body = read_manifest(store, place)
+    if not claim.agrees_with(theirs):
+        return None
+    return _record(store, folder, theirs, manifest_body, unchanged=True)
 
 
-def _is_intact(store: Store, place: str, plan: _Plan) -> bool:
+def _read_claim(store: Store, place: str) -> _Claim | None:
+    """The claim that stands, or None for one this version of the package cannot read: the number is taken."""
+    try:
+        return _Claim.model_validate_json(store.read(join_key(place, CLAIM_NAME)))
+    except ValidationError:
+        return None
+
+
+def _is_intact(store: Store, place: str, files: tuple[ArchivedFile, ...]) -> bool:
     """Whether every file is still there with its size: a re-run heals a version that lost files."""
-    infos = ((file, store.stat(join_key(place, file.path))) for file in plan.files)
+    infos = ((file, store.stat(join_key(place, file.path))) for file in files)
     return all(info is not None and info.size == file.size for file, info in infos)
 
 
@@ -228,5 +230,6 @@ def _record(store: Store, folder: str, manifest: Manifest, body: bytes, *, uncha
     )
 
 
-def _json_bytes(value: object) -> bytes:
-    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+def _json_bytes(value: Model) -> bytes:
+    text = json.dumps(value.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False)
+    return f"{text}\n".encode()
