@@ -30,6 +30,7 @@
     │   ├── OrderOutcomeUnknown
     │   │   └── PartialOrder       the service failed after it created the experiment; adopt experiment_id
     │   └── PaymentOutcomeUnknown
+    ├── UnexpectedAnswer           an answer that is not what the contract describes; the address or the version
     ├── ArchiveError               the archive is missing, unwritable or does not agree with its manifest
     │   └── ArchiveUnavailable     no connection, or the store is busy: the same call may succeed later
     ├── SignatureError             a webhook delivery that is not genuine
@@ -266,6 +267,10 @@ class PartialOrder(OrderOutcomeUnknown):
 
 class PaymentOutcomeUnknown(OutcomeUnknown):
     """An invoice may or may not have been paid; read the invoice before anything else."""
+
+
+class UnexpectedAnswer(AssayError):
+    """An answer to a reading request that is no JSON or not what the contract describes."""
 
 
 class ArchiveError(AssayError):

@@ -1,0 +1,14 @@
+"""The client of the service: a core without I/O, and two thin faces over httpx.
+
+The core builds requests and reads answers; `AssayClient` and `AsyncAssayClient` carry them. Each operation is
+defined once and served by both. Nothing here knows Prefect.
+"""
+
+from prefect_assay.client.asynchronous import AsyncAssayClient
+from prefect_assay.client.billing import RejectReason
+from prefect_assay.client.documents import RawDocument
+from prefect_assay.client.paying import PayAnswer
+from prefect_assay.client.retry import RetryPolicy
+from prefect_assay.client.sync import AssayClient
+
+__all__ = ["AssayClient", "AsyncAssayClient", "PayAnswer", "RawDocument", "RejectReason", "RetryPolicy"]

@@ -1,0 +1,87 @@
+"""Checks the service's address and the token before anything is sent, and says where the token may go."""
+
+import ipaddress
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import SecretStr
+
+from prefect_assay.errors import ConfigurationError
+
+API_PREFIX: Final = "/api/v1"
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def checked_base_url(url: str) -> str:
+    """The service's address in one spelling: lower-case host, no trailing slash, no `/api/v1`.
+
+    Raises:
+        ConfigurationError: it is no address, or plain http to another machine, or carries credentials.
+    """
+    parts = _split(url.strip())
+    if parts.username is not None or parts.password is not None:
+        raise ConfigurationError("base_url must not carry a user name or a password; the token is a setting")
+    if parts.query or parts.fragment:
+        raise ConfigurationError("base_url must be an address without a query or a fragment")
+    if not is_protected(url.strip()):
+        raise ConfigurationError(
+            f"base_url {origin(url)} must use https; plain http is accepted on loopback only, because the token "
+            "would travel in the open"
+        )
+    path = parts.path.rstrip("/").removesuffix(API_PREFIX).rstrip("/")
+    return f"{origin(url)}{path}"
+
+
+def checked_token(token: SecretStr | str) -> SecretStr:
+    """The token without the line end that a file leaves behind.
+
+    Raises:
+        ConfigurationError: it is empty or cannot stand in a header; the message does not show it.
+    """
+    value = (token.get_secret_value() if isinstance(token, SecretStr) else token).strip()
+    if not value:
+        raise ConfigurationError("the API token is empty; create one in the service's portal and set it")
+    if not all("!" <= letter <= "~" for letter in value):
+        raise ConfigurationError(
+            "the API token contains a space or a character that no token has; set the token alone, without 'Bearer'"
+        )
+    return SecretStr(value)
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port in one spelling.
+
+    Raises:
+        ConfigurationError: it is no http or https address.
+    """
+    parts = _split(url)
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in {None, _DEFAULT_PORTS[parts.scheme]} else f":{parts.port}"
+    return f"{parts.scheme}://{shown}{port}"
+
+
+def is_protected(url: str) -> bool:
+    """Whether what is sent there cannot be read on the way: https, or this very machine."""
+    parts = _split(url)
+    return parts.scheme == "https" or is_loopback(parts.hostname or "")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine, by name or by number."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in _DEFAULT_PORTS and parts.hostname and parts.port != 0:
+            return parts
+    except ValueError:  # an impossible port or a broken IPv6 address
+        pass
+    raise ConfigurationError("base_url must be a whole address such as https://lab.example.org")

@@ -1,0 +1,234 @@
+"""`AsyncAssayClient`: the asynchronous face. It carries requests and answers and decides nothing.
+
+Each public method is an operation of the core, which defines its parameters, its answer and its errors.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+from pydantic import SecretStr
+
+from prefect_assay.client import billing as _billing
+from prefect_assay.client import documents as _documents
+from prefect_assay.client import experiments as _experiments
+from prefect_assay.client import identity as _identity
+from prefect_assay.client import invoice_search as _invoice_search
+from prefect_assay.client import paying as _paying
+from prefect_assay.client import results as _results
+from prefect_assay.client import sequences as _sequences
+from prefect_assay.client import targets as _targets
+from prefect_assay.client import updates as _updates
+from prefect_assay.client.downloading import Download
+from prefect_assay.client.failures import conclude
+from prefect_assay.client.method import method
+from prefect_assay.client.request import Answer, Operation, Request
+from prefect_assay.client.retry import RetryPolicy
+from prefect_assay.client.walking import Walk
+from prefect_assay.client.wire import Wire, lost
+from prefect_assay.errors import AssayError
+from prefect_assay.models.words import WireWords
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+async def _run(client: "AsyncAssayClient", operation: Operation[T]) -> T:
+    return await client.run(operation)
+
+
+def _each(client: "AsyncAssayClient", walk: Walk[Any, T]) -> AsyncIterator[T]:
+    return client.walk(walk)
+
+
+async def _all(client: "AsyncAssayClient", walk: Walk[Any, T]) -> tuple[T, ...]:
+    return tuple([item async for item in client.walk(walk)])
+
+
+async def _first(client: "AsyncAssayClient", walk: Walk[Any, T]) -> T | None:
+    async for item in client.walk(walk):
+        return item
+    return None
+
+
+class AsyncAssayClient:
+    """An asynchronous client of the service, for one event loop; use it as an async context manager.
+
+    Args:
+        base_url: the service's address without `/api/v1`; https, or http on loopback.
+        token: the user's own API token (contract 5.6).
+        words: how this deployment spells the provider's and the service's name.
+        timeout: seconds without progress after which a request counts as lost.
+        retries: repeats of requests that change nothing; others are never repeated.
+        transport: an httpx transport instead of the network.
+        policy: the back-off; takes the place of `retries`.
+        sleep: how to wait between repeats.
+
+    Raises:
+        ConfigurationError: the address or the token is not usable.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: SecretStr | str,
+        *,
+        words: WireWords | None = None,
+        timeout: float = 30.0,
+        retries: int = 4,
+        transport: httpx.AsyncBaseTransport | None = None,
+        policy: RetryPolicy | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._wire = Wire.of(base_url, token, words or WireWords(), timeout)
+        self._policy = policy or RetryPolicy(repeats=retries)
+        self._sleep = sleep
+        self._http = httpx.AsyncClient(transport=transport, **self._wire.options())
+
+    whoami = method(_identity.whoami, _run)
+
+    targets = method(_targets.targets, _run)
+    iter_targets = method(_targets.iter_targets, _each)
+    target = method(_targets.target, _run)
+
+    estimate = method(_experiments.estimate, _run)
+    create = method(_experiments.create, _run)
+    experiments = method(_experiments.experiments, _run)
+    iter_experiments = method(_experiments.iter_experiments, _each)
+    experiment = method(_experiments.experiment, _run)
+    submit = method(_experiments.submit, _run)
+    modify = method(_experiments.modify, _run)
+
+    add_sequences = method(_sequences.add_sequences, _run)
+    sequence = method(_sequences.sequence, _run)
+    experiment_sequences = method(_sequences.experiment_sequences, _run)
+    iter_sequences = method(_sequences.iter_sequences, _each)
+
+    quote = method(_billing.quote, _run)
+    confirm_quote = method(_billing.confirm_quote, _run)
+    quotes = method(_billing.quotes, _run)
+    quote_by_id = method(_billing.quote_by_id, _run)
+    reject_quote = method(_billing.reject_quote, _run)
+    invoice = method(_billing.invoice, _run)
+    invoices = method(_billing.invoices, _run)
+    iter_invoices = method(_billing.iter_invoices, _each)
+    invoice_by_id = method(_billing.invoice_by_id, _run)
+    find_invoice = method(_invoice_search.find_invoice, _first)
+    pay = method(_paying.pay, _run)
+
+    results = method(_results.results, _all)
+    result = method(_results.result, _run)
+    result_summaries = method(_results.result_summaries, _run)
+    iter_result_summaries = method(_results.iter_result_summaries, _each)
+
+    updates = method(_updates.updates, _run)
+    iter_updates = method(_updates.iter_updates, _each)
+    experiment_updates = method(_updates.experiment_updates, _all)
+
+    documents = method(_documents.documents, _each)
+
+    @property
+    def base_url(self) -> str:
+        """The service's address, without `/api/v1` and without a trailing slash."""
+        return self._wire.base_url
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Carry out one operation, repeating it only where its request allows.
+
+        Raises:
+            AssayError: as the operation documents.
+        """
+        request = operation.request
+        tried = 0
+        while True:
+            outcome = await self._exchange(request)
+            tried += 1
+            pause = self._policy.delay(request, tried, outcome if isinstance(outcome, Answer) else None)
+            if pause is None:
+                return conclude(operation, outcome, self._wire.secrets)
+            logger.info("%s failed, trying again in %.1f s", request, pause)
+            await self._sleep(pause)
+
+    async def walk(self, walk: Walk[Any, T]) -> AsyncIterator[T]:
+        """Carry out a walk, page by page as it is iterated."""
+        while (operation := walk.operation()) is not None:
+            for item in walk.feed(await self.run(operation)):
+                yield item
+
+    async def download(self, url: str, *, chunk_size: int = 1 << 16) -> AsyncIterator[bytes]:
+        """Stream a file, in pieces of at most `chunk_size` bytes.
+
+        The token is sent to the service's own origin only, and never along a redirect.
+
+        Args:
+            url: absolute, or relative to the service's address.
+            chunk_size: bytes per piece.
+
+        Raises:
+            ServiceUnavailable: the file broke off; start again.
+            NotFound: there is no such file.
+            AccessError: the address is not one that is fetched.
+        """
+        download = Download(self.base_url, url, self._policy)
+        outcome = await self._opened(download)
+        while not isinstance(outcome, httpx.Response):
+            await self._sleep(download.after(outcome, self._wire.secrets))
+            outcome = await self._opened(download)
+        failure: AssayError | None = None
+        try:
+            async for piece in outcome.aiter_bytes(chunk_size):
+                yield piece
+        except httpx.HTTPError as error:
+            failure = lost(download.hop.request, error)
+        finally:
+            await outcome.aclose()
+        if failure is not None:
+            raise failure
+
+    async def _exchange(self, request: Request) -> Answer | AssayError:
+        outgoing = self._wire.outgoing(self._http, request)
+        try:
+            response = await self._http.send(outgoing, auth=self._wire.auth, stream=True)
+            return self._wire.answer(response, await self._body(response))
+        except (httpx.HTTPError, TimeoutError) as error:
+            return lost(request, error)
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        """The whole body; a service that trickles must not hold the caller for ever."""
+        try:
+            async with asyncio.timeout(self._wire.total_seconds):
+                return await response.aread()
+        finally:
+            await response.aclose()
+
+    async def _opened(self, download: Download) -> httpx.Response | Answer | AssayError:
+        """The open response of a success, else what was answered instead."""
+        outgoing = self._wire.hop(self._http, download.hop)
+        try:
+            response = await self._http.send(
+                outgoing, auth=self._wire.auth if download.hop.with_token else None, stream=True
+            )
+            if download.arrived(response.status_code):
+                return response
+            return self._wire.answer(response, await self._body(response))
+        except (httpx.HTTPError, TimeoutError) as error:
+            return lost(download.hop.request, error)

@@ -1,0 +1,154 @@
+"""From an answer that is no success, or from no answer at all, to one error of the tree (contract 7).
+
+Pure: the faces say what happened, this module says what it means for the caller. No text of the service
+reaches an error before the secrets of the request are cut out of it.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Final
+
+from prefect_assay.client.problem import Problem, problem_of
+from prefect_assay.client.request import Answer, Operation, Request, T
+from prefect_assay.errors import (
+    AccessError,
+    AssayError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    RateLimited,
+    RequestRefused,
+    ServiceUnavailable,
+    Unauthorized,
+    UnexpectedAnswer,
+)
+
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_REDIRECTS: Final = range(300, 400)
+_SERVER_ERRORS: Final = range(500, 600)
+# The server gave up on the request, or a middleman did: nobody says whether it was handled.
+_NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY})
+_KINDS: Final[dict[int, type[AssayError]]] = {
+    HTTPStatus.UNAUTHORIZED: Unauthorized,
+    HTTPStatus.FORBIDDEN: Forbidden,
+    HTTPStatus.METHOD_NOT_ALLOWED: AccessError,
+    HTTPStatus.CONFLICT: Conflict,
+}
+_HINTS: Final[dict[int, str]] = {
+    HTTPStatus.UNAUTHORIZED: ". Set a valid API token",
+    HTTPStatus.FORBIDDEN: ". Use a token whose role and restrictions allow this",
+    HTTPStatus.METHOD_NOT_ALLOWED: ". Check the service's address",
+}
+
+
+def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ()) -> T:
+    """The value of an accepted answer.
+
+    Raises:
+        AssayError: the answer is a failure, or cannot be read.
+    """
+    request = operation.request
+    if not operation.accepts(answer.status):
+        clean = scrubbed(answer, (*secrets, *request.secrets))
+        raise operation.failed(clean) or failure(request, clean)
+    try:
+        return operation.read(answer)
+    except UnexpectedAnswer as error:
+        unexpected = error
+    if request.lost is not None:  # it was handled, and nobody can read how
+        raise no_answer(request, unexpected.message, request_id=unexpected.request_id, status=answer.status)
+    raise UnexpectedAnswer(
+        f"{request}: {unexpected.message}. Check the service's address, or upgrade this package",
+        request_id=unexpected.request_id,
+        status_code=answer.status,
+    )
+
+
+def conclude(operation: Operation[T], outcome: Answer | AssayError, secrets: Iterable[str]) -> T:
+    """The end of an operation: its value, or the error that its last try ended with."""
+    if isinstance(outcome, AssayError):
+        raise outcome
+    return result(operation, outcome, secrets)
+
+
+def no_connection(request: Request, cause: str) -> ServiceUnavailable:
+    """Nothing was sent, so nothing can have happened, whatever the request."""
+    return ServiceUnavailable(f"{request}: no connection to the service ({cause}); nothing was sent")
+
+
+def no_answer(
+    request: Request, cause: str, *, request_id: str | None = None, status: int | None = None
+) -> AssayError:
+    """The request left and no usable answer came back."""
+    if request.lost is None:
+        return ServiceUnavailable(f"{request}: {cause}", request_id=request_id, status_code=status)
+    return request.lost(
+        f"{request}: {cause}; whether it took effect is not known. {request.after_loss}".rstrip(),
+        request_id=request_id,
+        status_code=status,
+    )
+
+
+def failure(request: Request, answer: Answer) -> AssayError:
+    """The error that a status means (contract 7)."""
+    problem = problem_of(answer)
+    text = f"{request}: the service answered {answer.status}: {problem.text}"
+    status = answer.status
+    if status in _NO_VERDICT or status in _SERVER_ERRORS:
+        cause = f"the service answered {status}: {problem.text}"
+        return no_answer(request, cause, request_id=problem.request_id, status=status)
+    if status in _REDIRECTS:
+        return _redirected(request, answer, problem)
+    kind = _KINDS.get(status)
+    if kind is not None:
+        hint = _HINTS.get(status, "")
+        return kind(f"{text}{hint}", request_id=problem.request_id, status_code=status)
+    if status == HTTPStatus.NOT_FOUND:
+        return _absent(request, problem, text, status)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return RateLimited(text, retry_after=retry_after(answer), request_id=problem.request_id)
+    return RequestRefused(
+        text, errors=problem.messages, code=problem.code, request_id=problem.request_id, status_code=status
+    )
+
+
+def _absent(request: Request, problem: Problem, text: str, status: int) -> NotFound:
+    if problem.foreign:  # a page of something else than the service: waiting for it would be for ever
+        return NotFound(
+            f"{text}. Check the service's address", request_id=problem.request_id, status_code=status
+        )
+    return request.absent(text, request_id=problem.request_id, status_code=status)
+
+
+def _redirected(request: Request, answer: Answer, problem: Problem) -> AssayError:
+    """The API does not redirect; following would take the token elsewhere."""
+    cause = f"the service answered {answer.status}, a redirect; set the address it really has as base_url"
+    if request.lost is not None:
+        return no_answer(request, cause, request_id=problem.request_id, status=answer.status)
+    return AccessError(f"{request}: {cause}", request_id=problem.request_id, status_code=answer.status)
+
+
+def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
+    """Seconds the service asks to wait: `Retry-After` as seconds or as an HTTP date; None when it does not."""
+    value = answer.headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(value):  # the standard knows whole seconds only; fractions are understood as well
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def scrubbed(answer: Answer, secrets: Iterable[str]) -> Answer:
+    """The answer without the secrets that a service may have echoed."""
+    content = answer.content
+    for secret in secrets:
+        if secret:
+            content = content.replace(secret.encode(), b"[secret]")
+    return Answer(status=answer.status, headers=answer.headers, content=content, words=answer.words)

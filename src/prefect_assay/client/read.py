@@ -1,0 +1,84 @@
+"""Readers: from an accepted answer to a typed model. Tolerant of unknown fields, clear about missing ones."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from prefect_assay.client.request import Answer
+from prefect_assay.errors import UnexpectedAnswer
+from prefect_assay.models.page import Page
+
+M = TypeVar("M", bound=BaseModel)
+
+# `items` is the contract's; the others are the earlier variant's (contract 9.4).
+_ROWS: Final = ("items", "results", "updates", "sequences", "data")
+_LISTED: Final = 5
+
+
+def model(kind: type[M]) -> Callable[[Answer], M]:
+    """A reader for one object."""
+
+    def read(answer: Answer) -> M:
+        return parsed(kind, answer.json(), answer)
+
+    return read
+
+
+def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
+    """A reader for a list answer (contract 4.1). A bare array is a list without paging words."""
+
+    def read(answer: Answer) -> Page[M]:
+        body = answer.json()
+        rows, words = (body, {}) if isinstance(body, list) else _rows(body, answer)
+        items = tuple(parsed(kind, row, answer, place=f"row {index}: ") for index, row in enumerate(rows))
+        return Page[M](
+            items=items,
+            total=_number(words.get("total"), len(items)),
+            count=len(items),  # counted: paging must not hang on what the service says of itself
+            offset=_number(words.get("offset"), 0),
+        )
+
+    return read
+
+
+def row_count(answer: Answer) -> int:
+    """The number of rows of a list answer, without reading them."""
+    body = answer.json()
+    return len(body if isinstance(body, list) else _rows(body, answer)[0])
+
+
+def parsed(kind: type[M], value: object, answer: Answer, *, place: str = "") -> M:
+    """Validate one value.
+
+    Raises:
+        UnexpectedAnswer: naming the fields, never their values.
+    """
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        listed = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in found[:_LISTED])
+        raise off_shape(answer, f"{place}{listed}") from None
+
+
+def off_shape(answer: Answer, finding: str) -> UnexpectedAnswer:
+    """The error for a readable answer that is not what the contract describes."""
+    return UnexpectedAnswer(
+        f"status {answer.status} with an answer that is not as described ({finding})",
+        request_id=answer.header_request_id,
+        status_code=answer.status,
+    )
+
+
+def _rows(body: object, answer: Answer) -> tuple[list[object], dict[str, Any]]:
+    if isinstance(body, dict):
+        for name in _ROWS:
+            rows = body.get(name)
+            if isinstance(rows, list):
+                return rows, body
+    raise off_shape(answer, "no list of items")
+
+
+def _number(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

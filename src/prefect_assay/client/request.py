@@ -1,0 +1,167 @@
+"""The vocabulary of the client's core: a request, an answer, and the operation that joins them.
+
+Everything here is data and pure functions. This module must not know httpx, sockets or time: the two faces
+carry requests and answers, and every operation of the service is defined once for both.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote
+
+from prefect_assay.errors import (
+    AssayError,
+    InputError,
+    NotFound,
+    OutcomeUnknown,
+    UnexpectedAnswer,
+)
+from prefect_assay.models.words import WireWords
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+JSON_TYPE: Final = "application/json"
+_REQUEST_ID_MAX: Final = 200
+
+
+class _NoBody:
+    """A request without a body; `None` would be the JSON value null."""
+
+    def __repr__(self) -> str:
+        return "NO_BODY"
+
+
+NO_BODY: Final = _NoBody()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request, before anything is sent. Bodies and headers may hold secrets, so its repr shows neither.
+
+    Attributes:
+        method: HTTP method.
+        path: below `/api/v1`, with its ids already quoted.
+        params: query parameters.
+        json: the JSON body, in neutral words.
+        headers: further headers, in neutral words.
+        repeatable: the same request may be sent again without a second effect.
+        lost: what a missing or unreadable answer means; None where nothing can have taken effect.
+        after_loss: what to do then, as the error's message says it.
+        absent: what a 404 means.
+        secrets: values that must not come back in an error's text.
+    """
+
+    method: str
+    path: str
+    params: tuple[tuple[str, str], ...] = ()
+    json: object = field(default=NO_BODY, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    repeatable: bool = False
+    lost: type[OutcomeUnknown] | None = None
+    after_loss: str = ""
+    absent: type[NotFound] = NotFound
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def content(self) -> bytes | None:
+        """The body as bytes, or None.
+
+        Raises:
+            InputError: it holds something that JSON cannot say, such as NaN.
+        """
+        if isinstance(self.json, _NoBody):
+            return None
+        try:
+            return json.dumps(self.json, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{self}: the body is not valid JSON ({error}); nothing was sent") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back. Header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes = field(default=b"", repr=False)
+    words: WireWords = field(default_factory=WireWords)
+
+    @property
+    def content_type(self) -> str:
+        """The media type without its parameters, lower case; empty when there is none."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def json(self) -> Any:
+        """The body in neutral words.
+
+        Raises:
+            UnexpectedAnswer: it is not JSON.
+        """
+        try:
+            body = json.loads(self.content)
+        except (ValueError, RecursionError):
+            raise UnexpectedAnswer(
+                f"status {self.status} with a body that is not JSON ({len(self.content)} bytes, "
+                f"{self.content_type or 'no content type'})",
+                request_id=self.header_request_id,
+                status_code=self.status,
+            ) from None
+        return self.words.from_wire(body)
+
+    @property
+    def header_request_id(self) -> str | None:
+        """The service's id of the request from `x-request-id`; the body may carry it as well."""
+        value = self.headers.get("x-request-id", "").strip()
+        return value[:_REQUEST_ID_MAX] if value.isprintable() and value else None
+
+
+def succeeded(status: int) -> bool:
+    """Any 2xx."""
+    return 200 <= status < 300  # noqa: PLR2004 - the HTTP ranges
+
+
+def no_special_failure(answer: Answer) -> AssayError | None:
+    """Most operations fail by the status alone."""
+    del answer
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(Generic[T_co]):
+    """A request together with how its answer is read; what both faces carry out.
+
+    Attributes:
+        request: what to send.
+        read: from an accepted answer to a value; raises UnexpectedAnswer when it is off-shape.
+        accepts: the statuses that `read` understands.
+        failed: a failure that this operation knows by the body, before the status is looked at.
+    """
+
+    request: Request
+    read: Callable[[Answer], T_co]
+    accepts: Callable[[int], bool] = succeeded
+    failed: Callable[[Answer], AssayError | None] = no_special_failure
+
+
+def segment(value: str) -> str:
+    """One path segment, quoted.
+
+    Raises:
+        InputError: it is empty or made of dots, so that the path would name something else.
+    """
+    if not value.strip(". "):
+        raise InputError(f"an id is needed, not {value!r}; nothing was sent")
+    return quote(value, safe="")
+
+
+def query(**values: object) -> tuple[tuple[str, str], ...]:
+    """Query parameters: those that are set, as text. Booleans become `true` and `false`."""
+    return tuple(
+        (name, str(value).lower() if isinstance(value, bool) else str(value))
+        for name, value in values.items()
+        if value is not None
+    )

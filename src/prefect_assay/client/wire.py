@@ -1,0 +1,140 @@
+"""The edge to httpx, shared by both faces: what goes out, what came back, and what a lost connection means.
+
+The only module of the core that knows httpx. It never puts the text of an httpx error into a message where
+that text could show a header: those texts quote what was sent.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Final, TypedDict
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import SecretStr
+
+from prefect_assay import __version__
+from prefect_assay.client.address import API_PREFIX, checked_base_url, checked_token, is_loopback
+from prefect_assay.client.downloading import Hop
+from prefect_assay.client.failures import no_answer, no_connection
+from prefect_assay.client.request import JSON_TYPE, Answer, Request
+from prefect_assay.errors import AssayError
+from prefect_assay.models.words import NEUTRAL_SERVICE, WireWords
+
+_CONNECT_SECONDS: Final = 10.0
+_TOTAL_FACTOR: Final = 10.0
+# Raised before the first byte of the request is on its way.
+_NOTHING_SENT: Final = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+_NEUTRAL_HEADER: Final = f"x-{NEUTRAL_SERVICE}-".lower()
+
+
+class BearerAuth(httpx.Auth):
+    """Adds the token (contract 5.1). One body serves both faces."""
+
+    def __init__(self, token: SecretStr) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Set the header; httpx leaves it out of its own reprs."""
+        request.headers["Authorization"] = f"Bearer {self._token.get_secret_value()}"
+        yield request
+
+
+class Options(TypedDict):
+    """What both httpx clients are made with."""
+
+    timeout: httpx.Timeout
+    headers: dict[str, str]
+    follow_redirects: bool
+    trust_env: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """Address, token, words and time limits of one client, all checked."""
+
+    base_url: str
+    auth: BearerAuth = field(repr=False)
+    words: WireWords
+    timeout: float
+    secrets: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, base_url: str, token: SecretStr | str, words: WireWords, timeout: float) -> "Wire":
+        """Check everything.
+
+        Raises:
+            ConfigurationError: the address or the token is not usable.
+        """
+        checked = checked_token(token)
+        return cls(
+            base_url=checked_base_url(base_url),
+            auth=BearerAuth(checked),
+            words=words,
+            timeout=timeout,
+            secrets=(checked.get_secret_value(),),
+        )
+
+    @property
+    def total_seconds(self) -> float:
+        """The time limit of a whole answer; `timeout` limits each step without progress."""
+        return _TOTAL_FACTOR * self.timeout
+
+    def options(self) -> Options:
+        """How to make the httpx client."""
+        return Options(
+            timeout=httpx.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_SECONDS)),
+            headers={"Accept": JSON_TYPE, "User-Agent": f"prefect-assay/{__version__}"},
+            follow_redirects=False,
+            # A proxy of the environment must not see what was meant for this machine.
+            trust_env=not is_loopback(urlsplit(self.base_url).hostname or ""),
+        )
+
+    def outgoing(self, client: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.Request:
+        """The request in this deployment's words."""
+        headers = {self._outer_name(name): value for name, value in request.headers.items()}
+        content = request.content()
+        if content is not None:
+            headers["Content-Type"] = JSON_TYPE
+        return client.build_request(
+            request.method,
+            f"{self.base_url}{API_PREFIX}{request.path}",
+            params=list(request.params) or None,
+            headers=headers,
+            content=content,
+        )
+
+    def hop(self, client: httpx.Client | httpx.AsyncClient, hop: Hop) -> httpx.Request:
+        """One hop of a download; the file as it lies there, not packed for the way."""
+        return client.build_request("GET", hop.url, headers={"Accept": "*/*", "Accept-Encoding": "identity"})
+
+    def answer(self, response: httpx.Response, content: bytes) -> Answer:
+        """The answer in neutral words."""
+        headers = {self._neutral_name(name.lower()): value for name, value in response.headers.items()}
+        return Answer(status=response.status_code, headers=headers, content=content, words=self.words)
+
+    def _outer_name(self, name: str) -> str:
+        if not name.lower().startswith(_NEUTRAL_HEADER):
+            return name
+        return self.words.header(name[len(_NEUTRAL_HEADER) :])
+
+    def _neutral_name(self, name: str) -> str:
+        own = self.words.header("").lower()
+        return _NEUTRAL_HEADER + name[len(own) :] if name.startswith(own) else name
+
+
+def lost(request: Request, error: Exception) -> AssayError:
+    """What it means that the exchange ended with an error instead of an answer."""
+    kind = type(error).__name__
+    if isinstance(error, httpx.LocalProtocolError):  # the request itself; its text would quote a header
+        return no_connection(request, "the request cannot be sent as it is")
+    if isinstance(error, _NOTHING_SENT):
+        return no_connection(request, f"{kind}: {error}" if str(error) else kind)
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        return no_answer(request, f"no answer within the time limit ({kind})")
+    return no_answer(request, f"the connection broke before the whole answer was there ({kind})")

@@ -1,0 +1,184 @@
+"""`check_spec`: the service's rules for a specification, checked here, with every finding at once.
+
+A refused order costs a round trip and, in a campaign, may strike after other experiments were ordered. This module
+knows the rules of contract 2.2, 2.3 and 8 and nothing of files: `read` checks what a user brings.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+from uuid import UUID
+
+from prefect_assay.designs.findings import shown
+from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.vocabulary import (
+    AMINO_ACIDS,
+    BINDING_TYPES,
+    BINNING_SEQUENCES_MAX,
+    BINNING_SEQUENCES_MIN,
+    BINNING_SEQUENCES_STEP,
+    CHAIN_SEPARATOR,
+    METHOD_TYPES,
+    REPLICATES_MAX,
+    REPLICATES_MIN,
+    ExperimentType,
+)
+
+# service-shapes, Sequences: the published names and their aliases, compared in lower case.
+_FAB: Final = frozenset({"fab"})
+_SCFV: Final = frozenset({"scfv", "sc_fv"})
+_KINDS: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
+_TAGS: Final = frozenset({"N", "C"})
+
+
+def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
+    """Everything that is wrong with a specification, one finding per line, each naming its field.
+
+    Args:
+        spec: what would be ordered; its sequences are compared with each other.
+
+    Returns:
+        The findings, empty when the service has no reason to refuse. Whether the target exists and has a price
+        only the service knows.
+    """
+    return (
+        *_method(spec),
+        *_target(spec),
+        *_replicates(spec),
+        *_concentrations(spec),
+        *_count(spec),
+        *_sequences(spec),
+        *_duplicates(spec),
+    )
+
+
+def _method(spec: ExperimentSpec) -> Iterator[str]:
+    if spec.experiment_type in METHOD_TYPES:
+        if spec.method is None:
+            yield f"method: {spec.experiment_type} needs one, bli or spr"
+    elif spec.method is not None:
+        yield f"method: {spec.experiment_type} takes none; leave it out"
+
+
+def _target(spec: ExperimentSpec) -> Iterator[str]:
+    if spec.experiment_type not in BINDING_TYPES:
+        if spec.target_id is not None:
+            yield f"target_id: {spec.experiment_type} takes no target; leave it out"
+        return
+    if not spec.target_id:
+        yield f"target_id: {spec.experiment_type} needs a catalog target"
+    elif not _is_uuid(spec.target_id):
+        yield f"target_id: {shown(spec.target_id)} is no uuid of a catalog target"
+
+
+def _replicates(spec: ExperimentSpec) -> Iterator[str]:
+    if spec.n_replicates is None:
+        return
+    if spec.experiment_type is ExperimentType.EPITOPE_BINNING:
+        yield "n_replicates: epitope_binning takes none; leave it out"
+    elif not REPLICATES_MIN <= spec.n_replicates <= REPLICATES_MAX:
+        yield f"n_replicates: {spec.n_replicates}; {REPLICATES_MIN} to {REPLICATES_MAX} are possible"
+
+
+def _concentrations(spec: ExperimentSpec) -> Iterator[str]:
+    values = spec.antigen_concentrations
+    if values is None:
+        return
+    if spec.experiment_type is not ExperimentType.AFFINITY:
+        yield f"antigen_concentrations: {spec.experiment_type} takes none; leave them out"
+        return
+    if not values:
+        yield "antigen_concentrations: empty; name at least one in nM, or leave the field out"
+    wrong = [value for value in values if not math.isfinite(value) or value < 0]
+    if wrong:
+        yield f"antigen_concentrations: {', '.join(map(str, wrong))}; only finite numbers from 0 on, in nM"
+
+
+def _count(spec: ExperimentSpec) -> Iterator[str]:
+    count = len(spec.sequences)
+    if count == 0:
+        yield "sequences: none; an experiment needs at least one"
+    elif spec.experiment_type is ExperimentType.EPITOPE_BINNING and not _fits_binning(count):
+        yield (
+            f"sequences: {count}; epitope_binning takes {BINNING_SEQUENCES_MIN} to {BINNING_SEQUENCES_MAX} "
+            f"in multiples of {BINNING_SEQUENCES_STEP}"
+        )
+
+
+def _fits_binning(count: int) -> bool:
+    return BINNING_SEQUENCES_MIN <= count <= BINNING_SEQUENCES_MAX and count % BINNING_SEQUENCES_STEP == 0
+
+
+def _sequences(spec: ExperimentSpec) -> Iterator[str]:
+    for name, value in spec.sequences.items():
+        place = f"sequences[{shown(name)}]"
+        if not name.strip():
+            yield f"{place}: a sequence without a name"
+        yield from _letters(place, value.aa_string)
+        yield from _metadata(f"{place}.metadata", value.metadata or {})
+
+
+def _letters(place: str, residues: str) -> Iterator[str]:
+    if not residues.strip(CHAIN_SEPARATOR):
+        yield f"{place}: no residues"
+        return
+    chains = residues.split(CHAIN_SEPARATOR)
+    if not all(chains):
+        yield f"{place}: an empty chain; {CHAIN_SEPARATOR!r} stands only between chains"
+    # Letters outside ASCII must not become amino acids by being upper-cased.
+    foreign = sorted(
+        {letter for letter in "".join(chains) if not letter.isascii() or letter.upper() not in AMINO_ACIDS}
+    )
+    if foreign:
+        yield f"{place}: no amino acid: {', '.join(map(ascii, foreign))}"
+
+
+def _metadata(place: str, metadata: dict[str, Any]) -> Iterator[str]:
+    """What each kind of construct needs (service-shapes, Sequences)."""
+    kind = metadata.get("type")
+    if kind is not None and _kind(metadata) not in _KINDS:
+        yield f"{place}.type: {shown(str(kind))}; ScFv, FAB, SingleChain or IgG are possible"
+    tag = metadata.get("tag_location")
+    if tag is not None and tag not in _TAGS:
+        yield f"{place}.tag_location: {shown(str(tag))}; N or C are possible"
+    if _kind(metadata) in _SCFV:
+        yield from (f"{place}.{key}: an ScFv needs it" for key in ("VH", "VL") if not metadata.get(key))
+    if _kind(metadata) in _FAB:
+        regions = metadata.get("framework_regions")
+        given = regions if isinstance(regions, dict) else {}
+        yield from (
+            f"{place}.framework_regions.{key}: a FAB needs it" for key in ("ch", "cl") if not given.get(key)
+        )
+
+
+def _kind(metadata: dict[str, Any]) -> str:
+    return str(metadata.get("type") or "").lower()
+
+
+def _duplicates(spec: ExperimentSpec) -> Iterator[str]:
+    """Contract 2.3: the same residues and tag location are refused, Fabs exempt."""
+    first: dict[tuple[str, str], str] = {}
+    for name, value in spec.sequences.items():
+        key = _identity(value)
+        if key is None:
+            continue
+        known = first.setdefault(key, name)
+        if known != name:
+            yield (
+                f"sequences[{shown(name)}]: same residues and tag location as {shown(known)}; leave one of them out"
+            )
+
+
+def _identity(value: SequenceValue) -> tuple[str, str] | None:
+    metadata = value.metadata or {}
+    if _kind(metadata) in _FAB or not value.aa_string:
+        return None
+    return value.aa_string.upper(), str(metadata.get("tag_location") or "")
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
