@@ -58,6 +58,11 @@ class Clock:
         self._anchors[org_id] = time.monotonic()
         db.update("clocks", org_id, now=moment)
 
+    def checkpoint(self, org_id: str) -> None:
+        """Store a running clock's time, so that it does not fall back when the lab ends."""
+        with self._store.transaction() as db:
+            self.set(db, org_id, self.now(org_id))
+
     def change_mode(self, org_id: str, mode: ClockMode, seconds_per_day: float | None) -> None:
         """Switch the mode; lab time goes on from where it is."""
         if seconds_per_day is not None and seconds_per_day < SECONDS_PER_DAY_MIN:

@@ -18,6 +18,7 @@ from prefect_assay.lab.store import Db, Store
 from prefect_assay.lab.tokens import Principal, Tokens
 
 _INT64_MAX = 2**63 - 1
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -124,10 +125,7 @@ def integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> int:
     Raises:
         Refusal: 400 when it is none or out of range.
     """
-    try:
-        number = int(text) if text.isascii() and "_" not in text else None
-    except ValueError:
-        number = None
+    number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or not low <= number <= high:
         raise Refusal(400, f"{name} must be a whole number from {low} to {high}, not {text!r}")
     return number

@@ -24,7 +24,7 @@ from prefect_assay.models.vocabulary import WEBHOOK_RETRIES_MAX
 
 API_VERSION: Final = "2025-01"
 EVENT: Final = "experiment_update"
-TIMEOUT_SECONDS: Final = 10.0
+TIMEOUT_SECONDS: Final = 5.0
 BACKOFF_SECONDS: Final = 30.0  # doubles; on the lab's clock unless the settings say otherwise
 REAL_BACKOFF_SECONDS: Final = 0.5
 _POLL_SECONDS: Final = 0.5
@@ -102,14 +102,14 @@ class Courier:
             return db.one("SELECT * FROM outbox WHERE org_id = ? ORDER BY due_at, id LIMIT 1", org_id)
 
     def _due(self, org_id: str) -> Row | None:
-        row = self._first(org_id)
-        if (
-            row is None
-            or row["due_real"] > time.time()
-            or row["due_at"] > times.stamp(self._lab.clock.now(org_id))
-        ):
-            return None
-        return row
+        with self._lab.store.transaction() as db:
+            return db.one(
+                "SELECT * FROM outbox WHERE org_id = ? AND due_at <= ? AND due_real <= ?"
+                " ORDER BY due_at, id LIMIT 1",
+                org_id,
+                self._lab.clock.now(org_id),
+                time.time(),
+            )
 
     def _send(self, row: Row) -> None:
         with self._lab.store.transaction() as db:

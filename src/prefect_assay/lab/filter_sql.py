@@ -107,9 +107,7 @@ class _Compiler:
             raise self.fail(
                 tree, f"contains needs a text field, and this one is {field.kind}; cast it with text(...)"
             )
-        return Sql(
-            f"{field.sql.text} LIKE ? ESCAPE '\\'", (*field.sql.values, like(self._text(tree.arguments[1])))
-        )
+        return contains(field.sql, self._text(tree.arguments[1]))
 
     def _null(self, tree: Node, test: str) -> Sql:
         field = self.field(self._arity(tree, 1)[0])
@@ -146,8 +144,8 @@ class _Compiler:
         if inner.kind not in ("json", "any"):
             raise self.fail(tree, "at(...) needs a JSON field")
         key = self._text(key_tree)
-        if '"' in key:
-            raise self.fail(key_tree, "a key cannot contain a quotation mark")
+        if '"' in key or "\\" in key:
+            raise self.fail(key_tree, "a key cannot contain a quotation mark or a backslash")
         # Only JSON text can be entered: a number or a plain string inside has no keys, and gives NULL.
         guarded = f"CASE WHEN json_valid({inner.sql.text}) THEN json_extract({inner.sql.text}, ?) END"
         return _Field(Sql(guarded, (*inner.sql.values, *inner.sql.values, f'$."{key}"')), "any")
@@ -220,10 +218,9 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
-def like(text: str) -> str:
-    """A LIKE pattern for "contains", with the wildcards of the text itself disarmed."""
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
+def contains(field: Sql, text: str) -> Sql:
+    """Substring match that ignores the case of ASCII letters, without wildcards."""
+    return Sql(f"instr(lower({field.text}), lower(?)) > 0", (*field.values, text))
 
 
 def where(text: str, columns: Mapping[str, Column]) -> Sql:

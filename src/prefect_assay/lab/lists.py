@@ -1,7 +1,7 @@
 """One page of a list (contract 4.1): paging, filter, search, sort and the per-field query forms."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from prefect_assay.lab import filter_sql
@@ -65,6 +65,11 @@ def page(
         Refusal: 400 for a parameter that is no good.
     """
     query = call.query
+    words = call.lab.settings.words
+    listing = replace(
+        listing,
+        columns={next(iter(words.to_wire({name: 0}))): column for name, column in listing.columns.items()},
+    )
     limit = integer(query.get("limit", str(PAGE_LIMIT_DEFAULT)), "limit", low=1, high=PAGE_LIMIT_MAX)
     offset = integer(query.get("offset", "0"), "offset", low=0)
     conditions = [*only, *_conditions(listing, query)]
@@ -97,9 +102,9 @@ def _conditions(listing: Listing, query: Mapping[str, str]) -> list[Sql]:
     if query.get("filter", "").strip():
         found.append(filter_sql.where(query["filter"], listing.columns))
     if query.get("search", "").strip() and listing.search:
-        pattern = filter_sql.like(query["search"].strip())
-        tests = " OR ".join(f"{column} LIKE ? ESCAPE '\\'" for column in listing.search)
-        found.append(Sql(tests, (pattern,) * len(listing.search)))
+        tests = [filter_sql.contains(Sql(column), query["search"].strip()) for column in listing.search]
+        values = tuple(value for test in tests for value in test.values)
+        found.append(Sql(" OR ".join(test.text for test in tests), values))
     found += [
         filter_sql.compare(listing.columns[name], "eq", query[name], name)
         for name in listing.plain

@@ -128,4 +128,9 @@ def back_to_draft(db: Db, experiment: Row, at: datetime) -> None:
 def force(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
     """Lab event: put the experiment into any status, whatever the rules say, and drop what was queued."""
     schedule.forget(db, experiment["id"])
+    if status == ExperimentStatus.CANCELED:
+        db.run(
+            "UPDATE quotes SET status = 'rejected' WHERE experiment_id = ? AND status = 'pending'",
+            experiment["id"],
+        )
     enter(db, experiment, status, at)

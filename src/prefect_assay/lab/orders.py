@@ -182,7 +182,7 @@ def fail_after_creation(lab: Lab, db: Db, invoice_id: str) -> dict[str, Any]:
     if invoice is None or experiment is None:
         return {}
     db.update("invoices", invoice["id"], status=InvoiceStatus.VOID)
-    db.update("quotes", invoice["quote_id"], status=QuoteStatus.CANCELED)
+    db.update("quotes", invoice["quote_id"], status=QuoteStatus.REJECTED)
     machine.requote(lab, db, experiment, lab.clock.now(experiment["org_id"]))
     return {
         "experiment_id": experiment["id"],

@@ -3,8 +3,10 @@
 `perform` is the whole service without a web framework: tests and the web layer call the same function.
 """
 
-import logging
+import json
+import re
 from collections.abc import Mapping
+from typing import Any, Final
 
 from prefect_assay.lab import seeding
 from prefect_assay.lab.core import Answer, Call, Lab
@@ -12,11 +14,13 @@ from prefect_assay.lab.courier import Courier
 from prefect_assay.lab.faults import Faults, WebhookFaults
 from prefect_assay.lab.journal import Journal
 from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.routes import Route
+from prefect_assay.lab.routes import ROUTES, Route
 from prefect_assay.lab.settings import LabSettings
 from prefect_assay.lab.timekeeper import Timekeeper
 
-logger = logging.getLogger("prefect_assay.lab")
+_PATTERNS: Final = {
+    route.path: re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)) for route in ROUTES
+}
 
 
 class LabCore:
@@ -53,6 +57,33 @@ class LabCore:
         self.seeded = seeding.reset(self.lab)
         self.lab.changed()
         return self.seeded
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = None,
+        json_body: Any = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """One request without HTTP, for unit tests; `path` is relative to /api/v1.
+
+        Raises:
+            Refusal: whatever the service would refuse with; 404 for a path that does not exist.
+        """
+        sent = {name.lower(): value for name, value in (headers or {}).items()}
+        sent.setdefault("authorization", f"Bearer {token or self.seeded.member_token}")
+        body = b""
+        if json_body is not None:
+            sent.setdefault("content-type", "application/json")
+            body = json.dumps(json_body).encode()
+        for route in ROUTES:
+            found = _PATTERNS[route.path].fullmatch(path) if route.method == method else None
+            if found:
+                return self.perform(route, path=found.groupdict(), query=query or {}, headers=sent, body=body)
+        raise Refusal(404, "no such path")
 
     def perform(
         self,

@@ -120,6 +120,7 @@ class Timekeeper:
             return _IDLE_SECONDS
         while not self._stopping and self._step(org_id, self._lab.clock.now(org_id), passive=True):
             pass
+        self._lab.clock.checkpoint(org_id)
         with self._lab.store.transaction() as db:
             item = schedule.following(db, org_id, passive=True)
         return (

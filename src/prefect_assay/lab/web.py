@@ -45,7 +45,11 @@ def spell(words: WireWords, value: Any) -> Any:
 def create_app(core: LabCore) -> Edge:
     """The lab's ASGI application."""
     app = FastAPI(
-        title="Protein characterization service (local lab)", openapi_url=None, docs_url=None, redoc_url=None
+        title="Protein characterization service (local lab)",
+        redirect_slashes=False,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.core = core
     for route in ROUTES:
