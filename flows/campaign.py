@@ -246,7 +246,7 @@ def _report(job: _Job, plan: Plan, problems: dict[str, str]) -> State[CampaignRe
     lines = tuple(_line(job, plan, planned, problems.get(planned.order_key)) for planned in plan.experiments)
     table = collate_campaign(job.archive, plan.campaign_id, [e.experiment_code for e in lines if e.location])
     report = CampaignReport(
-        campaign_id=plan.campaign_id, experiments=lines, rows=table.rows, table=table.location
+        campaign_id=plan.campaign_id, experiments=lines, rows=len(table.rows), table=table.location
     )
     artifacts.show_campaign(plan, report, table)
     message = f"{sum(1 for e in lines if e.location)} of {len(lines)} experiments have results, {len(table.rows)} rows"

@@ -15,10 +15,10 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.logging import get_run_logger
 from prefect.variables import Variable
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.client.filters import in_
 from pydantic import Field, ValidationError
 
 from prefect_assay.client import AssayClient
+from prefect_assay.client.filters import in_
 from prefect_assay.errors import AssayError
 from prefect_assay.models.base import Model
 from prefect_assay.models.report import SweepReport

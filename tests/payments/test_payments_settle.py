@@ -107,6 +107,15 @@ def test_an_open_invoice_is_paid_once_and_the_receipt_is_kept(world):
     assert world.entry().experiment_id == "exp_1"
 
 
+def test_a_later_run_has_the_receipt_of_the_run_that_paid(world):
+    first = world.settle()
+    again = world.settle()
+
+    assert again.already_paid
+    assert again.receipt == first.receipt
+    assert first.receipt is not None
+
+
 @pytest.mark.parametrize("fault", ["drop", "500", "replay_403", "no_receipt"])
 def test_a_settlement_whose_answer_is_lost_or_odd_is_found_by_reading_the_invoice(world, fault):
     world.server.faults.add(fault)

@@ -43,6 +43,7 @@ class LedgerEntry(Model):
         nonce: the rail's reference of the payment; the same for every attempt with one wallet.
         expires_at: until when the last signed authorisation is valid.
         sent_at: when a credential last left this process; None as long as none ever has.
+        receipt: the rail's own words on the settlement; the service gives them once, so they are kept here.
     """
 
     key: str
@@ -61,10 +62,14 @@ class LedgerEntry(Model):
     claim_id: str = Field(default_factory=lambda: uuid4().hex)
     experiment_id: str | None = None
     campaign_id: str | None = None
+    receipt: dict[str, str] | None = None
 
-    def moved(self, state: PaymentState, *, sent_at: datetime | None = None) -> "LedgerEntry":
-        """The same entry in another state."""
-        return self.model_copy(update={"state": state, "sent_at": sent_at or self.sent_at})
+    def moved(
+        self, state: PaymentState, *, sent_at: datetime | None = None, receipt: dict[str, str] | None = None
+    ) -> "LedgerEntry":
+        """The same entry in another state, with what has become known since."""
+        changes = {"state": state, "sent_at": sent_at or self.sent_at, "receipt": receipt or self.receipt}
+        return self.model_copy(update=changes)
 
 
 def ledger_key(base_url: str, invoice_id: str) -> str:

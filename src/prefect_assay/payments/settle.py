@@ -259,7 +259,7 @@ class _Settling:
 
     def paid(self, invoice: Invoice, *, already_paid: bool, settlement: Settlement | None = None) -> Payment:
         """The invoice is paid: say so, in the ledger as well."""
-        self.record_paid(ledger_key(self.base_url, invoice.id))
+        receipt = self.record_paid(invoice, settlement.receipt if settlement else None)
         logger.info("invoice %s is paid", invoice.id)
         return Payment(
             invoice_id=invoice.id,
@@ -268,24 +268,31 @@ class _Settling:
             amount_cents=invoice.amount,
             already_paid=already_paid,
             hosted_invoice_url=invoice.provider_hosted_invoice_url,
-            receipt=settlement.receipt if settlement else None,
+            receipt=receipt,
         )
 
-    def record_paid(self, key: str) -> None:
-        """Note that the invoice is paid. The payment stands, even if the ledger fails now."""
-        try:
-            entry = self.ledger.get(key)
-        except Exception:
-            logger.exception("the ledger cannot be read, entry %s", key)
-            return
-        if entry is not None and entry.state is not PaymentState.SETTLED:
-            # An intent that was never sent frees its share of the rolling cap: someone else has paid.
-            self.record(entry, PaymentState.SETTLED if entry.sent_at else PaymentState.FAILED)
+    def record_paid(self, invoice: Invoice, receipt: dict[str, str] | None) -> dict[str, str] | None:
+        """Note that the invoice is paid; returns the receipt, also that of an earlier run.
 
-    def record(self, entry: LedgerEntry, state: PaymentState) -> bool:
+        The payment stands, even if the ledger fails now.
+        """
+        try:
+            entry = self.ledger.get(ledger_key(self.base_url, invoice.id))
+        except Exception:
+            logger.exception("invoice %s: the ledger cannot be read", invoice.id)
+            return receipt
+        if entry is None:
+            return receipt
+        if entry.state is not PaymentState.SETTLED:
+            # An intent that was never sent frees its share of the rolling cap: someone else has paid.
+            state = PaymentState.SETTLED if entry.sent_at else PaymentState.FAILED
+            self.record(entry, state, receipt)
+        return receipt or entry.receipt
+
+    def record(self, entry: LedgerEntry, state: PaymentState, receipt: dict[str, str] | None = None) -> bool:
         """Note what became of a payment. A ledger that fails now must not hide whether money has moved."""
         try:
-            return self.ledger.update(entry, entry.moved(state))
+            return self.ledger.update(entry, entry.moved(state, receipt=receipt))
         except Exception:
             logger.exception("invoice %s: the ledger cannot note %s", entry.invoice_id, state.value)
             return False
