@@ -127,23 +127,31 @@ def test_racing_writers_of_different_content_each_make_a_whole_version(any_store
 class Overwriting(LocalStore):
     """A server that looks for a name before an upload and not at its end: another claim lands after ours."""
 
-    def __init__(self, root: Path, after: str) -> None:
+    def __init__(self, root: Path, after: str, claim: bytes) -> None:
         super().__init__(root)
-        self._after = after
+        self._after, self._claim = after, claim
 
     def put_if_absent(self, key, data, content_type, *, sha256=None):
         written = super().put_if_absent(key, data, content_type, sha256=sha256)
         if key.endswith(self._after):
-            (self.root / "lab/c/E-1/v001/claim.json").write_bytes(b"the claim of another writer")
+            (self.root / "lab/c/E-1/v001/claim.json").write_bytes(self._claim)
         return written
 
 
 @pytest.mark.parametrize("after", ["v001/claim.json", "v001/raw/quote.json"], ids=["at once", "much later"])
 def test_a_writer_that_lost_its_claim_unnoticed_takes_the_next_number(tmp_path, after):
-    store = Overwriting(tmp_path, after)
+    other = LocalStore(tmp_path / "other")
+    archive_writer.archive(other, "y", large=False)
+    store = Overwriting(tmp_path / "archive", after, other.read("lab/c/E-1/v001/claim.json"))
     assert archive_writer.archive(store, "x", large=False).version == 2
     assert [(state.version, state.complete) for state in versions(store, *PLACE)] == [(1, False), (2, True)]
     assert verify(store).ok
+
+
+def test_a_claim_nobody_can_read_keeps_its_number(tmp_path):
+    store = LocalStore(tmp_path)
+    store.put_if_absent("lab/c/E-1/v001/claim.json", b"{", "application/json")
+    assert archive_writer.archive(store, "x", large=False).version == 2
 
 
 @pytest.mark.parametrize("stale", [True, False])
