@@ -40,6 +40,7 @@ app.add_typer(sequences_app, name="sequences")
 
 @app.command()
 def demo(
+    *,
     folder: Annotated[
         Path | None, typer.Option(help="Where the archive goes. Default: assay-demo/<number> here.")
     ] = None,
@@ -54,10 +55,12 @@ def demo(
         run_demo(folder, keep=keep)
 
 
-@app.command()
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def lab(
+    context: typer.Context,
+    *,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
     database: Annotated[
         Path | None, typer.Option(help="SQLite file; without it the lab forgets everything at its end.")
     ] = None,
@@ -71,7 +74,7 @@ def lab(
         bool, typer.Option(help="Let webhook addresses be plain http on loopback.")
     ] = False,
 ) -> None:
-    """Run the local stand-in of the laboratory service."""
+    """Run the local stand-in of the laboratory service; further options go to `python -m prefect_assay.lab`."""
     with reported():
         from prefect_assay.cli.lab_command import run_lab
 
@@ -82,6 +85,7 @@ def lab(
             clock=clock,
             seconds_per_day=seconds_per_day,
             allow_http_webhooks=allow_http_webhooks,
+            options=context.args,
         )
 
 
@@ -107,7 +111,7 @@ def receiver(
 
 
 @app.command()
-def register(as_json: AsJson = False) -> None:
+def register(*, as_json: AsJson = False) -> None:
     """Register the block types and create the concurrency limits; safe to repeat."""
     with reported(as_json=as_json):
         from prefect_assay.cli.setup import run_register
@@ -117,6 +121,7 @@ def register(as_json: AsJson = False) -> None:
 
 @app.command()
 def deploy(
+    *,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the flows from this process instead of a work pool.")
     ] = False,
@@ -137,6 +142,7 @@ def deploy(
 @app.command()
 def run(
     designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
+    *,
     credentials: Annotated[str, typer.Option(help="Name of the AssayCredentials block.")],
     policy: Annotated[str, typer.Option(help="Name of the SpendingPolicy block.")],
     archive: Annotated[
@@ -200,6 +206,7 @@ def status(
     which: Annotated[
         str | None, typer.Argument(metavar="[CAMPAIGN OR RUN]", help="Campaign id or flow run id.")
     ] = None,
+    *,
     credentials: Annotated[
         str | None,
         typer.Option(help="Name of an AssayCredentials block: also ask the service for each status."),
@@ -219,6 +226,7 @@ def archive_verify(
     path: Annotated[
         Path | None, typer.Argument(help="An archive in a folder, or one campaign or experiment of it.")
     ] = None,
+    *,
     archive: Annotated[
         str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")
     ] = None,
@@ -234,6 +242,7 @@ def archive_verify(
 @sequences_app.command("check")
 def sequences_check(
     file: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
+    *,
     experiment_type: Annotated[
         TypeWord, typer.Option("--type", help="The assay whose rules are applied.")
     ] = "affinity",
@@ -242,7 +251,7 @@ def sequences_check(
     ] = 96,
     as_json: AsJson = False,
 ) -> None:
-    """Check a design file as a campaign would, without ordering anything; exit code 2 when it cannot be ordered."""
+    """Check a design file as a campaign would, without ordering anything; exit code 1 when it cannot be ordered."""
     with reported(as_json=as_json):
         from prefect_assay.cli.sequences import check_sequences
 

@@ -35,8 +35,16 @@ class Child:
     """One running child process."""
 
     def __init__(
-        self, name: str, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        log: Path,
+        errors_only: bool = False,
     ) -> None:
+        """Start the process; `errors_only` keeps its standard output out of the log."""
         self.name = name
         self.log = log
         with log.open("ab") as output:
@@ -45,8 +53,8 @@ class Child:
                 env=dict(env),
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=subprocess.DEVNULL if errors_only else output,
+                stderr=output,
                 start_new_session=True,
             )
 

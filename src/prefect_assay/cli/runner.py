@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from prefect import serve
+
 from prefect_assay.deployments.serve import SWEEP_INTERVAL, served_deployments
 from prefect_assay.deployments.setup import register
 
@@ -30,7 +31,7 @@ def main() -> None:
 
 
 def _wait_for_api(seconds: float) -> None:
-    import httpx  # noqa: PLC0415 - only where it waits
+    import httpx
 
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

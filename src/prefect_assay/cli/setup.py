@@ -33,6 +33,7 @@ def run_serve(sweep_seconds: float) -> None:
     """Register, then serve the flows until stopped."""
     with api_errors():
         from prefect import serve
+
         from prefect_assay.deployments.serve import served_deployments
         from prefect_assay.deployments.setup import register
 

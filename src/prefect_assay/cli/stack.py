@@ -17,9 +17,9 @@ from typing import Final, Literal, Self
 
 import httpx
 
-from prefect_assay.cli.lab_access import LabAccess
 from prefect_assay.cli.ports import HOST, free_ports
 from prefect_assay.cli.processes import Child, ProcessEntry, descendants, tail
+from prefect_assay.cli.stack_lab import StackLab
 from prefect_assay.errors import ConfigurationError
 
 RunnerKind = Literal["serve", "worker"]
@@ -51,7 +51,7 @@ class LocalStack:
         ui_url: the Prefect UI.
         receiver_url: what a `WebhookEndpoint` block is given.
         signing_key: the receiver's signing key, for the same block.
-        lab: address, tokens and clock of the lab.
+        lab: the lab: `base_url`, tokens, clock, journal, faults (`prefect_assay.lab.testing.LocalLab`).
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class LocalStack:
         self.api_url = f"{self.ui_url}/api"
         self.receiver_url = f"http://{HOST}:{receiver}/assay"
         self.signing_key = secrets.token_urlsafe(32)
-        self.lab = LabAccess(f"http://{HOST}:{lab}")
-        self._ports = {"server": server, "lab": lab, "receiver": receiver}
+        self.lab = StackLab(lab, self.folder / "lab.sqlite")
+        self._ports = {"server": server, "receiver": receiver}
         self._extra = dict(env or {})
         self._sweep = sweep
         self._runner_kind = runner
@@ -119,8 +119,10 @@ class LocalStack:
 
     def stop(self) -> None:
         """Stop everything. Safe to repeat, and from any state."""
-        for name in ("runner", "receiver", "lab", "server"):
-            self._stop(name)
+        self._stop("runner")
+        self._stop("receiver")
+        self.stop_lab()
+        self._stop("server")
 
     def __enter__(self) -> Self:
         self.start()
@@ -147,6 +149,7 @@ class LocalStack:
 
     def stop_lab(self) -> None:
         """Stop the lab."""
+        self.lab.stop()
         self._stop("lab")
 
     def start_receiver(self) -> None:
@@ -198,6 +201,7 @@ class LocalStack:
     def wait_for_lab(self) -> None:
         """Wait for the lab."""
         self._wait("lab", self.lab.answers)
+        self.lab.start()
 
     def wait_for_receiver(self) -> None:
         """Wait for the receiver."""
@@ -220,8 +224,8 @@ class LocalStack:
         self._launch("server", arguments, env)
 
     def _launch_lab(self) -> None:
-        database = self.folder / "lab.sqlite"
-        self._launch("lab", *self.lab.process(self._ports["lab"], database, self.env))
+        # Its output is one line with tokens, which no log needs.
+        self._launch("lab", self.lab.arguments(), self.lab.environment(self.env), errors_only=True)
 
     def _launch_receiver(self) -> None:
         settings = {
@@ -259,7 +263,9 @@ class LocalStack:
         if done.returncode:
             raise ConfigurationError(f"the deployment failed. The end of its log {log}:\n{tail(log)}")
 
-    def _launch(self, name: str, arguments: list[str], env: Mapping[str, str]) -> None:
+    def _launch(
+        self, name: str, arguments: list[str], env: Mapping[str, str], *, errors_only: bool = False
+    ) -> None:
         if self.running(name):
             raise ConfigurationError(f"the {name} of this stack runs already; stop it first")
         self._children[name] = Child(
@@ -268,6 +274,7 @@ class LocalStack:
             env=env,
             cwd=self.folder,  # Prefect reads settings files from the working directory
             log=self._logs_folder / f"{name}.log",
+            errors_only=errors_only,
         )
 
     def _stop(self, name: str) -> None:

@@ -1,0 +1,95 @@
+"""`prefect-assay archive verify`: read an archive again and compare it with its manifests."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.status import Status
+
+from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
+from prefect_assay.cli.failures import FAILED
+from prefect_assay.errors import ArchiveError, ConfigurationError
+
+_FINDINGS_SHOWN = 50
+_MIB = 1 << 20
+
+
+def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> None:
+    """Verify a folder or the archive of a block, and print what was found.
+
+    Raises:
+        SystemExit: with 1, when something is damaged.
+        ConfigurationError: neither or both of folder and block are given, or the block does not exist.
+        ArchiveError: the archive does not exist or cannot be listed.
+    """
+    store, prefix = _opened(path, archive)
+    console = Console(stderr=True)
+    with console.status("Verifying …") as status:
+        report = verify(_Watched(store, status), prefix)
+    if not report.versions and report.ok:
+        raise ArchiveError(
+            f"{report.location} holds no archived version; name the root of an archive, or a folder in it"
+        )
+    if as_json:
+        print(json.dumps({"ok": report.ok, **report.model_dump(mode="json")}, indent=2))
+    else:
+        show_report(Console(), report)
+    if not report.ok:
+        raise SystemExit(FAILED)
+
+
+def show_report(console: Console, report: VerifyReport) -> None:
+    """One line for the whole, one for each finding."""
+    for finding in report.findings[:_FINDINGS_SHOWN]:
+        console.print(f"{finding.kind}: {finding.key}: {finding.detail}", markup=False, highlight=False)
+    if len(report.findings) > _FINDINGS_SHOWN:
+        console.print(f"… and {len(report.findings) - _FINDINGS_SHOWN} more findings")
+    damaged = sum(finding.is_damage for finding in report.findings)
+    verdict = f"{damaged} damaged" if damaged else "intact"
+    console.print(
+        f"{report.location}: {verdict}; {report.checked} files in {report.versions} versions, "
+        f"{report.bytes:,} bytes read and compared",
+        style="red" if damaged else "green",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
+    if (path is None) == (archive is None):
+        raise ConfigurationError("name one archive: a folder, or a block with --archive")
+    if path is not None:
+        folder = path.expanduser()
+        if not folder.is_dir():
+            raise ArchiveError(f"there is no folder {path}; name the root of an archive, or a folder in it")
+        return LocalStore(folder), ""
+    from prefect_assay.cli.prefect_api import api_errors, load_archive
+
+    with api_errors():
+        block = load_archive(archive or "")
+    return block.get_store(), block.prefix
+
+
+class _Watched:
+    """A store that shows on a status line what is being read."""
+
+    def __init__(self, store: Store, status: Status) -> None:
+        self._store = store
+        self._status = status
+        self._files = 0
+        self._bytes = 0
+        self.put_if_absent = store.put_if_absent
+        self.read = store.read
+        self.stat = store.stat
+        self.keys = store.keys
+        self.location = store.location
+        self.probe = store.probe
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        self._files += 1
+        self._status.update(f"Verifying … {self._files} files, {self._bytes / _MIB:,.1f} MiB")
+        for chunk in self._store.stream(key):
+            self._bytes += len(chunk)
+            yield chunk

@@ -1,0 +1,99 @@
+"""`prefect-assay sequences check`: the checks of a campaign on a design file, without a service."""
+
+import json
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from prefect_assay.cli.failures import FAILED, describe
+from prefect_assay.designs import campaign_digest, check_spec, read_sequences, split
+from prefect_assay.errors import InputError, InvalidSpec
+from prefect_assay.models.sequences import Sequences
+from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
+
+# A place holder: whether a target exists is the service's to say, everything else can be checked without it.
+_ANY_TARGET = "00000000-0000-0000-0000-000000000000"
+_DUPLICATES_SHOWN = 20
+
+
+def check_sequences(file: str, experiment_type: str, per_experiment: int, *, as_json: bool) -> None:
+    """Print a summary of the designs, or everything that is wrong with them.
+
+    Raises:
+        SystemExit: with 1, when the designs cannot be ordered as they are.
+    """
+    assay = Assay(experiment_type=ExperimentType(experiment_type))
+    try:
+        sequences = read_sequences(_source(file))
+        experiments = check_locally(sequences, assay, per_experiment)
+    except InputError as error:
+        _show_error(error, as_json=as_json)
+        raise SystemExit(FAILED) from None
+    summary = _summary(sequences, assay, experiments)
+    if as_json:
+        print(json.dumps(summary, indent=2))
+    else:
+        _show(file, sequences, summary)
+
+
+def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> int:
+    """Check every experiment that the designs would become; returns how many there are.
+
+    Raises:
+        InvalidSpec: with every finding of every experiment.
+    """
+    target = _ANY_TARGET if assay.experiment_type in BINDING_TYPES else None
+    batches = split(sequences, assay, per_experiment)
+    findings = [
+        f"experiment {batch.index + 1} of {batch.count}: {finding}"
+        for batch in batches
+        for finding in check_spec(ExperimentSpec.of(assay, batch, target))
+    ]
+    InvalidSpec.check(findings)
+    return len(batches)
+
+
+def _source(file: str) -> str:
+    """An argument is always a place: text that looks like FASTA is a file with an odd name, not its content."""
+    return file if "://" in file else str(Path(file).expanduser())
+
+
+def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, object]:
+    lengths = [item.residues for item in sequences.items]
+    return {
+        "source": sequences.source,
+        "designs": len(sequences),
+        "controls": sum(item.control for item in sequences.items),
+        "multi_chain": sum(":" in item.aa_string for item in sequences.items),
+        "residues": {"shortest": min(lengths), "median": median(lengths), "longest": max(lengths)},
+        "duplicates": [{"name": d.name, "same_as": d.same_as} for d in sequences.duplicates],
+        "experiment_type": str(assay.experiment_type),
+        "experiments": experiments,
+        "digest": campaign_digest(sequences, assay),
+    }
+
+
+def _show(file: str, sequences: Sequences, summary: dict[str, object]) -> None:
+    lengths = [item.residues for item in sequences.items]
+    table = Table(show_header=False, box=None)
+    table.add_row("designs", f"{len(sequences)} ({summary['controls']} controls)")
+    table.add_row("residues", f"{min(lengths)} to {max(lengths)}, median {median(lengths):g}")
+    table.add_row("duplicates left out", str(len(sequences.duplicates)))
+    table.add_row("experiments", f"{summary['experiments']} of type {summary['experiment_type']}")
+    console = Console()
+    console.print(f"{file}: can be ordered", style="green", markup=False)
+    console.print(table)
+    for duplicate in sequences.duplicates[:_DUPLICATES_SHOWN]:
+        console.print(f"  {duplicate.name} is the same as {duplicate.same_as}", markup=False, highlight=False)
+    if len(sequences.duplicates) > _DUPLICATES_SHOWN:
+        console.print(f"  … and {len(sequences.duplicates) - _DUPLICATES_SHOWN} more")
+
+
+def _show_error(error: InputError, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"error": {**describe(error), "exit_code": FAILED}}, indent=2))
+    else:
+        Console(stderr=True).print(str(error), markup=False, highlight=False)
