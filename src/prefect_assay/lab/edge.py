@@ -82,6 +82,8 @@ class Edge:
             return
         if not any(name == b"x-request-id" for name, _ in answer.headers):
             answer.headers.append((b"x-request-id", request_id.encode()))
+        if fault is not None and fault.action == "late_answer":
+            await asyncio.sleep(fault.seconds)
         await answer.send(send)
 
     async def _handle(

@@ -33,13 +33,15 @@ class Fault:
     method: str = "*"
     path: str = "*"
     count: int = 1
+    after: int = 0
     status: int = 503
     seconds: float = 0.0
     retry_after: float | None = None
 
     def matches(self, method: str, path: str) -> bool:
         """Whether the request is hit."""
-        return self.method in ("*", method) and fnmatchcase(path, self.path)
+        named = fnmatchcase(path, self.path) or fnmatchcase(path.removeprefix(API_PREFIX), self.path)
+        return self.method in ("*", method) and named
 
 
 class Faults:
@@ -64,7 +66,11 @@ class Faults:
         """The fault for this request, if any."""
         with self._lock:
             for index, fault in enumerate(self._faults):
-                if fault.matches(method, path):
+                if not fault.matches(method, path):
+                    continue
+                if fault.after > 0:
+                    self._faults[index] = replace(fault, after=fault.after - 1)
+                else:
                     left = replace(fault, count=fault.count - 1)
                     self._faults[index : index + 1] = [left] if left.count > 0 else []
                     return fault

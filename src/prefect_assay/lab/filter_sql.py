@@ -157,6 +157,8 @@ class _Compiler:
 
     def _value(self, field: _Field, tree: Expression) -> Any:
         text = self._text(tree)
+        if field.kind == "any" and isinstance(tree, Atom) and tree.quoted:
+            return text  # a quoted number is text
         try:
             return _READERS[field.kind](text) if field.kind != "enum" else _enum(text, field.enum)
         except ValueError:

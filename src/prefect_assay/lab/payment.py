@@ -8,7 +8,7 @@ settles once whatever happens.
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from prefect_assay.lab import invoices, machine, x402
+from prefect_assay.lab import invoices, machine, times, x402
 from prefect_assay.lab.core import Answer, Call, Lab
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.store import Db, Row
@@ -68,30 +68,38 @@ def _x402(call: Call, db: Db, invoice: Row) -> Answer:
             invoice=invoice, pay_url=pay_url, settings=settings, error=settlement.reason
         )
         return Answer(body, 402, {**headers, **response})
-    db.insert(
-        "spent_credentials",
-        {"payer": settlement.payer, "nonce": settlement.nonce, "invoice_id": invoice["id"]},
-    )
-    paid = settle(call.lab, db, invoice, call.now(), payer=settlement.payer, reference=settlement.transaction)
+    paid = settle(call.lab, db, invoice, call.now(), rail=settlement)
     # The reference is given once (service shapes, Invoices).
     body = _state(call.lab, paid, already_paid=False) | {"settlement_reference": settlement.transaction}
     return Answer(body, 200, response)
 
 
 def _spent(db: Db, payer: str, nonce: str) -> bool:
-    return db.one("SELECT 1 FROM spent_credentials WHERE payer = ? AND nonce = ?", payer, nonce) is not None
+    return db.one("SELECT 1 FROM settlements WHERE payer = ? AND nonce = ?", payer, nonce) is not None
 
 
 def settle(  # noqa: D417 - the parts of the transaction explain themselves
-    lab: Lab, db: Db, invoice: Row, at: datetime, *, payer: str | None = None, reference: str | None = None
+    lab: Lab, db: Db, invoice: Row, at: datetime, *, rail: x402.Settlement | None = None
 ) -> Row:
-    """Mark an open invoice as paid and let the experiment go on.
+    """Enter the settlement into the books, mark the invoice as paid and let the experiment go on.
 
     Args:
-        payer: who paid, on a machine rail.
-        reference: the rail's transaction.
+        rail: what the machine rail settled; None when a person paid the hosted invoice.
     """
-    changes = {"status": InvoiceStatus.PAID, "paid_at": at, "payer": payer, "settlement_reference": reference}
+    db.insert(
+        "settlements",
+        {
+            "invoice_id": invoice["id"],
+            "experiment_id": invoice["experiment_id"],
+            "payment_method": PaymentMethod.X402_EXACT if rail else PaymentMethod.ASYNC_INVOICE,
+            "amount_cents": invoice["amount_cents"],
+            "payer": rail.payer if rail else None,
+            "nonce": rail.nonce if rail else None,
+            "reference": rail.transaction if rail else None,
+            "settled_at": at,
+        },
+    )
+    changes = {"status": InvoiceStatus.PAID, "paid_at": times.stamp(at)}
     db.update("invoices", invoice["id"], **changes)
     experiment = db.one("SELECT * FROM experiments WHERE id = ?", invoice["experiment_id"])
     if experiment is not None:

@@ -84,6 +84,18 @@ async def settlements(core: Core) -> Response:
     return _json({"items": await run_in_threadpool(sim_actions.settlements, core)})
 
 
+@router.get("/settlements")
+async def settlements(core: Core) -> Response:
+    """Every settlement, oldest first: the judge of paying once."""
+    return _json({"items": sim_actions.settlements(core)})
+
+
+@router.get("/x402")
+async def x402(core: Core) -> Response:
+    """What the lab offers on the x402 rail: network, asset, pay_to and so on."""
+    return _json(asdict(core.lab.settings.x402))
+
+
 @router.post("/faults")
 async def add_fault(core: Core, request: Request) -> Response:
     """`{action, method?, path?, count?, status?, seconds?, retry_after?}`."""

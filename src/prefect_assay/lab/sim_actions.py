@@ -92,6 +92,12 @@ def settlements(core: LabCore) -> list[Row]:
         )
 
 
+def settlements(core: LabCore) -> list[Row]:
+    """The lab's books: one row per settlement, not per invoice."""
+    with core.lab.store.transaction() as db:
+        return db.all("SELECT * FROM settlements ORDER BY id")
+
+
 def add_fault(core: LabCore, body: dict[str, Any]) -> None:
     """Queue a route fault."""
     _known(body, *(field.name for field in fields(Fault)))

@@ -38,10 +38,12 @@ CREATE TABLE IF NOT EXISTS invoices (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
   experiment_id TEXT NOT NULL, quote_id TEXT NOT NULL, provider_invoice_id TEXT UNIQUE NOT NULL,
   status TEXT NOT NULL, amount_cents INTEGER NOT NULL, currency TEXT NOT NULL, payment_method TEXT NOT NULL,
-  created_at TEXT NOT NULL, paid_at TEXT, payer TEXT, settlement_reference TEXT, portal_key TEXT UNIQUE NOT NULL);
+  created_at TEXT NOT NULL, paid_at TEXT, portal_key TEXT UNIQUE NOT NULL);
 CREATE INDEX IF NOT EXISTS invoices_by_experiment ON invoices (experiment_id, seq);
-CREATE TABLE IF NOT EXISTS spent_credentials (
-  payer TEXT NOT NULL, nonce TEXT NOT NULL, invoice_id TEXT NOT NULL, PRIMARY KEY (payer, nonce));
+CREATE TABLE IF NOT EXISTS settlements (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, invoice_id TEXT NOT NULL, experiment_id TEXT NOT NULL,
+  payment_method TEXT NOT NULL, amount_cents INTEGER NOT NULL, payer TEXT, nonce TEXT, reference TEXT,
+  settled_at TEXT NOT NULL, UNIQUE (payer, nonce));
 CREATE TABLE IF NOT EXISTS updates (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
   experiment_id TEXT NOT NULL, type TEXT NOT NULL, name TEXT NOT NULL, description TEXT NOT NULL,
@@ -76,7 +78,7 @@ ALL_TABLES: Final = (
     "packages",
     "results",
     "updates",
-    "spent_credentials",
+    "settlements",
     "invoices",
     "quotes",
     "sequences",

@@ -6,11 +6,11 @@ client = AssayClient(lab.base_url, lab.token)
 lab.advance(days=15)
 """
 
-import json
 import os
 import selectors
 import subprocess
 import sys
+from json import loads
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -92,7 +92,7 @@ class LocalLab:
             stdout=subprocess.PIPE,
             text=True,
         )
-        ready = json.loads(self._first_line())
+        ready = loads(self._first_line())
         self.base_url, self.token = ready["base_url"], ready["token"]
         self.viewer_token, self.sim_token = ready["viewer_token"], ready["sim_token"]
         self.organization_id = ready["organization_id"]
@@ -137,11 +137,11 @@ class LocalLab:
             self._process.kill()
         self.stop()
 
-    def sim(self, method: str, path: str, body: dict[str, Any] | None = None, **query: Any) -> Any:
+    def sim(self, method: str, path: str, json: dict[str, Any] | None = None, **query: Any) -> Any:
         """Any call of the control surface; its JSON answer."""
         if self._sim is None:
             raise ConfigurationError("the local lab is not running")
-        answer = self._sim.request(method, path, json=body, params=query)
+        answer = self._sim.request(method, path, json=json, params=query)
         answer.raise_for_status()
         return answer.json()
 
@@ -178,6 +178,17 @@ class LocalLab:
         """Machine payments that were settled so far, oldest first."""
         items: list[dict[str, Any]] = self.sim("GET", "/settlements")["items"]
         return items
+
+    def settlements(self) -> list[dict[str, Any]]:
+        """Every settlement in the lab's books, oldest first: the judge of paying once."""
+        items: list[dict[str, Any]] = self.sim("GET", "/settlements")["items"]
+        return items
+
+    @property
+    def x402(self) -> dict[str, Any]:
+        """What the lab offers on the x402 rail: `network`, `asset`, `pay_to` and so on."""
+        terms: dict[str, Any] = self.sim("GET", "/x402")
+        return terms
 
     def fault(self, action: str, path: str = "*", method: str = "*", **details: Any) -> None:
         """Queue a route fault: status, delay, late_answer, reset, lose_answer, partial_create (docs/lab.md)."""
