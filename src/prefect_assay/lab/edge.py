@@ -75,8 +75,6 @@ class Edge:
             fault=fault,
             request_id=request_id,
         )
-        if fault is not None and fault.action == "late_answer":
-            await asyncio.sleep(fault.seconds)
         if not answered:
             await _close(scope, receive)
             return

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, get_args
 
 from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.settings import API_PREFIX
 
 Action = Literal["status", "delay", "late_answer", "reset", "lose_answer", "partial_create"]
 ACTIONS: Final = get_args(Action)
@@ -20,13 +21,17 @@ class Fault:
     """What happens to matching requests.
 
     Attributes:
-        action: `status` answers with `status` and handles nothing; `delay` waits `seconds` first; `late_answer` handles
-            the request and holds its answer back for `seconds`; `reset` closes the connection and handles nothing;
-            `lose_answer` handles the request and then closes the connection;
-            `partial_create` breaks an order after its invoice was made (contract 4.2, create rule 6).
+        action: `status` answers with `status` and handles nothing; `delay` waits `seconds` before handling;
+            `reset` closes the connection and handles nothing; `lose_answer` handles the request and then closes
+            the connection; `late_answer` handles it and answers after `seconds`; `partial_create` breaks an order
+            after its invoice was made (contract 4.2, create rule 6).
         method: HTTP method, or `*`.
-        path: pattern with `*`, from `/api/v1` on.
+        path: pattern with `*`, with or without `/api/v1` in front.
         count: how many requests it still hits.
+        after: how many matching requests it lets pass first.
+        status: the status of `status`.
+        seconds: the wait of `delay` and `late_answer`.
+        retry_after: Retry-After header of `status`.
     """
 
     action: Action

@@ -80,14 +80,8 @@ async def deliveries(core: Core, after: int = 0) -> Response:
 
 @router.get("/settlements")
 async def settlements(core: Core) -> Response:
-    """Machine payments that were settled, oldest first: what the laboratory was really paid."""
-    return _json({"items": await run_in_threadpool(sim_actions.settlements, core)})
-
-
-@router.get("/settlements")
-async def settlements(core: Core) -> Response:
     """Every settlement, oldest first: the judge of paying once."""
-    return _json({"items": sim_actions.settlements(core)})
+    return _json({"items": await run_in_threadpool(sim_actions.settlements, core)})
 
 
 @router.get("/x402")

@@ -84,15 +84,6 @@ def deliveries(core: LabCore, after: int) -> list[Row]:
 
 
 def settlements(core: LabCore) -> list[Row]:
-    """Every settlement, with its invoice and experiment; two of one invoice would be a double payment."""
-    with core.lab.store.transaction() as db:
-        return db.all(
-            "SELECT s.payer, s.nonce, s.invoice_id, i.experiment_id, i.amount_cents, i.settlement_reference "
-            "FROM spent_credentials s JOIN invoices i ON i.id = s.invoice_id ORDER BY s.rowid"
-        )
-
-
-def settlements(core: LabCore) -> list[Row]:
     """The lab's books: one row per settlement, not per invoice."""
     with core.lab.store.transaction() as db:
         return db.all("SELECT * FROM settlements ORDER BY id")

@@ -175,11 +175,6 @@ class LocalLab:
         return items
 
     def settlements(self) -> list[dict[str, Any]]:
-        """Machine payments that were settled so far, oldest first."""
-        items: list[dict[str, Any]] = self.sim("GET", "/settlements")["items"]
-        return items
-
-    def settlements(self) -> list[dict[str, Any]]:
         """Every settlement in the lab's books, oldest first: the judge of paying once."""
         items: list[dict[str, Any]] = self.sim("GET", "/settlements")["items"]
         return items
