@@ -33,9 +33,8 @@ from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.waiting import can_suspend
-from prefect_assay.waiting.runs import add_tags
+from prefect_assay.waiting.runs import CAMPAIGN_TAG, add_tags, campaign_group
 
-_CAMPAIGN_TAG = "assay-campaign:"
 _SUSPENSION_MARGIN = timedelta(days=14)
 
 
@@ -114,8 +113,8 @@ def campaign(
 def _pinned_plan(archive: Archive) -> Plan | None:
     """The plan of this very run's first execution, found by the run's tag."""
     for tag in current_run.tags or []:
-        if tag.startswith(_CAMPAIGN_TAG):
-            return kept_plan(archive, tag.removeprefix(_CAMPAIGN_TAG))
+        if tag.startswith(CAMPAIGN_TAG):
+            return kept_plan(archive, tag.removeprefix(CAMPAIGN_TAG))
     return None
 
 
@@ -130,7 +129,7 @@ def _make_plan(
     )
     keep_plan(job.archive, plan)
     if can_suspend():
-        add_tags(current_run.id, [_CAMPAIGN_TAG + plan.campaign_id])
+        add_tags(current_run.id, [CAMPAIGN_TAG + plan.campaign_id])
     return plan
 
 
@@ -183,7 +182,7 @@ def _parameters(job: _Job, plan: Plan, planned: PlannedExperiment, limit_cents: 
 
 def _run_deployed(job: _Job, plan: Plan, limits: dict[str, int | None]) -> dict[str, str]:
     """One top-level run per experiment, then wait for all; returns the problems by order key."""
-    group = f"campaign-{plan.campaign_id}"
+    group = campaign_group(plan.campaign_id)
     children: dict[str, FlowRun] = {}
     for planned in plan.experiments:
         children[planned.order_key] = start_child(

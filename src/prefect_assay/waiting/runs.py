@@ -1,7 +1,7 @@
 """The few questions this package asks the Prefect API about its runs. It knows tags and states, nothing else.
 
 Tags are the only index: `assay-experiment:<id>` on a run that waits for an experiment, `assay-group:<group>` on
-a child run, `assay-waits:<group>` on the run that waits for the whole group.
+a child run, `assay-waits:<group>` on the run that waits for the whole group, `assay-campaign:<id>` on a campaign.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,14 @@ from prefect.client.schemas.responses import SetStateStatus
 EXPERIMENT_TAG: Final = "assay-experiment:"
 GROUP_TAG: Final = "assay-group:"
 WAITS_TAG: Final = "assay-waits:"
+CAMPAIGN_TAG: Final = "assay-campaign:"
 
 _PAGE: Final = 200  # the server's limit
+
+
+def campaign_group(campaign_id: str) -> str:
+    """The group of a campaign's experiments."""
+    return f"campaign-{campaign_id}"
 
 
 def tagged_filter(tag: str, *, suspended_only: bool) -> FlowRunFilter:
