@@ -27,7 +27,7 @@ def check_sequences(file: str, experiment_type: str, per_experiment: int, *, as_
     """
     assay = Assay(experiment_type=ExperimentType(experiment_type))
     try:
-        sequences = read_sequences(_source(file))
+        sequences = read_file(file)
         experiments = check_locally(sequences, assay, per_experiment)
     except InputError as error:
         _show_error(error, as_json=as_json)
@@ -56,9 +56,13 @@ def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> in
     return len(batches)
 
 
-def _source(file: str) -> str:
-    """An argument is always a place: text that looks like FASTA is a file with an odd name, not its content."""
-    return file if "://" in file else str(Path(file).expanduser())
+def read_file(file: str) -> Sequences:
+    """Read the designs of a file or an address; an argument is never the designs themselves.
+
+    Raises:
+        InvalidSequences: with every finding.
+    """
+    return read_sequences(file if "://" in file else str(Path(file).expanduser()))
 
 
 def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, object]:

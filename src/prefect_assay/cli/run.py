@@ -1,0 +1,195 @@
+"""`prefect-assay run`: check the designs here, then start the campaign on a worker or in this process."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+
+from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.prefect_api import api_errors, load_archive, load_block, run_url
+from prefect_assay.cli.sequences import check_locally, read_file
+from prefect_assay.designs import campaign_digest
+from prefect_assay.errors import AssayError, ConfigurationError, InvalidSpec
+from prefect_assay.models.sequences import Sequences
+from prefect_assay.models.spec import Assay
+from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType, Method, PaymentMethod
+
+if TYPE_CHECKING:
+    from prefect.blocks.core import Block
+    from prefect.client.schemas.objects import FlowRun
+
+DEPLOYMENT: Final = "campaign/prefect-assay"
+# Prefect refuses parameters beyond 512 KiB; a larger file is named instead of sent.
+_TEXT_MAX: Final = 256 * 1024
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asked for, in the words of the command line."""
+
+    designs: str
+    credentials: str
+    policy: str
+    archive: str
+    wallet: str | None
+    webhook: str | None
+    experiment_type: str
+    target: str | None
+    method: str | None
+    replicates: int | None
+    payment: str
+    campaign_id: str | None
+    per_experiment: int
+    deadline_days: int
+
+    def assay(self) -> Assay:
+        """The assay of the campaign."""
+        return Assay(
+            experiment_type=ExperimentType(self.experiment_type),
+            target=self.target,
+            method=Method(self.method) if self.method else None,
+            n_replicates=self.replicates,
+        )
+
+
+def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> None:
+    """Start a campaign and say how to follow it.
+
+    Raises:
+        InputError: the designs or the assay are wrong, with every finding; nothing was started.
+        ConfigurationError: a block or the deployment does not exist.
+        SystemExit: with 1, when a campaign that was waited for ended without results.
+    """
+    assay = request.assay()
+    sequences = read_file(request.designs)
+    _check_target(assay)
+    experiments = check_locally(sequences, assay, request.per_experiment)
+    campaign_id = request.campaign_id or f"c-{campaign_digest(sequences, assay)}"
+    if not as_json:
+        Console(stderr=True).print(
+            f"{len(sequences)} designs, {experiments} experiments, campaign {campaign_id}", highlight=False
+        )
+    with api_errors():
+        blocks = _load_blocks(request)
+        settings = {
+            "assay": assay,
+            "campaign_id": campaign_id,
+            "payment_method": PaymentMethod(request.payment),
+            "sequences_per_experiment": request.per_experiment,
+            "deadline_days": request.deadline_days,
+        }
+        if here:
+            _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
+            return
+        run = start_campaign({"designs": _designs(request.designs, sequences), **settings, **blocks})
+    _announce(run, campaign_id, as_json=as_json and not wait)
+    if wait:
+        from prefect_assay.cli.follow import follow
+
+        follow(run.id, as_json=as_json)
+
+
+def start_campaign(parameters: dict[str, Any], *, name: str | None = None) -> "FlowRun":
+    """Start the deployed campaign; blocks among the parameters travel as references.
+
+    Raises:
+        ConfigurationError: the deployment does not exist.
+    """
+    from prefect.deployments import run_deployment
+    from prefect.exceptions import ObjectNotFound
+
+    try:
+        return run_deployment(  # type: ignore[return-value] - a coroutine only inside an event loop
+            DEPLOYMENT,
+            parameters={key: _as_parameter(value) for key, value in parameters.items()},
+            flow_run_name=name,
+            timeout=0,
+            as_subflow=False,
+        )
+    except ObjectNotFound:
+        raise ConfigurationError(
+            f"there is no deployment {DEPLOYMENT}; create it with `prefect-assay deploy`, "
+            "or run the campaign in this process with --here"
+        ) from None
+
+
+def _check_target(assay: Assay) -> None:
+    needed = assay.experiment_type in BINDING_TYPES
+    if needed and not assay.target:
+        raise InvalidSpec(
+            [f'target: {assay.experiment_type} needs one; name a catalog target with --target "…"']
+        )
+    if assay.target and not needed:
+        raise InvalidSpec([f"target: {assay.experiment_type} takes no target; leave --target out"])
+
+
+def _load_blocks(request: Request) -> dict[str, "Block"]:
+    from prefect_assay.blocks import AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+    from prefect_assay.tasks.pay import require_rail
+
+    policy = load_block(SpendingPolicy, request.policy)
+    wallet = load_block(X402Wallet, request.wallet) if request.wallet else None
+    require_rail(PaymentMethod(request.payment), policy, wallet)
+    blocks: dict[str, Block | None] = {
+        "credentials": load_block(AssayCredentials, request.credentials),
+        "policy": policy,
+        "archive": load_archive(request.archive),
+        "wallet": wallet,
+        "webhook": load_block(WebhookEndpoint, request.webhook) if request.webhook else None,
+    }
+    return {name: block for name, block in blocks.items() if block is not None}
+
+
+def _designs(source: str, sequences: Sequences) -> str:
+    """What the worker is given: the file's text, because it may not see the file; else its address."""
+    if "://" in source:
+        return source
+    path = Path(source).expanduser().absolute()
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        return str(path)
+    # Only text with a line break is told from a path.
+    return text if "\n" in text and len(text.encode()) <= _TEXT_MAX and sequences else str(path)
+
+
+def _as_parameter(value: Any) -> Any:
+    from prefect.blocks.core import Block
+    from pydantic import BaseModel
+
+    if isinstance(value, Block):
+        return {"$ref": {"block_document_id": str(value._block_document_id)}}  # noqa: SLF001 - Prefect has no public name
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+def _announce(run: "FlowRun", campaign_id: str, *, as_json: bool) -> None:
+    url = run_url(run.id)
+    if as_json:
+        print(json.dumps({"campaign_id": campaign_id, "flow_run_id": str(run.id), "url": url}, indent=2))
+        return
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console.print(f"Started flow run [bold]{run.name}[/bold] {run.id}")
+    if url:
+        console.print(f"Watch it: {url}")
+    console.print(f"Next: prefect-assay status {campaign_id}")
+
+
+def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
+    """Without a deployment: this process orders, pays and polls until the results are archived."""
+    from prefect_assay.flows import campaign
+
+    state = campaign(**parameters, return_state=True)
+    report = state.result(raise_on_failure=False)
+    if isinstance(report, AssayError):
+        raise report
+    if isinstance(report, BaseException):
+        raise ConfigurationError(f"the campaign failed: {report}") from report
+    if as_json:
+        print(json.dumps({"state": state.name, **report.model_dump(mode="json")}, indent=2))
+    else:
+        Console().print(f"{state.name}: {state.message}", markup=False, highlight=False, soft_wrap=True)
+        Console().print(f"Table: {report.table or 'none'}", markup=False, highlight=False, soft_wrap=True)
+    if not state.is_completed():
+        raise SystemExit(FAILED)
