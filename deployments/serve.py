@@ -1,11 +1,12 @@
 """Serve the flows from one process, without a work pool: `python -m prefect_assay.deployments.serve`."""
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from prefect import serve
-from prefect.deployments.runner import EntrypointType, RunnerDeployment
+from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import Flow
+from prefect.types.entrypoint import EntrypointType
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
 from prefect_assay.flows.children import DEPLOYMENT_NAME
 
@@ -23,9 +24,10 @@ def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> lis
 
 
 def _deployment(flow: Flow[..., Any], interval: timedelta | None = None) -> RunnerDeployment:
-    return flow.to_deployment(
+    deployment = flow.to_deployment(
         DEPLOYMENT_NAME, tags=["assay"], interval=interval, entrypoint_type=EntrypointType.MODULE_PATH
     )
+    return cast("RunnerDeployment", deployment)  # a coroutine only where an event loop runs
 
 
 if __name__ == "__main__":

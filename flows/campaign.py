@@ -243,7 +243,9 @@ def _run_here(job: _Job, plan: Plan, limits: dict[str, int | None]) -> dict[str,
 def _report(job: _Job, plan: Plan, problems: dict[str, str]) -> State[CampaignReport]:
     """Collate what the archive holds; the archive, not a cached result, says what there is."""
     lines = tuple(_line(job, plan, planned, problems.get(planned.order_key)) for planned in plan.experiments)
-    table = collate_campaign(job.archive, plan.campaign_id, [e.experiment_code for e in lines if e.location])
+    table = collate_campaign(
+        job.archive, plan.campaign_id, [e.experiment_code for e in lines if e.location and e.experiment_code]
+    )
     report = CampaignReport(
         campaign_id=plan.campaign_id, experiments=lines, rows=len(table.rows), table=table.location
     )

@@ -16,13 +16,11 @@ from prefect.blocks.core import Block
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
-from prefect.deployments import run_deployment
-from prefect.exceptions import ObjectNotFound
 from pydantic import BaseModel
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting import wait_until
-from prefect_assay.waiting.runs import GROUP_TAG, WAITS_TAG, add_tags, ids_filter, runs_with
+from prefect_assay.waiting.runs import GROUP_TAG, WAITS_TAG, add_tags, ids_filter, runs_with, start_run
 
 T = TypeVar("T")
 
@@ -58,20 +56,13 @@ def start_child(
     """
     parent = _this_run()
     for attempt in range(1, _ATTEMPTS_MAX + 1):
-        try:
-            child = run_deployment(
-                f"{flow_name}/{DEPLOYMENT_NAME}",
-                parameters={name: _as_parameter(value) for name, value in parameters.items()},
-                flow_run_name=run_name,
-                tags=[GROUP_TAG + group for group in groups],
-                idempotency_key=f"{key}-{attempt}",
-                as_subflow=False,
-                timeout=0,
-            )
-        except ObjectNotFound as error:
-            raise ConfigurationError(
-                f"there is no deployment {flow_name}/{DEPLOYMENT_NAME}; create it with: prefect-assay deploy"
-            ) from error
+        child = start_run(
+            f"{flow_name}/{DEPLOYMENT_NAME}",
+            {name: _as_parameter(value) for name, value in parameters.items()},
+            name=run_name,
+            tags=[GROUP_TAG + group for group in groups],
+            idempotency_key=f"{key}-{attempt}",
+        )
         ended = child.state is not None and child.state.is_final()
         mine = child.created is None or parent.created is None or child.created >= parent.created
         if not ended or mine or (child.state is not None and child.state.is_completed() and is_done(child)):

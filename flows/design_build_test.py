@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from prefect import flow
-from prefect.deployments import run_deployment
 from prefect.logging import get_run_logger
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
 from prefect_assay.flows import artifacts
@@ -25,6 +24,7 @@ from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.waiting import can_suspend
+from prefect_assay.waiting.runs import start_run
 
 _SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv"})
 _ROUND_MARGIN = timedelta(days=30)
@@ -172,10 +172,8 @@ def _hand_on(job: _Job, round_name: str, table: CampaignTable) -> None:
     """Start the designer once per round, whatever happens to this run."""
     if job.designer is None:
         return
-    run_deployment(
+    start_run(
         job.designer,
-        parameters={"round_name": round_name, "measurements": table.location},
+        {"round_name": round_name, "measurements": table.location},
         idempotency_key=f"assay-designer-{job.loop_id}-{round_name}",
-        as_subflow=False,
-        timeout=0,
     )

@@ -7,12 +7,13 @@ failed wake-up left behind. A wake-up is a hint, so waking too often does no har
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 from prefect import flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
+from prefect.states import Completed
 from prefect.variables import Variable
 from prefect_assay.blocks import AssayCredentials
 from pydantic import Field, ValidationError
@@ -50,7 +51,7 @@ class Watermark(Model):
 @flow(name="sweep")
 def sweep(
     full_check_minutes: Annotated[int, Field(ge=0, title="Minutes between full checks")] = 60,
-) -> SweepReport:
+) -> State[SweepReport]:
     """Wake every suspended run whose experiment has news, and every parent whose children have all ended.
 
     Needs no token of its own: each waiting run is looked up with the credentials block it was started with.
@@ -77,13 +78,13 @@ def sweep(
             woken += _wake(prefect, runs, due)
     groups = {group for run in waiting for group in tag_values(run, WAITS_TAG)}
     woken += [str(run_id) for run_id in wake_finished_groups(sorted(groups))]
-    log = get_run_logger()
-    log.info("%d updates, %d suspended runs, %d woken", seen, len(waiting), len(woken))
-    for problem in problems:
-        log.error("Could not look: %s", problem)
-    return SweepReport(
+    message = f"{seen} updates, {len(waiting)} suspended runs, {len(woken)} woken"
+    get_run_logger().info(message)
+    report = SweepReport(
         updates_seen=seen, suspended_runs=len(waiting), woken=tuple(woken), problems=tuple(problems)
     )
+    name = "CompletedWithGaps" if problems else "Completed"
+    return Completed(name=name, message="; ".join([message, *problems]), data=report)
 
 
 def _by_credentials(waiting: list[FlowRun]) -> dict[str, list[FlowRun]]:
@@ -103,7 +104,7 @@ def _look(block_id: str, runs: list[FlowRun], full_check_minutes: int) -> tuple[
     mark = _read_watermark(block_id)
     now = datetime.now(UTC)
     full = mark.full_check is None or now - mark.full_check >= timedelta(minutes=full_check_minutes)
-    credentials = AssayCredentials.load_from_ref({"block_document_id": block_id})
+    credentials = cast("AssayCredentials", AssayCredentials.load_from_ref({"block_document_id": block_id}))
     with credentials.get_client() as client:
         seen, feed, due = _news(client, mark)
         if full:
@@ -134,7 +135,7 @@ def _settled(client: AssayClient, experiment_ids: Iterable[str]) -> set[str]:
     ids = sorted(experiment_ids)
     found: set[str] = set()
     for start in range(0, len(ids), _IDS_PER_REQUEST):
-        chunk = in_("id", *ids[start : start + _IDS_PER_REQUEST])
+        chunk = in_("id", ids[start : start + _IDS_PER_REQUEST])
         found |= {e.id for e in client.iter_experiments(filter=chunk) if e.status in _WORTH_WAKING}
     return found
 

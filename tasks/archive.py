@@ -40,7 +40,7 @@ def check_archive(archive: Archive) -> None:
     Raises:
         ArchiveError: with the place and what to do.
     """
-    archive.get_store().probe()
+    archive.get_store().probe(archive.prefix)
 
 
 @task(name="fetch-results", **READ)

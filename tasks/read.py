@@ -39,8 +39,10 @@ def plan_campaign(
     Raises:
         InvalidSpec: with every finding of every experiment.
     """
-    campaign = campaign_id or f"c-{campaign_digest(sequences, assay)}"
     target_id = target.id if target else None
+    # By the target's id, so that its name and its catalog number do not make two campaigns of one.
+    named = assay.model_copy(update={"target": target_id})
+    campaign = campaign_id or f"c-{campaign_digest(sequences, named)}"
     planned = []
     findings: list[str] = []
     for batch in split(sequences, assay, per_experiment):

@@ -16,10 +16,16 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import run_deployment
-from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
-
+from prefect.settings import (
+    PREFECT_API_URL,
+    PREFECT_HOME,
+    PREFECT_LOCAL_STORAGE_PATH,
+    temporary_settings,
+)
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
+
 from prefect_assay.cli.stack import LocalStack
+from prefect_assay.lab.x402 import X402Settings
 
 T = TypeVar("T")
 
@@ -124,11 +130,11 @@ class World:
 
     def journal(self) -> list[dict[str, Any]]:
         """Every request the lab has handled, oldest first."""
-        return self.stack.lab.sim("GET", "/journal")["items"]
+        return self.stack.lab.journal()
 
     def deliveries(self) -> list[dict[str, Any]]:
         """Every webhook delivery attempt of the lab, oldest first."""
-        return self.stack.lab.sim("GET", "/deliveries")["items"]
+        return self.stack.lab.deliveries()
 
     def creates(self) -> int:
         """How many orders have reached the service."""
@@ -137,7 +143,7 @@ class World:
     def settlements(self, campaign_id: str) -> list[Any]:
         """The settlements of a campaign's invoices in the lab's own books: the judge of paying once."""
         orders = {e.id for e in self.orders(campaign_id)}
-        return [s for s in self.stack.lab.sim("GET", "/settlements")["items"] if s["experiment_id"] in orders]
+        return [s for s in self.stack.lab.settlements() if s["experiment_id"] in orders]
 
     def advance(self, days: float) -> None:
         """Let lab days pass, webhooks included."""
@@ -145,12 +151,18 @@ class World:
 
     def fault(self, action: str, **values: Any) -> None:
         """Queue a fault of the lab."""
-        self.stack.lab.sim("POST", "/faults", json={"action": action, **values})
+        self.stack.lab.fault(action, **values)
 
     def campaign_of(self, run: FlowRun) -> str | None:
         """The campaign id that a run has given itself."""
         tags = [t for t in self.run(run).tags if t.startswith("assay-campaign:")]
         return tags[0].removeprefix("assay-campaign:") if tags else None
+
+    def history(self, run: FlowRun) -> list[str]:
+        """The names of all states a run has been in, oldest first."""
+        with get_client(sync_client=True) as client:
+            states = client.read_flow_run_states(run.id)
+        return [state.name or "" for state in sorted(states, key=lambda state: state.timestamp)]
 
     def artifacts(self, run: FlowRun, prefix: str) -> list[Any]:
         """A run's artifacts whose key starts with a prefix."""
@@ -163,16 +175,26 @@ class World:
 @contextmanager
 def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Iterator[World]:
     """Start a stack, save blocks on its server, and stop everything at the end."""
-    stack = LocalStack(folder / "stack", **(stack_options or {}))
-    settings = {PREFECT_API_URL: stack.api_url, PREFECT_HOME: folder / "client-home"}
+    # Flow results are kept where the test can read them; users need not keep any.
+    storage = {
+        "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "true",
+        "PREFECT_LOCAL_STORAGE_PATH": str(folder / "results"),
+    }
+    options = stack_options or {}
+    stack = LocalStack(folder / "stack", **options | {"env": storage | options.get("env", {})})
+    settings = {
+        PREFECT_API_URL: stack.api_url,
+        PREFECT_HOME: folder / "client-home",
+        PREFECT_LOCAL_STORAGE_PATH: folder / "results",
+    }
     with temporary_settings(updates=settings), stack:
         yield World(stack=stack, folder=folder, **_saved_blocks(stack, folder))
 
 
 def _saved_blocks(stack: LocalStack, folder: Path) -> dict[str, Any]:
-    rail = stack.lab.x402
+    rail = X402Settings()
     made = {
-        "credentials": AssayCredentials(base_url=stack.lab.address, token=stack.lab.member_token),
+        "credentials": AssayCredentials(base_url=stack.lab.base_url, token=stack.lab.token),
         "policy": SpendingPolicy(
             per_experiment_cents=2_000_000,
             per_campaign_cents=5_000_000,
@@ -181,9 +203,9 @@ def _saved_blocks(stack: LocalStack, folder: Path) -> dict[str, Any]:
         ),
         "wallet": X402Wallet(
             private_key=WALLET_KEY,
-            networks=[rail["network"]],
-            assets=[rail["asset"]],
-            pay_to=[rail["pay_to"]],
+            networks=[rail.network],
+            assets=[rail.asset],
+            pay_to=[rail.pay_to],
         ),
         "webhook": WebhookEndpoint(url=stack.receiver_url, signing_key=stack.signing_key),
         "archive": LocalArchive(root=str(folder / "archive")),

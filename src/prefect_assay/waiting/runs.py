@@ -4,8 +4,8 @@ Tags are the only index: `assay-experiment:<id>` on a run that waits for an expe
 a child run, `assay-waits:<group>` on the run that waits for the whole group, `assay-campaign:<id>` on a campaign.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -18,6 +18,10 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.responses import SetStateStatus
+from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
+
+from prefect_assay.errors import ConfigurationError
 
 EXPERIMENT_TAG: Final = "assay-experiment:"
 GROUP_TAG: Final = "assay-group:"
@@ -30,6 +34,38 @@ _PAGE: Final = 200  # the server's limit
 def campaign_group(campaign_id: str) -> str:
     """The group of a campaign's experiments."""
     return f"campaign-{campaign_id}"
+
+
+def start_run(
+    deployment: str,
+    parameters: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    idempotency_key: str | None = None,
+) -> FlowRun:
+    """Start a deployment as a top-level run, or find the run of the idempotency key; returns at once.
+
+    Top-level, because suspension is refused in subflows.
+
+    Raises:
+        ConfigurationError: the deployment does not exist.
+    """
+    try:
+        run = run_deployment(
+            deployment,
+            parameters=dict(parameters),
+            flow_run_name=name,
+            tags=list(tags),
+            idempotency_key=idempotency_key,
+            as_subflow=False,
+            timeout=0,
+        )
+    except ObjectNotFound as error:
+        raise ConfigurationError(
+            f"there is no deployment {deployment}; create it with: prefect-assay deploy"
+        ) from error
+    return cast("FlowRun", run)  # a coroutine only where an event loop runs
 
 
 def tagged_filter(tag: str, *, suspended_only: bool) -> FlowRunFilter:
