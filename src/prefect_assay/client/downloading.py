@@ -41,7 +41,7 @@ class Download:
         self._policy = policy
         self._hops = 1
         self._tried = 0
-        start = urljoin(f"{base_url}/", url)
+        start = _joined(f"{base_url}/", url)
         self.hop = self._hop(start, with_token=_same_origin(start, base_url))
 
     def arrived(self, status: int) -> bool:
@@ -75,7 +75,7 @@ class Download:
         location = answer.headers.get("location", "")
         if not location or self._hops > _HOPS_MAX:
             raise AccessError(f"{self.hop.request}: redirected without end; the file cannot be fetched")
-        return self._hop(urljoin(self.hop.url, location), with_token=False)
+        return self._hop(_joined(self.hop.url, location), with_token=False)
 
     def _hop(self, url: str, *, with_token: bool) -> Hop:
         shown = _shown(url)
@@ -84,6 +84,17 @@ class Download:
         if not is_protected(url) or (is_loopback(host) and not is_loopback(service_host)):
             raise AccessError(f"{shown} is not fetched: only https addresses of other machines are followed")
         return Hop(url=url, with_token=with_token, request=Request(method="GET", path=shown, repeatable=True))
+
+
+def _joined(base: str, url: str) -> str:
+    try:
+        return urljoin(base, url)
+    except ValueError:  # a broken IPv6 address
+        raise _no_address() from None
+
+
+def _no_address() -> AccessError:
+    return AccessError("a download address that is no https address is not fetched")
 
 
 def _same_origin(url: str, base_url: str) -> bool:
@@ -98,4 +109,4 @@ def _shown(url: str) -> str:
     try:
         return origin(url) + urlsplit(url).path
     except ConfigurationError:
-        raise AccessError("a download address that is no https address is not fetched") from None
+        raise _no_address() from None

@@ -225,9 +225,9 @@ def modify(
 
 def entry(design: Design) -> dict[str, object]:
     """A sequence as the list forms take it (contract 2.4)."""
-    return {
+    fields: dict[str, object] = {
         "name": design.name,
         "aa_string": design.aa_string,
         "control": design.control,
-        "metadata": design.metadata,
     }
+    return fields | ({"metadata": design.metadata} if design.metadata else {})

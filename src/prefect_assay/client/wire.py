@@ -4,6 +4,7 @@ The only module of the core that knows httpx. It never puts the text of an httpx
 that text could show a header: those texts quote what was sent.
 """
 
+import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
@@ -18,7 +19,7 @@ from prefect_assay.client.downloading import Hop
 from prefect_assay.client.failures import no_answer, no_connection
 from prefect_assay.client.request import JSON_TYPE, Answer, Request
 from prefect_assay.errors import AssayError
-from prefect_assay.models.words import NEUTRAL_SERVICE, WireWords
+from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
 
 _CONNECT_SECONDS: Final = 10.0
 _TOTAL_FACTOR: Final = 10.0
@@ -30,6 +31,9 @@ _NOTHING_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+# A field name in a filter or a sort expression stands first in its brackets; quoted values are stepped over.
+_FIELD = re.compile(rf'"(?:[^"\\]|\\.)*"|(?<=\()\s*{NEUTRAL_PROVIDER}_')
+_EXPRESSIONS: Final = frozenset({"filter", "sort"})
 _NEUTRAL_HEADER: Final = f"x-{NEUTRAL_SERVICE}-".lower()
 
 
@@ -104,7 +108,7 @@ class Wire:
         return client.build_request(
             request.method,
             f"{self.base_url}{API_PREFIX}{request.path}",
-            params=list(request.params) or None,
+            params=[(name, self._outer_value(name, value)) for name, value in request.params] or None,
             headers=headers,
             content=content,
         )
@@ -122,6 +126,12 @@ class Wire:
         if not name.lower().startswith(_NEUTRAL_HEADER):
             return name
         return self.words.header(name[len(_NEUTRAL_HEADER) :])
+
+    def _outer_value(self, name: str, value: str) -> str:
+        if name not in _EXPRESSIONS:
+            return value
+        own = f"{self.words.provider}_"
+        return _FIELD.sub(lambda match: match[0] if match[0].startswith('"') else own, value)
 
     def _neutral_name(self, name: str) -> str:
         own = self.words.header("").lower()

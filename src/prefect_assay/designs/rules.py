@@ -4,6 +4,7 @@ A refused order costs a round trip and, in a campaign, may strike after other ex
 knows the rules of contract 2.2, 2.3 and 8 and nothing of files: `read` checks what a user brings.
 """
 
+import json
 import math
 from collections.abc import Iterator
 from typing import Any, Final
@@ -28,7 +29,7 @@ from prefect_assay.models.vocabulary import (
 _FAB: Final = frozenset({"fab"})
 _SCFV: Final = frozenset({"scfv", "sc_fv"})
 _KINDS: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
-_TAGS: Final = frozenset({"N", "C"})
+_TAGS: Final = ("N", "C")  # a tuple: foreign values may be unhashable
 
 
 def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
@@ -46,6 +47,7 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
         *_target(spec),
         *_replicates(spec),
         *_concentrations(spec),
+        *_json("parameters", spec.parameters),
         *_count(spec),
         *_sequences(spec),
         *_duplicates(spec),
@@ -94,6 +96,14 @@ def _concentrations(spec: ExperimentSpec) -> Iterator[str]:
         yield f"antigen_concentrations: {', '.join(map(str, wrong))}; only finite numbers from 0 on, in nM"
 
 
+def _json(place: str, value: dict[str, Any] | None) -> Iterator[str]:
+    """Free-form, but JSON: a NaN would silently travel as null."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        yield f"{place}: not JSON ({error})"
+
+
 def _count(spec: ExperimentSpec) -> Iterator[str]:
     count = len(spec.sequences)
     if count == 0:
@@ -116,6 +126,7 @@ def _sequences(spec: ExperimentSpec) -> Iterator[str]:
             yield f"{place}: a sequence without a name"
         yield from _letters(place, value.aa_string)
         yield from _metadata(f"{place}.metadata", value.metadata or {})
+        yield from _json(f"{place}.metadata", value.metadata)
 
 
 def _letters(place: str, residues: str) -> Iterator[str]:

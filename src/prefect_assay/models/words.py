@@ -14,6 +14,9 @@ from prefect_assay.models.base import Model
 NEUTRAL_PROVIDER: Final = "provider"
 NEUTRAL_SERVICE: Final = "Service"
 
+# Below these the keys are the user's own, such as sequence names: a design called `<provider>_1` keeps its name.
+_USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary"})
+
 
 class WireWords(Model):
     """How one deployment spells the payment provider's and the service's name."""
@@ -26,11 +29,11 @@ class WireWords(Model):
         return f"X-{self.service}-{suffix}"
 
     def to_wire(self, body: Any) -> Any:
-        """Neutral field names to this deployment's, at any depth."""
+        """Neutral field names to this deployment's, at any depth but not inside the user's own data."""
         return _rename(body, f"{NEUTRAL_PROVIDER}_", f"{self.provider}_")
 
     def from_wire(self, body: Any) -> Any:
-        """This deployment's field names to neutral ones, at any depth."""
+        """This deployment's field names to neutral ones, at any depth but not inside the user's own data."""
         return _rename(body, f"{self.provider}_", f"{NEUTRAL_PROVIDER}_")
 
 
@@ -39,8 +42,8 @@ def _rename(value: Any, old: str, new: str) -> Any:
         return value
     if isinstance(value, dict):
         return {
-            (new + key[len(old) :] if isinstance(key, str) and key.startswith(old) else key): _rename(
-                item, old, new
+            (new + key[len(old) :] if isinstance(key, str) and key.startswith(old) else key): (
+                item if key in _USER_KEYED else _rename(item, old, new)
             )
             for key, item in value.items()
         }

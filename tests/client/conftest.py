@@ -1,0 +1,26 @@
+import logging
+
+import pytest
+
+from support.faces import CANARY, Face
+from support.fault_server import fault_server
+
+
+@pytest.fixture
+def server():
+    with fault_server() as running:
+        yield running
+
+
+@pytest.fixture(params=["sync", "async"])
+def face(request, server):
+    """Either face, with a server that can fail."""
+    return Face(request.param, server.base_url)
+
+
+@pytest.fixture(autouse=True)
+def no_token_in_the_logs(caplog):
+    """Whatever a test does, nothing that is logged shows the token."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    assert CANARY not in caplog.text

@@ -1,0 +1,103 @@
+"""What the archive gets: every body byte for byte; and the search for an invoice."""
+
+import json
+
+import pytest
+
+from prefect_assay import errors
+from support.fault_server import reply
+
+ODD = b'{ "id":"e1",\n"code" : "c\\u002d1", "x": 1.0e0 }\n'
+
+
+def listed(count, start=0):
+    return {"items": [{"id": f"r{n}"} for n in range(start, start + count)], "total": 9, "count": count}
+
+
+def test_every_body_is_kept_as_it_came(face, server):
+    server.will(
+        reply(200, ODD, content_type="application/json; charset=utf-8"),
+        reply(200, listed(100)),
+        reply(200, listed(3, 100)),
+        reply(200, {"experiment_id": "e1", "status": "accepted"}),
+        reply(404, {"error": "no invoice yet"}),
+        reply(404, {"error": "unknown path"}),
+        reply(200, []),
+    )
+    documents = face("documents", "e1")
+    assert [d.name for d in documents] == [
+        "experiment.json",
+        "sequences-0001.json",
+        "sequences-0002.json",
+        "quote.json",
+        "results-0001.json",
+    ]
+    assert documents[0].body == ODD
+    assert documents[0].content_type == "application/json"
+    assert json.loads(documents[2].body)["items"][0] == {"id": "r100"}
+    assert [r.target for r in server.seen] == [
+        "/api/v1/experiments/e1",
+        "/api/v1/experiments/e1/sequences?limit=100&offset=0",
+        "/api/v1/experiments/e1/sequences?limit=100&offset=100",
+        "/api/v1/experiments/e1/quote",
+        "/api/v1/experiments/e1/invoice",
+        "/api/v1/experiments/e1/updates?limit=100&offset=0",
+        "/api/v1/experiments/e1/results?limit=100&offset=0",
+    ]
+
+
+def test_an_empty_last_page_is_no_document(face, server):
+    absent = reply(404, {"error": "no"})
+    server.will(
+        reply(200, ODD), reply(200, listed(100)), reply(200, listed(0)), absent, absent, absent, absent
+    )
+    assert [d.name for d in face("documents", "e1")] == ["experiment.json", "sequences-0001.json"]
+
+
+def test_an_experiment_that_does_not_exist_is_no_empty_archive(face, server):
+    server.will(reply(404, {"error": "no"}))
+    with pytest.raises(errors.NotFound):
+        face("documents", "e1")
+
+
+def test_a_page_of_a_proxy_is_no_document(face, server):
+    server.will(reply(200, ODD), reply(200, b"<html>please log in</html>"))
+    with pytest.raises(errors.UnexpectedAnswer):
+        face("documents", "e1")
+
+
+def invoices(*rows):
+    return reply(200, {"items": [{"id": i, "experiment_id": e, "status": s} for i, e, s in rows]})
+
+
+def test_the_invoice_of_an_experiment_is_found_by_filter(face, server):
+    server.will(invoices(("i3", "e1", "void"), ("i2", "e1", "paid"), ("i1", "e1", "void")))
+    assert face("find_invoice", "e1").id == "i2"
+    assert "filter=eq%28experiment_id%2Ce1%29" in server.seen[0].target
+
+
+def test_a_filter_that_is_ignored_brings_up_nobody_elses_invoice(face, server):
+    server.will(invoices(("i2", "e2", "open"), ("i3", None, "open")))
+    assert face("find_invoice", "e1") is None
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_filter_that_is_refused_means_reading_the_list(face, server, status):
+    server.will(
+        reply(status, {"error": "unknown column"}), invoices(("i2", "e2", "open"), ("i1", "e1", "open"))
+    )
+    assert face("find_invoice", "e1").id == "i1"
+    assert "filter" not in server.seen[1].target
+
+
+def test_a_list_that_is_refused_is_an_error(face, server):
+    server.will(reply(400, {"error": "no"}), reply(400, {"error": "no"}))
+    with pytest.raises(errors.RequestRefused):
+        face("find_invoice", "e1")
+
+
+def test_a_void_invoice_is_better_than_none_and_none_is_none(face, server):
+    server.will(invoices(("i2", "e1", "void"), ("i1", "e1", "void")))
+    assert face("find_invoice", "e1").id == "i2"
+    server.will(invoices())
+    assert face("find_invoice", "e1") is None

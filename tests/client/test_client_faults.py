@@ -1,0 +1,290 @@
+"""Both faces over real connections that break in every way, and what each break means."""
+
+import socket
+import time
+import traceback
+
+import pytest
+
+from prefect_assay import errors
+from prefect_assay.client import AssayClient, AsyncAssayClient, RetryPolicy
+from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.models.words import WireWords
+from support.faces import CANARY, Face
+from support.fault_server import hang, reply, reset, trickle, truncated
+
+SPEC = ExperimentSpec(
+    experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
+)
+SECRET = "webhook-canary-" + "s" * 32
+ORDER = CreateRequest(
+    experiment_spec=SPEC, name="pa-1", webhook_url="https://h.example", webhook_secret=SECRET
+)
+CREDENTIAL = {"PAYMENT-SIGNATURE": "credential-canary"}
+EXPERIMENT = {"id": "e1", "code": "c-1", "status": "done", "created_at": "2026-11-21T12:00:00Z"}
+ESTIMATE = {"breakdown": None, "incomplete": None, "warnings": []}
+
+ACTS = [
+    ("create", (ORDER,), errors.OrderOutcomeUnknown),
+    ("submit", ("e1",), errors.OutcomeUnknown),
+    ("confirm_quote", ("e1",), errors.OutcomeUnknown),
+    ("reject_quote", ("q1", "price"), errors.OutcomeUnknown),
+    ("modify", ("e1",), errors.OutcomeUnknown),
+    ("add_sequences", ("c-1", []), errors.OutcomeUnknown),
+    ("pay", ("i1", CREDENTIAL), errors.PaymentOutcomeUnknown),
+]
+acts = pytest.mark.parametrize(("name", "arguments", "unknown"), ACTS, ids=[a[0] for a in ACTS])
+
+
+def fails(face, name, *arguments):
+    """The error of a call; nothing secret may show in it, however it is printed."""
+    with pytest.raises(errors.AssayError) as caught:
+        face(name, *arguments)
+    error = caught.value
+    shown = "".join(traceback.format_exception(error)) + repr(error.__dict__) + repr(error)
+    for secret in (CANARY, SECRET, CREDENTIAL["PAYMENT-SIGNATURE"]):
+        assert secret not in shown
+    return error
+
+
+@acts
+@pytest.mark.parametrize(
+    "fault", [reset, truncated, lambda: reply(503), lambda: reply(500), lambda: reply(504)]
+)
+def test_an_act_whose_answer_is_lost_is_sent_once_and_its_outcome_is_unknown(
+    face, server, name, arguments, unknown, fault
+):
+    server.will(fault(), reply(200, EXPERIMENT))
+    assert type(fails(face, name, *arguments)) is unknown
+    assert len(server.seen) == 1
+    assert face.waits == []
+
+
+@acts
+def test_an_act_without_a_connection_did_not_happen(name, arguments, unknown):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    for kind in ("sync", "async"):
+        face = Face(kind, address)
+        error = fails(face, name, *arguments)
+        assert type(error) is errors.ServiceUnavailable
+        assert "nothing was sent" in str(error)
+        assert face.waits == []
+
+
+@acts
+def test_a_rate_limited_act_is_not_repeated(face, server, name, arguments, unknown):
+    server.will(reply(429, {"error": "slow down"}, retry_after="0"), reply(200, EXPERIMENT))
+    if name == "pay":  # every verdict on a credential is an answer
+        assert face(name, *arguments).status_code == 429
+    else:
+        assert fails(face, name, *arguments).retry_after == 0
+    assert len(server.seen) == 1
+
+
+@acts
+def test_an_act_without_an_answer_in_time_has_an_unknown_outcome(face, server, name, arguments, unknown):
+    face.options["timeout"] = 0.2
+    server.will(hang(1.0))
+    started = time.monotonic()
+    assert type(fails(face, name, *arguments)) is unknown
+    assert time.monotonic() - started < 0.9
+
+
+@pytest.mark.parametrize(
+    "fault", [reset, truncated, lambda: reply(503), lambda: reply(429), lambda: reply(500)]
+)
+@pytest.mark.parametrize(
+    ("name", "arguments", "body"),
+    [("experiment", ("e1",), EXPERIMENT), ("estimate", (SPEC,), ESTIMATE), ("updates", (), [])],
+)
+def test_what_changes_nothing_is_tried_again(face, server, name, arguments, body, fault):
+    server.will(fault(), fault(), reply(200, body))
+    face(name, *arguments)
+    assert len(server.seen) == 3
+    assert len({(r.method, r.target, r.body) for r in server.seen}) == 1
+    assert len(face.waits) == 2
+
+
+def test_trying_again_has_an_end(face, server):
+    face.options["retries"] = 2
+    server.will(*[reply(503, {"error": "busy"})] * 9)
+    error = fails(face, "experiment", "e1")
+    assert type(error) is errors.ServiceUnavailable
+    assert error.request_id == "req_1"
+    assert len(server.seen) == 3
+
+
+def test_no_connection_is_tried_again_for_readings(face, server):
+    face.base_url = "http://127.0.0.1:1"
+    assert type(fails(face, "experiment", "e1")) is errors.ServiceUnavailable
+    assert len(face.waits) == 4
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422])
+def test_a_verdict_is_not_tried_again(face, server, status):
+    server.will(reply(status, {"error": "no"}), reply(200, EXPERIMENT))
+    fails(face, "experiment", "e1")
+    assert len(server.seen) == 1
+
+
+def test_the_service_says_how_long_to_wait(face, server):
+    server.will(reply(429, retry_after="7"), reply(503, retry_after="11"), reply(200, EXPERIMENT))
+    face("experiment", "e1")
+    assert 7 <= face.waits[0] <= 7.5
+    assert 11 <= face.waits[1] <= 12
+
+
+def test_a_wait_beyond_patience_is_left_to_the_caller(face, server):
+    server.will(reply(429, {"error": "tomorrow"}, retry_after="3600"), reply(200, EXPERIMENT))
+    assert fails(face, "experiment", "e1").retry_after == 3600
+    assert face.waits == []
+
+
+def test_back_off_doubles_and_is_bounded(face, server):
+    face.options["policy"] = RetryPolicy(repeats=5, first=1.0, longest=5.0, draw=lambda: 1.0)
+    server.will(*[reply(503)] * 6)
+    fails(face, "experiment", "e1")
+    assert face.waits == [1.0, 2.0, 4.0, 5.0, 5.0]
+
+
+def test_a_slow_answer_is_lost_in_time(face, server):
+    face.options |= {"timeout": 0.2, "retries": 0}
+    server.will(hang(1.0))
+    started = time.monotonic()
+    assert "time limit" in str(fails(face, "experiment", "e1"))
+    assert time.monotonic() - started < 0.9
+
+
+def test_an_answer_that_trickles_without_end_is_lost_in_time(face, server):
+    face.options |= {"timeout": 0.1, "retries": 0}
+    server.will(trickle(pieces=60, pause=0.05))
+    started = time.monotonic()
+    assert "time limit" in str(fails(face, "experiment", "e1"))
+    assert time.monotonic() - started < 2.5
+
+
+@pytest.mark.parametrize("body", [b"<html>portal</html>", b'{"id": "e1"', b"", b'{"id": "e1"}'])
+def test_a_success_that_cannot_be_read_is_said_so(face, server, body):
+    server.will(reply(200, body))
+    error = fails(face, "experiment", "e1")
+    assert type(error) is errors.UnexpectedAnswer
+    assert error.request_id == "req_1"
+
+
+@pytest.mark.parametrize("body", [b"<html>portal</html>", b'{"experiment_id": "e1"', b"", b"{}"])
+def test_an_order_with_an_unreadable_success_has_an_unknown_outcome(face, server, body):
+    server.will(reply(201, body))
+    assert type(fails(face, "create", ORDER)) is errors.OrderOutcomeUnknown
+
+
+def test_a_partial_order_carries_its_experiment(face, server):
+    face.options["words"] = WireWords(provider="acme")
+    server.will(reply(500, {"experiment_id": "e7", "error": "broke", "acme_invoice_id": "in_7"}))
+    error = fails(face, "create", ORDER)
+    assert (error.experiment_id, error.invoice_id, error.request_id) == ("e7", "in_7", "req_1")
+
+
+def test_an_echo_of_everything_secret_stays_out_of_the_error(face, server):
+    server.will(reply(400, {"error": [f"Bearer {CANARY}", SECRET]}))
+    assert fails(face, "create", ORDER).errors == ("Bearer [secret]", "[secret]")
+    server.will(reply(500, {"error": CREDENTIAL["PAYMENT-SIGNATURE"] + CANARY}))
+    fails(face, "pay", "i1", CREDENTIAL)
+
+
+def test_an_api_that_redirects_is_not_followed(face, server):
+    server.will(reply(307, location=f"{server.base_url}/elsewhere"), reply(200, EXPERIMENT))
+    assert type(fails(face, "experiment", "e1")) is errors.AccessError
+    assert len(server.seen) == 1
+
+
+def test_requests_carry_the_token_and_name_themselves(face, server):
+    server.will(reply(200, EXPERIMENT))
+    face("experiment", "e1")
+    headers = server.seen[0].headers
+    assert headers["authorization"] == f"Bearer {CANARY}"
+    assert headers["user-agent"].startswith("prefect-assay/")
+    assert "content-type" not in headers
+    assert server.seen[0].target == "/api/v1/experiments/e1"
+
+
+def test_a_body_is_sent_as_json_and_a_path_below_the_host_is_kept(face, server):
+    face.base_url += "/assays/api/v1/"
+    server.will(reply(201, {"experiment_id": "e1"}))
+    assert face("create", ORDER).experiment_id == "e1"
+    request = server.seen[0]
+    assert (request.method, request.target) == ("POST", "/assays/api/v1/experiments")
+    assert request.headers["content-type"] == "application/json"
+    assert request.json()["webhook_secret"] == SECRET
+
+
+def test_the_probe_of_a_payment_hands_back_its_challenge(face, server):
+    server.will(reply(402, {"x402Version": 2}, payment_required="abc"))
+    answer = face("pay", "i1")
+    assert (answer.status_code, answer.headers["payment-required"]) == (402, "abc")
+    assert answer.body == {"x402Version": 2}
+    assert server.seen[0].body == b""
+
+
+@pytest.mark.parametrize("status", [200, 402, 403, 404, 409, 422])
+def test_any_verdict_on_a_credential_is_an_answer(face, server, status):
+    server.will(reply(status, b"not json"))
+    answer = face("pay", "i1", CREDENTIAL)
+    assert (answer.status_code, answer.body) == (status, {})
+    assert server.seen[0].headers["payment-signature"] == CREDENTIAL["PAYMENT-SIGNATURE"]
+    assert server.seen[0].headers["authorization"] == f"Bearer {CANARY}"
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, errors.Unauthorized), (404, errors.NotFound)])
+def test_the_probe_of_a_payment_fails_like_any_request(face, server, status, kind):
+    server.will(reply(status, {"error": "no"}))
+    assert type(fails(face, "pay", "i1")) is kind
+
+
+def test_a_credential_never_takes_the_place_of_the_token(face, server):
+    assert type(fails(face, "pay", "i1", {"authorization": "Payment x"})) is errors.ConfigurationError
+    assert server.seen == []
+
+
+def test_a_header_that_cannot_be_sent_is_not_quoted(face, server):
+    error = fails(face, "pay", "i1", {"PAYMENT-SIGNATURE": "credential-canary\r\nX-Evil: 1"})
+    assert type(error) is errors.ServiceUnavailable
+    assert server.seen == []
+
+
+def test_the_deployments_words_are_spoken_on_the_wire(face, server):
+    face.options["words"] = WireWords(provider="acme", service="Foo")
+    row = {"id": "i1", "acme_invoice_id": "in_1", "acme_hosted_invoice_url": "https://pay.example"}
+    server.will(reply(200, {"items": [row]}), reply(402, {}, X_Foo_Rail="x"))
+    page = face(
+        "invoices",
+        filter='and(eq(provider_invoice_id,provider_1),eq(a,"(provider_x"))',
+        sort="desc(provider_x)",
+    )
+    assert page.items[0].provider_invoice_id == "in_1"
+    assert page.items[0].provider_hosted_invoice_url == "https://pay.example"
+    target = server.seen[0].target
+    assert "eq%28acme_invoice_id%2Cprovider_1%29" in target
+    assert "%28provider_x%22" in target
+    assert "sort=desc%28acme_x%29" in target
+    answer = face("pay", "i1", {"X-Service-Payment-Method": "x402-exact"})
+    assert server.seen[1].headers["x-foo-payment-method"] == "x402-exact"
+    assert answer.headers["x-service-rail"] == "x"
+
+
+def test_nothing_that_can_be_printed_shows_the_token(server):
+    for client in (AssayClient(server.base_url, CANARY), AsyncAssayClient(server.base_url, CANARY)):
+        assert CANARY not in repr(client)
+        assert CANARY not in repr(client._wire)
+        assert CANARY not in repr(vars(client))
+
+
+def test_both_faces_offer_the_same():
+    def public(kind):
+        return {name for name in dir(kind) if not name.startswith("_")}
+
+    assert public(AsyncAssayClient) == public(AssayClient)
+    for name in public(AssayClient) - {"base_url"}:
+        assert getattr(AssayClient, name).__doc__, name

@@ -1,0 +1,166 @@
+import json
+
+import pytest
+
+from prefect_assay import errors
+from prefect_assay.client import billing, experiments, results, sequences, targets, updates
+from prefect_assay.client.failures import result
+from prefect_assay.client.request import Answer, query, segment
+from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, PaymentMethod
+from prefect_assay.models.words import WireWords
+
+ACME = WireWords(provider="acme", service="Foo")
+SPEC = ExperimentSpec(
+    experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
+)
+ROW = {"id": "u1", "experiment_id": "e1", "timestamp": "2026-11-21T12:00:00Z"}
+
+
+def answer(body, status=200, words=None):
+    return Answer(status=status, content=json.dumps(body).encode(), words=words or WireWords())
+
+
+@pytest.mark.parametrize(
+    ("body", "total"),
+    [
+        ({"items": [ROW], "total": 7, "count": 1, "offset": 0}, 7),
+        ({"updates": [ROW], "next_cursor": None}, 1),
+        ([ROW], 1),
+        ({"items": [ROW], "total": None, "count": "many"}, 1),
+    ],
+)
+def test_a_page_is_read_in_every_published_form(body, total):
+    page = result(updates.updates(), answer(body))
+    assert [row.id for row in page.items] == ["u1"]
+    assert (page.total, page.count, page.offset) == (total, 1, 0)
+
+
+def test_results_of_the_earlier_variant_are_read():
+    page = result(results.result_summaries(), answer({"results": [{"id": "r", "result_type": "affinity"}]}))
+    assert page.items[0].id == "r"
+
+
+@pytest.mark.parametrize("body", [{}, {"items": None}, {"items": {}}, 3, None, {"items": [{"id": 1}]}])
+def test_a_list_that_is_none_is_said_so(body):
+    with pytest.raises(errors.UnexpectedAnswer, match="GET /updates"):
+        result(updates.updates(), answer(body))
+
+
+def test_unknown_statuses_and_fields_are_kept():
+    body = {
+        "id": "e",
+        "code": "c",
+        "status": "BeingPolished",
+        "created_at": "2026-11-21T12:00:00Z",
+        "new": [1],
+    }
+    experiment = result(experiments.experiment("e"), answer(body))
+    assert experiment.status == "being_polished"
+    assert experiment.model_extra["new"] == [1]
+
+
+def test_both_spellings_of_a_status_are_the_same():
+    body = {"id": "e", "code": "c", "created_at": "2026-11-21T12:00:00Z", "status": "QuoteSent"}
+    assert result(experiments.experiment("e"), answer(body)).status is ExperimentStatus.QUOTE_SENT
+
+
+def order(**fields):
+    return experiments.create(CreateRequest(experiment_spec=SPEC, name="pa-1", **fields))
+
+
+def test_the_two_answers_of_a_create_are_told_apart():
+    created = result(order(), answer({"experiment_id": "e1", "costs": {}}, 201))
+    assert isinstance(created, Created)
+    accepted = result(
+        order(payment_method=PaymentMethod.X402_EXACT),
+        answer({"id": "q1", "status": "accepted", "invoice_id": "i1", "payment": {"kind": "machine"}}),
+    )
+    assert isinstance(accepted, QuoteAcceptance)
+    with_both = {"id": "q1", "status": "accepted", "experiment_id": "e1"}
+    assert isinstance(result(order(), answer(with_both, 200)), QuoteAcceptance)
+    assert isinstance(result(order(), answer(with_both, 201)), Created)
+
+
+def test_the_body_of_a_create_is_what_the_contract_says():
+    request = order(
+        skip_draft=True,
+        auto_accept_quote=True,
+        payment_method=PaymentMethod.X402_EXACT,
+        webhook_url="https://h.example",
+        webhook_secret="s" * 32,
+    ).request
+    assert json.loads(request.content()) == {
+        "experiment_spec": {
+            "experiment_type": "expression",
+            "sequences": {"a": {"aa_string": "MKT", "control": False}},
+        },
+        "name": "pa-1",
+        "skip_draft": True,
+        "auto_accept_quote": True,
+        "payment": {"method": "x402-exact"},
+        "webhook_url": "https://h.example",
+        "webhook_secret": "s" * 32,
+    }
+    assert not request.repeatable
+
+
+def test_provider_words_are_neutral_inside():
+    body = {"experiment_id": "e1", "status": "open", "acme_invoice_url": "https://x.example"}
+    assert result(billing.invoice("e1"), answer(body, words=ACME)).provider_invoice_url == "https://x.example"
+
+
+def test_names_that_users_give_are_left_alone():
+    body = {
+        "id": "e",
+        "code": "c",
+        "created_at": "2026-11-21T12:00:00Z",
+        "status": "done",
+        "acme_quote_url": "https://x.example",
+        "experiment_spec": {"sequences": {"acme_1": {"aa_string": "M", "metadata": {"acme_x": 1}}}},
+    }
+    experiment = result(experiments.experiment("e"), answer(body, words=ACME))
+    assert experiment.provider_quote_url == "https://x.example"
+    assert experiment.experiment_spec["sequences"] == body["experiment_spec"]["sequences"]
+
+
+def test_a_modification_names_only_what_is_given_and_null_clears():
+    assert json.loads(experiments.modify("e").request.content()) == {}
+    request = experiments.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
+    assert json.loads(request.content()) == {"name": "n", "target_id": None, "antigen_concentrations": [1.0]}
+    replaced = experiments.modify("e", sequences=[Sequence(name="a", aa_string="M")]).request
+    assert json.loads(replaced.content())["sequences"] == [{"name": "a", "aa_string": "M", "control": False}]
+
+
+def test_confirming_needs_a_body_even_when_nothing_is_said():
+    assert billing.confirm_quote("e").request.content() == b"{}"
+    named = billing.confirm_quote("e", purchase_order_number="PO-1").request
+    assert json.loads(named.content()) == {"purchase_order_number": "PO-1"}
+    assert experiments.submit("e").request.content() is None
+
+
+def test_added_sequences_go_to_their_experiment():
+    request = sequences.add_sequences("c-1", [Sequence(name="a", aa_string="M", control=True)]).request
+    assert json.loads(request.content()) == {
+        "experiment_code": "c-1",
+        "sequences": [{"name": "a", "aa_string": "M", "control": True}],
+    }
+
+
+@pytest.mark.parametrize("value", ["", " ", ".", ".."])
+def test_an_id_that_would_name_another_path_is_refused(value):
+    with pytest.raises(errors.InputError, match="id"):
+        experiments.experiment(value)
+
+
+def test_ids_are_quoted_and_parameters_are_text():
+    assert segment("a/b?c d") == "a%2Fb%3Fc%20d"
+    assert query(a=True, b=None, c=3, d="x") == (("a", "true"), ("c", "3"), ("d", "x"))
+    assert targets.target("../whoami").request.path == "/targets/..%2Fwhoami"
+
+
+def test_numbers_that_json_cannot_say_are_refused_before_sending():
+    with pytest.raises(errors.InputError, match="nothing was sent"):
+        experiments.modify("e", parameters={"x": float("nan")}).request.content()

@@ -1,0 +1,38 @@
+"""Runs one call on either face of the client, so that a test says once what both must do."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from prefect_assay.client import AssayClient, AsyncAssayClient
+
+CANARY = "canary-5f3e9b-bearer-token"
+
+
+@dataclass
+class Face:
+    """`face("experiment", "id")` makes a client, calls it, and closes it. `waits` are the pauses it asked for."""
+
+    kind: str
+    base_url: str
+    options: dict = field(default_factory=dict)
+    waits: list = field(default_factory=list)
+
+    def __call__(self, name, *args, **kwargs):
+        if self.kind == "sync":
+            return self._sync(name, args, kwargs)
+        return asyncio.run(self._async(name, args, kwargs))
+
+    def _sync(self, name, args, kwargs):
+        with AssayClient(self.base_url, CANARY, sleep=self.waits.append, **self.options) as client:
+            value = getattr(client, name)(*args, **kwargs)
+            return list(value) if hasattr(value, "__next__") else value
+
+    async def _async(self, name, args, kwargs):
+        async def sleep(seconds):
+            self.waits.append(seconds)
+
+        async with AsyncAssayClient(self.base_url, CANARY, sleep=sleep, **self.options) as client:
+            value = getattr(client, name)(*args, **kwargs)
+            if hasattr(value, "__anext__"):
+                return [item async for item in value]
+            return await value
