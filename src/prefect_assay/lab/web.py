@@ -19,27 +19,10 @@ from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.routes import ROUTES, Route
 from prefect_assay.lab.service import LabCore
 from prefect_assay.lab.settings import API_PREFIX
-from prefect_assay.models.words import WireWords
 
 logger = logging.getLogger("prefect_assay.lab")
 
-# Field names inside these belong to the caller, and are not spelt in the deployment's words.
-_OPAQUE: Final = frozenset({"sequences", "metadata", "parameters", "summary"})
-
-
 _FIRST_ERROR: Final = 400
-
-
-def spell(words: WireWords, value: Any) -> Any:
-    """Neutral field names to the deployment's (contract 1), except inside the caller's own data."""
-    if isinstance(value, dict):
-        return {
-            next(iter(words.to_wire({key: None}))): item if key in _OPAQUE else spell(words, item)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [spell(words, item) for item in value]
-    return value
 
 
 def create_app(core: LabCore) -> Edge:
@@ -82,7 +65,7 @@ def _endpoint(core: LabCore, route: Route) -> Callable[[Request], Awaitable[Resp
             headers=dict(request.headers),
             body=body,
         )
-        spelt = spell(core.lab.settings.words, answer.body)
+        spelt = core.lab.settings.words.to_wire(answer.body)
         if answer.status >= _FIRST_ERROR:
             spelt |= {"request_id": request.state.request_id}  # contract 2.12, also of a 402
         content = json.dumps(spelt)
@@ -106,7 +89,7 @@ def error(request: Request, status: int, message: str, extra: dict[str, Any] | N
     """The error body of contract 2.12."""
     body = {"error": message, "request_id": getattr(request.state, "request_id", "req_none"), **(extra or {})}
     core: LabCore = request.app.state.core
-    return Response(json.dumps(spell(core.lab.settings.words, body)), status, media_type="application/json")
+    return Response(json.dumps(core.lab.settings.words.to_wire(body)), status, media_type="application/json")
 
 
 async def _refused(request: Request, refusal: Exception) -> Response:

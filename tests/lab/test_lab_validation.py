@@ -1,0 +1,250 @@
+"""What the lab refuses (contract 2.2, 2.3, 4.2, 7 and 8): it must pass nothing that the service refuses."""
+
+import pytest
+
+from prefect_assay.lab.refusals import Refusal
+from support.lab_core import BY_LOT, PRICED, UNPRICED, get, lab_core, order, refusal, spec
+
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+FOUR = {f"s{n}": "MKV" + "A" * n for n in range(1, 5)}
+
+
+@pytest.fixture(scope="module")
+def core():
+    made = lab_core()
+    yield made
+    made.close()
+
+
+def create(core, specification, **fields):
+    return refusal(
+        core, "POST", "/experiments", json_body={"experiment_spec": specification, "name": "x", **fields}
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"experiment_type": None}, 400, "experiment_spec.experiment_type: Field required"),
+        ({"experiment_type": "sequencing"}, 400, "experiment_spec.experiment_type: Input should be"),
+        ({"method": None}, 400, "experiment_spec.method: required for affinity"),
+        ({"method": "elisa"}, 400, "experiment_spec.method: Input should be"),
+        ({"target_id": None}, 400, "experiment_spec.target_id: required for affinity"),
+        ({"target_id": "egfr"}, 400, "malformed"),
+        ({"target_id": UNKNOWN}, 404, "not in the catalog"),
+        ({"n_replicates": 0}, 400, "greater than or equal to 1"),
+        ({"n_replicates": 6}, 400, "less than or equal to 5"),
+        ({"n_replicates": True}, 400, "experiment_spec.n_replicates: Input should be a valid integer"),
+        ({"n_replicates": "3"}, 400, "experiment_spec.n_replicates: Input should be a valid integer"),
+        ({"n_replicates": 2.5}, 400, "experiment_spec.n_replicates"),
+        ({"antigen_concentrations": []}, 400, "experiment_spec.antigen_concentrations"),
+        ({"antigen_concentrations": [-1]}, 400, "experiment_spec.antigen_concentrations.0"),
+        ({"antigen_concentrations": [1e400]}, 400, "malformed JSON"),
+        ({"sequences": {}}, 400, "experiment_spec.sequences"),
+        ({"sequences": None}, 400, "experiment_spec.sequences: Field required"),
+        ({"sequences": {"a": 5}}, 400, "experiment_spec.sequences.a"),
+        ({"sequences": {"a": {"aa_string": "MKV", "kind": "x"}}}, 400, "sequences.a.kind: Extra inputs"),
+        ({"sequences": {"a": {"control": True}}}, 400, "sequences.a.aa_string: Field required"),
+        ({"sequences": {"a": "MKVX"}}, 422, "invalid amino-acid letters 'X'"),
+        ({"sequences": {"a": "MK V"}}, 422, "invalid amino-acid letters ' '"),
+        ({"sequences": {"a": "MKV:"}}, 422, "empty sequence or chain"),
+        ({"sequences": {"a": ""}}, 422, "empty sequence or chain"),
+        ({"sequences": {"a": "MKV", "b": "mkv"}}, 400, "same residues and tag location as 'a'"),
+        ({"sequences": {" ": "MKV"}}, 400, "needs a name"),
+        (
+            {"sequences": {"a": {"aa_string": "MKV", "metadata": {"type": "ScFv"}}}},
+            400,
+            "VH: required for ScFv",
+        ),
+        (
+            {"sequences": {"a": {"aa_string": "MKV", "metadata": {"type": "fab"}}}},
+            400,
+            "ch: required for FAB",
+        ),
+        ({"sequences": {"a": {"aa_string": "MKV", "metadata": {"type": "magic"}}}}, 400, "must be ScFv"),
+        (
+            {"sequences": {"a": {"aa_string": "MKV", "metadata": {"tag_location": "X"}}}},
+            400,
+            "must be N or C",
+        ),
+        ({"notes": "hello"}, 400, "experiment_spec.notes: Extra inputs"),
+        (
+            {"experiment_type": "screening", "antigen_concentrations": [1.0]},
+            400,
+            "not applicable to screening",
+        ),
+        ({"experiment_type": "thermostability", "target_id": None}, 400, "method: not applicable"),
+        ({"experiment_type": "expression", "method": None}, 400, "target_id: not applicable to expression"),
+        ({"experiment_type": "epitope_binning", "method": None}, 400, "multiples of 4, not 3"),
+        (
+            {"experiment_type": "epitope_binning", "method": None, "sequences": FOUR, "n_replicates": 3},
+            400,
+            "n_replicates: not applicable",
+        ),
+    ],
+)
+def test_a_bad_specification_is_refused(core, changes, status, words):
+    answer = create(core, spec(**changes))
+    assert answer.status == status
+    assert words in answer.message
+
+
+def test_all_findings_come_in_one_answer(core):
+    bad = spec(method=None, n_replicates=9, sequences={"a": "MKV", "b": "MKV", "c": "M1V"}, colour="red")
+    message = create(core, bad, webhook_url="http://example.org", webhook_secret="short").message
+    for words in (
+        "experiment_spec.method: required",
+        "experiment_spec.n_replicates",
+        "experiment_spec.colour",
+        "duplicate sequence",
+        "invalid amino-acid letters '1'",
+        "webhook_url: must be an HTTPS URL",
+        "webhook_secret",
+    ):
+        assert words in message
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"name": ""}, "name"),
+        ({"skip_draft": "yes"}, "skip_draft"),
+        ({"payment": {"method": "async_invoice"}}, "payment.method"),
+        ({"payment": {"method": "cash"}}, "payment.method"),
+        ({"payment": {}}, "payment.method: Field required"),
+        ({"webhook_secret": "x" * 31}, "webhook_secret"),
+        ({"idempotency_key": "x"}, "idempotency_key: Extra inputs"),
+    ],
+)
+def test_a_bad_request_field_is_refused(core, fields, words):
+    answer = create(core, spec(), **fields)
+    assert answer.status == 400
+    assert words in answer.message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org/hook",
+        "http://127.0.0.1/hook",
+        "https://",
+        "ftp://x",
+        "//x",
+        "https://a b",
+        "https://[::1",
+    ],
+)
+def test_webhooks_need_https(core, url):
+    assert create(core, spec(), webhook_url=url).status == 400
+
+
+def test_http_webhooks_need_the_flag_and_loopback():
+    core = lab_core(allow_http_webhooks=True)
+    for url in ("http://127.0.0.1:9/x", "http://localhost/x", "http://[::1]:8080/x", "https://example.org/x"):
+        assert order(core, webhook_url=url).status == 201
+    for url in ("http://example.org/x", "http://127.0.0.1.example.org/x", "http://10.0.0.1/x"):
+        assert create(core, spec(), webhook_url=url).status == 400
+    core.close()
+
+
+def test_same_residues_differ_by_tag_location_and_fabs_are_exempt(core):
+    tagged = {end: {"aa_string": "MKV", "metadata": {"tag_location": end}} for end in ("N", "C")}
+    assert order(core, spec(sequences=tagged)).status == 201
+    fab = {"aa_string": "MKV:GHI", "metadata": {"type": "FAB", "framework_regions": {"ch": "x", "cl": "y"}}}
+    assert order(core, spec(sequences={"a": fab, "b": fab})).status == 201
+
+
+def test_binning_counts(core):
+    binning = {"experiment_type": "epitope_binning", "method": None}
+    for count, fits in ((4, True), (28, True), (32, False), (6, False)):
+        sequences = {f"s{n}": "MKV" + "A" * n for n in range(count)}
+        if fits:
+            assert order(core, spec(**binning, sequences=sequences)).status == 201
+        else:
+            assert create(core, spec(**binning, sequences=sequences)).status == 400
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ({"content-type": "text/plain"}, b'{"name": "x"}', 415),
+        ({}, b'{"name": "x"}', 415),
+        ({"content-type": "application/json"}, b"", 415),
+        ({"content-type": "application/json"}, b'{"name": ', 400),
+        ({"content-type": "application/json"}, b"[1, 2]", 400),
+        ({"content-type": "application/json"}, b'{"name": "a", "name": "b"}', 400),
+        ({"content-type": "application/json"}, b'{"name": NaN}', 400),
+        ({"content-type": "application/json"}, b"[" * 100_000, 400),
+        ({"content-type": "application/json"}, b"\xff\xfe", 400),
+        ({"content-type": "application/json; charset=utf-8"}, b"{}", 400),
+    ],
+)
+def test_bodies_must_be_json(core, headers, body, status):
+    route = next(
+        route
+        for route in __import__("prefect_assay.lab.routes", fromlist=["ROUTES"]).ROUTES
+        if (route.method, route.path) == ("POST", "/experiments")
+    )
+    bearer = {"authorization": f"Bearer {core.seeded.member_token}"}
+    with pytest.raises(Refusal) as caught:
+        core.perform(route, path={}, query={}, headers=bearer | headers, body=body)
+    assert caught.value.status == status
+
+
+def estimate(core, specification):
+    return core.request(
+        "POST", "/experiments/cost-estimate", json_body={"experiment_spec": specification}
+    ).body
+
+
+def test_estimates_add_up(core):
+    body = estimate(core, spec(n_replicates=2))
+    assert body["incomplete"] is None
+    breakdown = body["breakdown"]
+    assay, materials = breakdown["assay"], breakdown["materials"]
+    assert assay["subtotal_cents"] == assay["base_cents"] + assay["replicate_addon_cents"]
+    assert materials["subtotal_cents"] == 3 * materials["price_per_sequence_cents"]
+    assert materials["target"] == {"name": PRICED["name"], "target_catalog_id": PRICED["id"]}
+    assert breakdown["total_cents"] == assay["subtotal_cents"] + materials["subtotal_cents"]
+
+
+def test_lots_are_opened_whole(core):
+    lots = {lot["num_sequences"]: lot["price_usdcent"] for lot in BY_LOT["pricing"]["lot_prices"]}
+    smallest, largest = min(lots), max(lots)
+
+    def materials(count):
+        sequences = {f"s{n}": "MKV" + "A" * n for n in range(count)}
+        return estimate(core, spec(target_id=BY_LOT["id"], sequences=sequences))["breakdown"]["materials"]
+
+    assert materials(1)["subtotal_cents"] == materials(smallest)["subtotal_cents"] == lots[smallest]
+    assert materials(largest + 1)["subtotal_cents"] == lots[largest] + lots[smallest]
+
+
+def test_an_unpriced_target_gives_an_incomplete_estimate(core):
+    body = estimate(core, spec(target_id=UNPRICED["id"]))
+    assert body["breakdown"] is None
+    assert body["incomplete"]["materials_unavailable"]["target"]["name"] == UNPRICED["name"]
+    assert "total_cents" not in body["incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"target_id": UNKNOWN}, 422),
+        ({"colour": "red"}, 422),
+        ({"n_replicates": "3"}, 422),
+        ({"n_replicates": 9}, 400),
+        ({"method": None}, 400),
+        ({"sequences": {"a": "MKVX"}}, 422),
+    ],
+)
+def test_estimates_tell_a_schema_mismatch_from_a_bad_specification(core, changes, status):
+    body = {"experiment_spec": spec(**changes)}
+    assert refusal(core, "POST", "/experiments/cost-estimate", json_body=body).status == status
+
+
+def test_a_refused_order_leaves_nothing_behind(core):
+    before = get(core, "/experiments")["total"]
+    create(core, spec(target_id=UNPRICED["id"]), auto_accept_quote=True)
+    create(core, spec(target_id=UNKNOWN))
+    assert get(core, "/experiments")["total"] == before
