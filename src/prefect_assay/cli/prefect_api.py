@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from prefect_assay.errors import ConfigurationError, ServiceUnavailable, Unauthorized
 
@@ -46,7 +46,8 @@ def load_block(kind: type[B], name: str) -> B:
         ConfigurationError: there is none with this name.
     """
     try:
-        return kind.load(name)  # type: ignore[return-value] - load() is a coroutine only inside an event loop
+        # load() gives a coroutine only inside an event loop; commands run outside one
+        return cast("B", kind.load(name))
     except ValueError as error:
         if "Unable to find" not in str(error):
             raise
@@ -64,7 +65,9 @@ def load_archive(name: str) -> "Archive":
     """
     from prefect_assay.blocks import LocalArchive, S3Archive
 
-    kinds = {kind.get_block_type_slug(): kind for kind in (LocalArchive, S3Archive)}
+    kinds: dict[str, type[LocalArchive | S3Archive]] = {
+        kind.get_block_type_slug(): kind for kind in (LocalArchive, S3Archive)
+    }
     slug, slash, rest = name.rpartition("/")
     if slash:
         if slug not in kinds:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
 
@@ -12,6 +12,7 @@ from prefect_assay.cli.prefect_api import api_errors, load_archive, load_block, 
 from prefect_assay.cli.sequences import check_locally, read_file
 from prefect_assay.designs import campaign_digest
 from prefect_assay.errors import AssayError, ConfigurationError, InvalidSpec
+from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType, Method, PaymentMethod
@@ -101,7 +102,7 @@ def start_campaign(parameters: dict[str, Any], *, name: str | None = None) -> "F
     from prefect.exceptions import ObjectNotFound
 
     try:
-        return run_deployment(  # type: ignore[return-value] - a coroutine only inside an event loop
+        started = run_deployment(
             DEPLOYMENT,
             parameters={key: _as_parameter(value) for key, value in parameters.items()},
             flow_run_name=name,
@@ -113,6 +114,7 @@ def start_campaign(parameters: dict[str, Any], *, name: str | None = None) -> "F
             f"there is no deployment {DEPLOYMENT}; create it with `prefect-assay deploy`, "
             "or run the campaign in this process with --here"
         ) from None
+    return cast("FlowRun", started)  # a coroutine only inside an event loop
 
 
 def _check_target(assay: Assay) -> None:
@@ -181,7 +183,7 @@ def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
     from prefect_assay.flows import campaign
 
     state = campaign(**parameters, return_state=True)
-    report = state.result(raise_on_failure=False)
+    report: CampaignReport | BaseException = cast("Any", state.result(raise_on_failure=False))
     if isinstance(report, AssayError):
         raise report
     if isinstance(report, BaseException):

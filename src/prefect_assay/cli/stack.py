@@ -180,6 +180,10 @@ class LocalStack:
         # multiprocessing's own helper stays for as long as the runner and runs no flow
         return [entry for entry in descendants(runner.pid) if "multiprocessing" not in entry.command]
 
+    def pid(self, name: str) -> int:
+        """Process id of a part that was started."""
+        return self._children[name].pid
+
     def running(self, name: str) -> bool:
         """Whether a part (`server`, `lab`, `receiver`, `runner`) is alive."""
         return name in self._children and self._children[name].running
@@ -193,6 +197,10 @@ class LocalStack:
         for child in self._children.values():
             if not child.running:
                 raise child.failure("has ended")
+
+    def failure(self, name: str, what: str) -> ConfigurationError:
+        """An error about a part that was started, with the end of its log."""
+        return self._children[name].failure(what)
 
     def wait_for_server(self) -> None:
         """Wait for the Prefect API."""
