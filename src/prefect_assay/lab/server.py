@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import socket
 import sys
@@ -105,5 +106,7 @@ def _announce(core: LabCore) -> None:
 
 
 def _watch_input(server: _Server) -> None:
-    sys.stdin.buffer.read()
+    # Unbuffered: a thread that waits in sys.stdin would break the interpreter's own end.
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
     server.end()

@@ -1,0 +1,171 @@
+"""Signed webhooks with retries (contract 6), delivered to a real receiver."""
+
+import hashlib
+import hmac
+import json
+import time
+
+import pytest
+
+from prefect_assay.models.words import WireWords
+from support.hook_server import hook_server
+from support.lab_core import advance, get, lab_core, order
+
+SECRET = "experiment-secret-" + "x" * 32
+
+
+@pytest.fixture
+def hook():
+    with hook_server() as made:
+        yield made
+
+
+@pytest.fixture
+def core():
+    made = lab_core(
+        allow_http_webhooks=True, deployment_secret="deployment-secret", words=WireWords(service="Acme")
+    )
+    yield made
+    made.close()
+
+
+def signature(body, secret):
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def journal(core):
+    with core.lab.store.transaction() as db:
+        return db.all("SELECT * FROM deliveries ORDER BY id")
+
+
+def test_every_update_is_delivered_signed_and_in_order(core, hook):
+    body = order(core, auto_accept_quote=True, webhook_url=hook.url, webhook_secret=SECRET).body
+    seen = []
+    hook.on_receive = lambda _: seen.append(get(core, f"/experiments/{body['experiment_id']}")["status"])
+    advance(core, days=16)
+    feed = get(core, f"/experiments/{body['experiment_id']}/updates")["items"]
+    contents = [json.loads(raw) for _, raw in hook.received]
+    assert [content["data"]["update_id"] for content in contents] == [update["id"] for update in feed]
+    for headers, raw in hook.received:
+        content = json.loads(raw)
+        assert headers["X-Acme-Signature"] == signature(raw, SECRET)
+        assert headers["X-Acme-Event"] == content["event"] == "experiment_update"
+        assert headers["X-Acme-Delivery-Id"] == content["delivery_id"]
+        assert content["data"]["experiment_code"] == body["experiment_code"]
+        assert content["data"]["type"] == "experiment.update"
+        assert content["data"]["organization_id"] == core.seeded.organization_id
+        assert "status" not in content["data"]
+    # A receiver that reads the experiment sees the state of its update, not that of the end.
+    assert seen[-2:] == ["in_review", "done"]
+    assert SECRET not in json.dumps(get(core, f"/experiments/{body['experiment_id']}"))
+
+
+def test_secrets_fall_back_to_the_organisation_and_the_deployment(core, hook):
+    for secret in ("deployment-secret", "organisation-secret"):
+        if secret == "organisation-secret":
+            with core.lab.store.transaction() as db:
+                db.update("organizations", core.seeded.organization_id, webhook_secret=secret)
+        order(core, skip_draft=True, webhook_url=hook.url)
+        core.courier.deliver(core.seeded.organization_id)
+        headers, raw = hook.received[-1]
+        assert headers["X-Acme-Signature"] == signature(raw, secret)
+
+
+def test_server_errors_are_retried_up_to_three_times_with_growing_pauses(core, hook):
+    hook.statuses = [500, 503, 502]
+    order(core, skip_draft=True, webhook_url=hook.url)
+    for minutes in (0, 0.5, 1, 2):
+        advance_without_settling(core, minutes)
+    assert [row["outcome"] for row in journal(core)] == ["retry", "retry", "retry", "delivered"]
+    ids = {json.loads(raw)["data"]["update_id"] for _, raw in hook.received}
+    attempts = {json.loads(raw)["delivery_id"] for _, raw in hook.received}
+    assert (len(ids), len(attempts)) == (1, 4)
+    assert [row["attempt"] for row in journal(core)] == [1, 2, 3, 4]
+
+
+def advance_without_settling(core, minutes):
+    """Move the clock and deliver what is due by then, and no more."""
+    from datetime import timedelta
+
+    org_id = core.seeded.organization_id
+    before = len(journal(core))
+    with core.lab.store.transaction() as db:
+        core.lab.clock.set(db, org_id, core.lab.clock.now(org_id) + timedelta(minutes=minutes))
+    core.courier.deliver(org_id)
+    assert len(journal(core)) == before + 1
+
+
+def test_after_the_third_retry_the_delivery_is_given_up(core, hook):
+    hook.statuses = [500] * 5
+    order(core, skip_draft=True, webhook_url=hook.url)
+    advance(core, seconds=1)  # an advance drains retries before it returns
+    assert [row["outcome"] for row in journal(core)] == ["retry"] * 3 + ["failed"]
+    assert len(hook.received) == 4
+
+
+@pytest.mark.parametrize("status", [400, 404, 410, 302])
+def test_a_refusal_is_final(core, hook, status):
+    hook.statuses = [status]
+    order(core, skip_draft=True, webhook_url=hook.url)
+    advance(core, minutes=2)
+    assert [(row["outcome"], row["status"]) for row in journal(core)] == [("failed", status)]
+
+
+def test_an_unreachable_receiver_is_retried_and_holds_nothing_up(core):
+    body = order(core, auto_accept_quote=True, webhook_url="http://127.0.0.1:9/nobody").body
+    advance(core, days=16)
+    assert get(core, f"/experiments/{body['experiment_id']}")["status"] == "done"
+    assert {row["outcome"] for row in journal(core)} == {"retry", "failed"}
+    assert {row["error"] for row in journal(core)} == {"ConnectError"}
+
+
+def test_the_url_can_be_changed_and_cleared_at_any_time(core, hook):
+    body = order(core, auto_accept_quote=True, webhook_url="http://127.0.0.1:9/nobody").body
+    path = f"/experiments/{body['experiment_id']}"
+    core.request("PATCH", path, json_body={"webhook_url": hook.url})
+    advance(core, days=16)
+    count = len(hook.received)
+    assert count == len(get(core, f"{path}/updates")["items"])
+    second = order(core, auto_accept_quote=True, webhook_url=hook.url).body
+    core.request("PATCH", f"/experiments/{second['experiment_id']}", json_body={"webhook_url": None})
+    advance(core, days=16)
+    assert len(hook.received) == count
+
+
+def test_faults_drop_double_and_forge(core, hook):
+    for action in ("drop", "double", "bad_signature"):
+        core.webhook_faults.add(action, 1)
+    for _ in range(4):
+        order(core, skip_draft=True, webhook_url=hook.url)
+    core.courier.deliver(core.seeded.organization_id)
+    assert [row["fault"] for row in journal(core)] == ["drop", "double", "bad_signature", None]
+    genuine = [
+        headers["X-Acme-Signature"] == signature(raw, "deployment-secret") for headers, raw in hook.received
+    ]
+    assert genuine == [True, True, False, True]
+    assert hook.received[0][1] == hook.received[1][1]
+
+
+def test_the_outbox_survives_the_lab(tmp_path, hook):
+    first = lab_core(allow_http_webhooks=True, database=tmp_path / "lab.sqlite3")
+    order(first, skip_draft=True, webhook_url=hook.url)
+    first.close()
+    assert hook.received == []
+    second = lab_core(allow_http_webhooks=True, database=tmp_path / "lab.sqlite3")
+    second.start()
+    deadline = time.monotonic() + 5
+    while not hook.received and time.monotonic() < deadline:
+        time.sleep(0.02)
+    second.close()
+    assert len(hook.received) == 1
+
+
+def test_back_off_can_run_on_the_real_clock(hook):
+    core = lab_core(allow_http_webhooks=True, retry_on_real_clock=True)
+    hook.statuses = [500]
+    order(core, skip_draft=True, webhook_url=hook.url)
+    begin = time.monotonic()
+    advance(core, seconds=1)
+    assert time.monotonic() - begin >= 0.45
+    assert len(hook.received) == 2
+    core.close()
