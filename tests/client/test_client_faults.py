@@ -1,8 +1,10 @@
 """Both faces over real connections that break in every way, and what each break means."""
 
+import inspect
 import socket
 import time
 import traceback
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -288,3 +290,13 @@ def test_both_faces_offer_the_same():
     assert public(AsyncAssayClient) == public(AssayClient)
     for name in public(AssayClient) - {"base_url"}:
         assert getattr(AssayClient, name).__doc__, name
+
+
+@pytest.mark.parametrize("kind", [AssayClient, AsyncAssayClient])
+def test_methods_look_like_methods_to_help_and_to_mocks(kind):
+    signature = inspect.signature(kind("https://lab.example.org", "t").confirm_quote)
+    assert list(signature.parameters) == ["experiment_id", "purchase_order_number", "notes"]
+    mock = create_autospec(kind, instance=True)
+    mock.experiment("e1")
+    with pytest.raises(TypeError):
+        mock.experiment()

@@ -16,6 +16,7 @@ class Face:
     base_url: str
     options: dict = field(default_factory=dict)
     waits: list = field(default_factory=list)
+    token: str = CANARY
 
     def __call__(self, name, *args, **kwargs):
         if self.kind == "sync":
@@ -23,7 +24,7 @@ class Face:
         return asyncio.run(self._async(name, args, kwargs))
 
     def _sync(self, name, args, kwargs):
-        with AssayClient(self.base_url, CANARY, sleep=self.waits.append, **self.options) as client:
+        with AssayClient(self.base_url, self.token, sleep=self.waits.append, **self.options) as client:
             value = getattr(client, name)(*args, **kwargs)
             return list(value) if hasattr(value, "__next__") else value
 
@@ -31,7 +32,7 @@ class Face:
         async def sleep(seconds):
             self.waits.append(seconds)
 
-        async with AsyncAssayClient(self.base_url, CANARY, sleep=sleep, **self.options) as client:
+        async with AsyncAssayClient(self.base_url, self.token, sleep=sleep, **self.options) as client:
             value = getattr(client, name)(*args, **kwargs)
             if hasattr(value, "__anext__"):
                 return [item async for item in value]

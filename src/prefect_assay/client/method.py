@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Concatenate, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -22,4 +23,11 @@ def method(make: Callable[P, X], drive: Callable[[C, X], R]) -> Callable[Concate
     def call(client: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return drive(client, make(*args, **kwargs))
 
+    # `wraps` says that the signature is the operation's; a method has the client in front. Without this, help()
+    # and autospecced mocks would take the first parameter for the client.
+    own = Signature(
+        [Parameter("self", Parameter.POSITIONAL_ONLY), *signature(make).parameters.values()],
+        return_annotation=Signature.empty,
+    )
+    call.__dict__["__signature__"] = own
     return call

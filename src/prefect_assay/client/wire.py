@@ -5,8 +5,10 @@ that text could show a header: those texts quote what was sent.
 """
 
 import re
+import ssl
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, TypedDict
 from urllib.parse import urlsplit
 
@@ -22,6 +24,10 @@ from prefect_assay.errors import AssayError
 from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
 
 _CONNECT_SECONDS: Final = 10.0
+# Idle connections are dropped before servers usually drop them: an order that is sent into a connection which is
+# just being closed has an unknown outcome.
+_IDLE_SECONDS: Final = 2.0
+_CONNECTIONS: Final = 20
 _TOTAL_FACTOR: Final = 10.0
 # Raised before the first byte of the request is on its way.
 _NOTHING_SENT: Final = (
@@ -49,10 +55,18 @@ class BearerAuth(httpx.Auth):
         yield request
 
 
+@cache
+def _certificates(*, trust_env: bool) -> ssl.SSLContext:
+    """Reading the certificates takes longer than a request; clients are made for every look at an experiment."""
+    return httpx.create_ssl_context(trust_env=trust_env)
+
+
 class Options(TypedDict):
     """What both httpx clients are made with."""
 
+    verify: ssl.SSLContext
     timeout: httpx.Timeout
+    limits: httpx.Limits
     headers: dict[str, str]
     follow_redirects: bool
     trust_env: bool
@@ -91,12 +105,19 @@ class Wire:
 
     def options(self) -> Options:
         """How to make the httpx client."""
+        # A proxy of the environment must not see what was meant for this machine.
+        trust_env = not is_loopback(urlsplit(self.base_url).hostname or "")
         return Options(
+            verify=_certificates(trust_env=trust_env),
             timeout=httpx.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_SECONDS)),
+            limits=httpx.Limits(
+                max_connections=_CONNECTIONS,
+                max_keepalive_connections=_CONNECTIONS,
+                keepalive_expiry=_IDLE_SECONDS,
+            ),
             headers={"Accept": JSON_TYPE, "User-Agent": f"prefect-assay/{__version__}"},
             follow_redirects=False,
-            # A proxy of the environment must not see what was meant for this machine.
-            trust_env=not is_loopback(urlsplit(self.base_url).hostname or ""),
+            trust_env=trust_env,
         )
 
     def outgoing(self, client: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.Request:
