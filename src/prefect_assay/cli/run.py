@@ -11,9 +11,9 @@ from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.prefect_api import api_errors, load_archive, load_block, run_url
 from prefect_assay.cli.sequences import check_locally, read_file
 from prefect_assay.designs import campaign_digest
+from prefect_assay.designs.read import is_pasted
 from prefect_assay.errors import AssayError, ConfigurationError, InvalidSpec
 from prefect_assay.models.report import CampaignReport
-from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType, Method, PaymentMethod
 
@@ -84,7 +84,7 @@ def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> 
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
-        run = start_campaign({"designs": _designs(request.designs, sequences), **settings, **blocks})
+        run = start_campaign({"designs": _designs(request.designs), **settings, **blocks})
     _announce(run, campaign_id, as_json=as_json and not wait)
     if wait:
         from prefect_assay.cli.follow import follow
@@ -144,17 +144,16 @@ def _load_blocks(request: Request) -> dict[str, "Block"]:
     return {name: block for name, block in blocks.items() if block is not None}
 
 
-def _designs(source: str, sequences: Sequences) -> str:
+def _designs(source: str) -> str:
     """What the worker is given: the file's text, because it may not see the file; else its address."""
-    if "://" in source:
+    if "://" in source or is_pasted(source):
         return source
     path = Path(source).expanduser().absolute()
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         return str(path)
-    # Only text with a line break is told from a path.
-    return text if "\n" in text and len(text.encode()) <= _TEXT_MAX and sequences else str(path)
+    return text if is_pasted(text) and len(text.encode()) <= _TEXT_MAX else str(path)
 
 
 def _as_parameter(value: Any) -> Any:

@@ -36,7 +36,7 @@ def check_sequences(file: str, experiment_type: str, per_experiment: int, *, as_
     if as_json:
         print(json.dumps(summary, indent=2))
     else:
-        _show(file, sequences, summary)
+        _show(sequences, summary)
 
 
 def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> int:
@@ -57,12 +57,12 @@ def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> in
 
 
 def read_file(file: str) -> Sequences:
-    """Read the designs of a file or an address; an argument is never the designs themselves.
+    """Read the designs of a file, an address or pasted text.
 
     Raises:
         InvalidSequences: with every finding.
     """
-    return read_sequences(file if "://" in file else str(Path(file).expanduser()))
+    return read_sequences(str(Path(file).expanduser()) if file.startswith("~") else file)
 
 
 def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, object]:
@@ -80,7 +80,7 @@ def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, 
     }
 
 
-def _show(file: str, sequences: Sequences, summary: dict[str, object]) -> None:
+def _show(sequences: Sequences, summary: dict[str, object]) -> None:
     lengths = [item.residues for item in sequences.items]
     table = Table(show_header=False, box=None)
     table.add_row("designs", f"{len(sequences)} ({summary['controls']} controls)")
@@ -88,7 +88,7 @@ def _show(file: str, sequences: Sequences, summary: dict[str, object]) -> None:
     table.add_row("duplicates left out", str(len(sequences.duplicates)))
     table.add_row("experiments", f"{summary['experiments']} of type {summary['experiment_type']}")
     console = Console()
-    console.print(f"{file}: can be ordered", style="green", markup=False)
+    console.print(f"{sequences.source}: can be ordered", style="green", markup=False)
     console.print(table)
     for duplicate in sequences.duplicates[:_DUPLICATES_SHOWN]:
         console.print(f"  {duplicate.name} is the same as {duplicate.same_as}", markup=False, highlight=False)

@@ -1,0 +1,70 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from prefect_assay.archive import Document, LocalStore, archive_version
+from support.command import command
+
+
+@pytest.fixture
+def archive(tmp_path):
+    archive_version(
+        LocalStore(tmp_path),
+        "",
+        campaign_id="round-1",
+        experiment_id="e1",
+        experiment_code="LAB-001-001",
+        results_status="all",
+        documents=[
+            Document(path="results.csv", content_type="text/csv", body=b"name,kd_M\na,1e-9\n"),
+            Document(path="raw/experiment.json", content_type="application/json", body=b"{}"),
+        ],
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    return tmp_path
+
+
+def test_an_intact_archive(archive):
+    done = command("archive", "verify", str(archive))
+    assert done.code == 0, done.err
+    assert "intact; 2 files in 1 versions" in done.out
+
+
+def test_one_experiment_of_it(archive):
+    assert command("archive", "verify", str(archive / "round-1" / "LAB-001-001")).code == 0
+
+
+def test_json(archive):
+    report = command("archive", "verify", str(archive), "--json").json()
+    assert report["ok"] is True
+    assert report["checked"] == 2
+    assert report["findings"] == []
+
+
+def test_damage_is_named_and_is_exit_code_1(archive):
+    damaged = archive / "round-1" / "LAB-001-001" / "v001" / "results.csv"
+    damaged.chmod(0o644)
+    damaged.write_bytes(b"name,kd_M\na,2e-9\n")
+    done = command("archive", "verify", str(archive))
+    assert done.code == 1
+    assert "changed: round-1/LAB-001-001/v001/results.csv" in done.out
+    assert "1 damaged" in done.out
+    report = command("archive", "verify", str(archive), "--json")
+    assert report.code == 1
+    assert [f["kind"] for f in report.json()["findings"]] == ["changed"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["somewhere", "--archive", "block"]])
+def test_exactly_one_archive_is_named(arguments):
+    done = command("archive", "verify", *arguments)
+    assert done.code == 1
+    assert "name one archive" in done.err
+
+
+def test_a_folder_without_an_archive_is_never_called_intact(tmp_path):
+    (tmp_path / "notes.txt").write_text("no archive")
+    for path in (tmp_path, tmp_path / "missing"):
+        done = command("archive", "verify", str(path))
+        assert done.code == 1
+        assert "intact" not in done.out
+        assert "Traceback" not in done.err

@@ -1,0 +1,88 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from prefect_assay import errors
+from prefect_assay.cli.failures import exit_code, reported
+
+DOC = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def _all(kind):
+    for below in kind.__subclasses__():
+        yield below
+        yield from _all(below)
+
+
+def _made(kind):
+    if issubclass(kind, errors._Findings):
+        return kind(["first", "second"])
+    if kind is errors.PartialOrder:
+        return kind("partial", experiment_id="e1")
+    return kind("what happened; what to do")
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (errors.InvalidSequences, 2),
+        (errors.RequestRefused, 2),
+        (errors.Unauthorized, 3),
+        (errors.Forbidden, 3),
+        (errors.PaymentRefused, 4),
+        (errors.BudgetExceeded, 4),
+        (errors.Overdue, 4),
+        (errors.ServiceUnavailable, 5),
+        (errors.RateLimited, 5),
+        (errors.ArchiveUnavailable, 5),
+        (errors.NotReady, 5),
+        (errors.PartialOrder, 6),
+        (errors.PaymentOutcomeUnknown, 6),
+        (errors.NotFound, 1),
+        (errors.ArchiveError, 1),
+        (errors.ConfigurationError, 1),
+    ],
+)
+def test_exit_code_says_what_to_do(kind, code):
+    assert exit_code(_made(kind)) == code
+
+
+def test_every_error_is_reported_without_a_traceback(capsys):
+    for kind in _all(errors.AssayError):
+        if kind.__name__.startswith("_"):
+            continue
+        error = _made(kind)
+        with pytest.raises(SystemExit) as left, reported():
+            raise error
+        shown = capsys.readouterr()
+        assert left.value.code == exit_code(error)
+        assert shown.out == ""
+        assert str(error) in shown.err
+
+
+def test_json_errors_go_to_stdout_with_every_finding(capsys):
+    with pytest.raises(SystemExit), reported(as_json=True):
+        raise errors.InvalidSpec(["a: wrong", "b: missing"])
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["type"] == "InvalidSpec"
+    assert error["findings"] == ["a: wrong", "b: missing"]
+    assert error["exit_code"] == 2
+
+
+def test_a_bug_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError), reported():
+        _ = 1 / 0
+
+
+def test_ctrl_c_is_exit_code_130():
+    with pytest.raises(SystemExit) as left, reported():
+        raise KeyboardInterrupt
+    assert left.value.code == 130
+
+
+def test_the_docs_name_every_exit_code():
+    text = DOC.read_text(encoding="utf-8")
+    codes = {exit_code(_made(kind)) for kind in _all(errors.AssayError) if not kind.__name__.startswith("_")}
+    for code in codes | {0, 130}:
+        assert f"| {code} |" in text

@@ -1,0 +1,70 @@
+import subprocess
+import sys
+
+import pytest
+
+from support.command import command
+
+HEAVY = ("prefect", "httpx", "boto3", "botocore", "fastapi", "sqlalchemy", "uvicorn", "eth_account")
+COMMANDS = (
+    [],
+    ["demo"],
+    ["lab"],
+    ["receiver"],
+    ["register"],
+    ["deploy"],
+    ["run"],
+    ["status"],
+    ["archive"],
+    ["archive", "verify"],
+    ["sequences"],
+    ["sequences", "check"],
+)
+_PROBE = """
+import sys
+from prefect_assay.cli.app import app
+try:
+    app(sys.argv[1:])
+except SystemExit as done:
+    assert done.code == 0, done.code
+loaded = sorted({name.partition(".")[0] for name in sys.modules} & set(HEAVY))
+assert not loaded, f"imported for help: {loaded}"
+"""
+
+
+def test_no_help_imports_anything_heavy():
+    probe = _PROBE.replace("HEAVY", repr(HEAVY))
+    for arguments in COMMANDS:
+        done = subprocess.run(
+            [sys.executable, "-c", probe, *arguments, "--help"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{arguments}: {done.stderr}"
+        assert "Usage" in done.stdout
+
+
+def test_no_secret_can_be_given_as_an_option():
+    for name in ("run", "receiver", "deploy", "register", "status"):
+        options = {
+            word for word in command(name, "--help").out.replace(",", " ").split() if word.startswith("--")
+        }
+        assert not {
+            o for o in options if any(s in o for s in ("token", "secret", "private", "password", "api-key"))
+        }
+
+
+def test_choices_are_the_vocabulary():
+    from typing import get_args
+
+    from prefect_assay.cli import app
+    from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
+
+    assert set(get_args(app.TypeWord)) == set(ExperimentType)
+    assert set(get_args(app.MethodWord)) == set(Method)
+    assert set(get_args(app.PaymentWord)) == set(PaymentMethod)
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["archive", "verify", "--nope"], ["unknown"]])
+def test_wrong_usage_is_exit_code_2_without_traceback(arguments):
+    done = command(*arguments)
+    assert done.code == 2
+    assert "Traceback" not in done.err

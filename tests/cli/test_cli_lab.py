@@ -1,0 +1,55 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import httpx
+
+from prefect_assay.cli.processes import descendants
+
+
+def test_the_lab_in_the_foreground_ends_cleanly_on_ctrl_c():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "prefect_assay.cli", "lab", "--port", "0", "--seed", "a-seed"],
+        env={**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        lines = [process.stdout.readline() for _ in range(4)]
+        address = re.search(r"http://\S+", lines[0])[0]
+        token = lines[1].split()[1]
+        who = httpx.get(
+            f"{address}/api/v1/whoami", headers={"Authorization": f"Bearer {token}"}, trust_env=False
+        )
+        assert who.status_code == 200
+        below = descendants(process.pid)
+        assert len(below) == 1
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "stopped" in output
+    assert errors == ""
+    assert not os.path.exists(f"/proc/{below[0].pid}")  # noqa: PTH110
+
+
+def test_a_port_in_use_is_an_error_without_our_traceback():
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = subprocess.run(
+            [sys.executable, "-m", "prefect_assay.cli", "lab", "--port", str(taken.getsockname()[1])],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "the lab ended with code" in done.stderr

@@ -1,0 +1,65 @@
+import os
+import sys
+import time
+
+import pytest
+
+from prefect_assay.cli.processes import Child, _from_ps, descendants, process_table
+from prefect_assay.errors import ConfigurationError
+
+# Starts a child in a session of its own and ignores SIGTERM, as the worst of servers would.
+STUBBORN = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
+print("ready", flush=True)
+time.sleep(300)
+"""
+
+
+def _child(tmp_path, code):
+    return Child(
+        "worker", [sys.executable, "-c", code], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "w.log"
+    )
+
+
+def _alive(pid):
+    return pid in {entry.pid for entry in process_table()}
+
+
+@pytest.mark.parametrize("end", [lambda child: child.stop(seconds=0.3), lambda child: child.kill()])
+def test_everything_a_child_has_started_ends_with_it(tmp_path, end):
+    child = _child(tmp_path, STUBBORN)
+    child.wait_until(lambda: "ready" in child.log.read_text(), seconds=20)
+    family = descendants(child.pid)
+    assert len(family) == 1
+    end(child)
+    assert not child.running
+    for _ in range(100):
+        if not _alive(family[0].pid):
+            break
+        time.sleep(0.02)
+    assert not _alive(family[0].pid)
+    child.stop()  # again, harmless
+
+
+def test_a_child_that_ends_is_reported_with_the_end_of_its_log(tmp_path):
+    child = _child(tmp_path, "import sys; print('cannot bind'); sys.exit(3)")
+    with pytest.raises(ConfigurationError, match=r"worker ended with code 3(.|\n)*w\.log(.|\n)*cannot bind"):
+        child.wait_until(lambda: False, seconds=20)
+
+
+def test_a_child_that_is_never_ready_is_reported(tmp_path):
+    child = _child(tmp_path, "import time; time.sleep(60)")
+    try:
+        with pytest.raises(ConfigurationError, match="is not ready after"):
+            child.wait_until(lambda: False, seconds=0.2)
+    finally:
+        child.stop()
+
+
+def test_the_process_table_is_the_same_from_ps():
+    here = os.getpid()
+    ours = next(entry for entry in process_table() if entry.pid == here)
+    theirs = next(entry for entry in _from_ps() if entry.pid == here)
+    assert ours.parent == theirs.parent == os.getppid()

@@ -1,0 +1,69 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import httpx
+
+from prefect_assay.cli.ports import free_ports
+from support.command import command
+
+KEY = "k" * 40
+
+
+def _serve(*arguments, **env):
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "prefect_assay.cli", "receiver", *arguments],
+        env={**inherited, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _health(url, process):
+    for _ in range(200):
+        assert process.poll() is None, process.stdout.read()
+        try:
+            return httpx.get(f"{url}/health", trust_env=False)
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError("the receiver does not answer")
+
+
+def test_keys_of_a_file_and_a_prefix(tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text(f"# current\n{KEY}\n\n{'o' * 40}\n")
+    (port,) = free_ports(1)
+    process = _serve("--port", str(port), "--prefix", "/hooks", "--keys-file", str(keys))
+    try:
+        assert _health(f"http://127.0.0.1:{port}/hooks", process).status_code == 200
+        forged = httpx.post(f"http://127.0.0.1:{port}/hooks/{'a' * 20}", content=b"{}", trust_env=False)
+        assert forged.status_code == 401
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=15)
+    assert KEY not in output
+
+
+def test_without_a_key_it_says_which_variable_is_missing():
+    done = command("receiver")
+    assert done.code == 1
+    assert "PREFECT_ASSAY_RECEIVER_SIGNING_KEYS" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_short_key_is_refused_and_not_shown(tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("short-and-secret\n")
+    done = command("receiver", "--keys-file", str(keys))
+    assert done.code == 1
+    assert "short-and-secret" not in done.err + done.out
+
+
+def test_a_keys_file_that_is_missing(tmp_path):
+    done = command("receiver", "--keys-file", str(tmp_path / "none"))
+    assert done.code == 1
+    assert "Traceback" not in done.err

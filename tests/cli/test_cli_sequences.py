@@ -1,0 +1,67 @@
+from importlib.resources import files
+
+from support.command import command
+
+EGFR = str(files("prefect_assay.lab") / "data" / "egfr_round1_designs.fasta")
+
+
+def test_good_file(tmp_path):
+    done = command("sequences", "check", EGFR)
+    assert done.code == 0
+    assert "can be ordered" in done.out
+    assert "11 (0 controls)" in done.out
+
+
+def test_summary_as_json(tmp_path):
+    path = tmp_path / "designs.csv"
+    path.write_text("name,sequence,control\na,MKVLAAGG,\nb,MKVLAAGGWW,\nb2,MKVLAAGGWW,\nc,MKVLAAGGHHH,true\n")
+    done = command("sequences", "check", str(path), "--json", "--per-experiment", "2")
+    assert done.code == 0, done.err
+    summary = done.json()
+    assert summary["designs"] == 3
+    assert summary["controls"] == 1
+    assert summary["duplicates"] == [{"name": "b2", "same_as": "b"}]
+    assert summary["residues"] == {"shortest": 8, "median": 10, "longest": 11}
+    assert summary["experiments"] == 2
+
+
+def test_bad_file_lists_every_finding(tmp_path):
+    path = tmp_path / "bad.fasta"
+    path.write_text(">one\nMKV*LL\n>two\nMKVLLX\n>two\nMKV\n")
+    done = command("sequences", "check", str(path))
+    assert done.code == 1
+    assert done.out == ""
+    assert done.err.count("  - ") == 3
+    assert "line 1" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_bad_file_as_json(tmp_path):
+    path = tmp_path / "bad.fasta"
+    path.write_text(">one\nMKV*LL\n")
+    done = command("sequences", "check", str(path), "--json")
+    assert done.code == 1
+    error = done.json()["error"]
+    assert error["type"] == "InvalidSequences"
+    assert len(error["findings"]) == 1
+    assert error["exit_code"] == 1
+
+
+def test_a_missing_file_is_a_finding_with_its_name(tmp_path):
+    done = command("sequences", "check", str(tmp_path / "nowhere.fasta"))
+    assert done.code == 1
+    assert "nowhere.fasta" in done.err
+
+
+def test_pasted_text():
+    done = command("sequences", "check", ">a\nMKVLA", "--json")
+    assert done.code == 0
+    assert done.json()["source"] == "pasted text"
+
+
+def test_rules_of_the_assay_are_applied(tmp_path):
+    path = tmp_path / "three.fasta"
+    path.write_text(">a\nMKVLA\n>b\nMKVLAW\n>c\nMKVLAY\n")
+    done = command("sequences", "check", str(path), "--type", "epitope_binning")
+    assert done.code == 1
+    assert "multiples of 4" in done.err
