@@ -26,6 +26,11 @@ class _Connection(H11Protocol):
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, {**app_state, "connection": self}, _loop)
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn says the same
+        # asyncio does this only for sockets it opened itself; without it every answer takes 40 ms longer.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().connection_made(transport)
+
 
 class _Server(uvicorn.Server):
     """A uvicorn server that ends with exit code 0 on SIGTERM and SIGINT, and says when it is ready."""
