@@ -1,8 +1,11 @@
 """What the lab refuses (contract 2.2, 2.3, 4.2, 7 and 8): it must pass nothing that the service refuses."""
 
+import json
+
 import pytest
 
 from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.routes import ROUTES
 from support.lab_core import BY_LOT, PRICED, UNPRICED, get, lab_core, order, refusal, spec
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -175,20 +178,25 @@ def test_binning_counts(core):
         ({"content-type": "application/json"}, b'{"name": "a", "name": "b"}', 400),
         ({"content-type": "application/json"}, b'{"name": NaN}', 400),
         ({"content-type": "application/json"}, b"[" * 100_000, 400),
+        ({"content-type": "application/json"}, b'{"name": 1e400}', 400),
         ({"content-type": "application/json"}, b"\xff\xfe", 400),
         ({"content-type": "application/json; charset=utf-8"}, b"{}", 400),
     ],
 )
 def test_bodies_must_be_json(core, headers, body, status):
-    route = next(
-        route
-        for route in __import__("prefect_assay.lab.routes", fromlist=["ROUTES"]).ROUTES
-        if (route.method, route.path) == ("POST", "/experiments")
-    )
+    route = next(route for route in ROUTES if (route.method, route.path) == ("POST", "/experiments"))
     bearer = {"authorization": f"Bearer {core.seeded.member_token}"}
     with pytest.raises(Refusal) as caught:
         core.perform(route, path={}, query={}, headers=bearer | headers, body=body)
     assert caught.value.status == status
+
+
+def test_a_number_beyond_all_bounds_is_not_stored(core):
+    route = next(route for route in ROUTES if (route.method, route.path) == ("POST", "/experiments"))
+    text = json.dumps({"experiment_spec": spec(parameters={"x": "@"}), "name": "x"}).replace('"@"', "-1e400")
+    headers = {"authorization": f"Bearer {core.seeded.member_token}", "content-type": "application/json"}
+    with pytest.raises(Refusal, match="too large"):
+        core.perform(route, path={}, query={}, headers=headers, body=text.encode())
 
 
 def estimate(core, specification):
