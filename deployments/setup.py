@@ -9,7 +9,6 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.exceptions import ObjectNotFound
 from prefect_assay.tasks.ledger import PAYMENT_LIMIT
-from prefect_assay.tasks.order import ORDER_LIMIT
 
 from prefect_assay import blocks
 from prefect_assay.errors import ConfigurationError
@@ -26,12 +25,11 @@ _BLOCKS: Final = (
 
 
 def register() -> tuple[str, ...]:
-    """Register the block types and create the concurrency limits; returns the block types' names."""
+    """Register the block types and create the concurrency limit of payments; returns the block types' names."""
     for block in _BLOCKS:
         block.register_type_and_schema()
     with get_client(sync_client=True) as client:
-        for name in (ORDER_LIMIT, PAYMENT_LIMIT):
-            _ensure_limit(client, name)
+        _ensure_limit(client, PAYMENT_LIMIT)
     return tuple(block.get_block_type_slug() for block in _BLOCKS)
 
 

@@ -22,7 +22,7 @@ from prefect_assay.flows.experiment import experiment
 from prefect_assay.flows.hooks import wake_waiting_parent
 from prefect_assay.tasks.archive import check_archive, kept_location
 from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
-from prefect_assay.tasks.estimate import estimate_cost, resolve_target
+from prefect_assay.tasks.estimate import check_access, estimate_cost, resolve_target
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.read import plan_campaign, read_designs
@@ -123,6 +123,7 @@ def _make_plan(
 ) -> Plan:
     """Read, validate, deduplicate, split; then fix the plan before anything costs money."""
     sequences = read_designs(designs)
+    check_access(job.credentials)
     target = resolve_target(job.credentials, assay)
     plan = plan_campaign(
         sequences, assay, target, campaign_id=campaign_id, per_experiment=sequences_per_experiment

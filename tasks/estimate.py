@@ -4,14 +4,34 @@ from uuid import UUID
 
 from prefect import task
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.tasks.policy import READ
+from prefect_assay.tasks.policy import ONCE, READ
 
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import InvalidSpec
+from prefect_assay.errors import InvalidSpec, ServiceUnavailable
 from prefect_assay.models.estimate import CostEstimate
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.target import Target
 from prefect_assay.models.vocabulary import BINDING_TYPES
+
+
+@task(name="check-access", **ONCE)
+def check_access(credentials: AssayCredentials) -> None:
+    """Find out at once, and without Prefect's patience, whether address and token work (contract 4.4, 5).
+
+    Raises:
+        ServiceUnavailable: nothing answers there.
+        AccessError: the token is not accepted.
+    """
+    with credentials.get_client() as client:
+        try:
+            client.targets(limit=1)
+        except ServiceUnavailable as error:
+            raise ServiceUnavailable(
+                f"nothing answers at {credentials.base_url}; nothing was ordered. Check the service address in "
+                f"the credentials block, and whether the service is up ({error.message})",
+                request_id=error.request_id,
+                status_code=error.status_code,
+            ) from error
 
 
 @task(name="resolve-target", **READ)

@@ -1,11 +1,14 @@
 """Order an experiment once: find it by its order key, else create it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from prefect import task
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.concurrency.sync import concurrency
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.logging import get_run_logger
 from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
 from prefect_assay.tasks.policy import ONCE, READ
@@ -17,17 +20,24 @@ from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create
 from prefect_assay.ordering import find_order as find_in_service
 
-ORDER_LIMIT: Final = "assay-order"
+_LEASE_SECONDS: Final = 60.0  # Prefect's least; a lock that a killed process leaves behind ends by itself
 
 
 @contextmanager
-def one_order_at_a_time() -> Iterator[None]:
-    """Look and create under one lock, so that two runs of the same order cannot both find nothing.
+def one_create_at_a_time(order_key: str) -> Iterator[None]:
+    """Look and create under a lock of the order's own, so that two runs cannot both find nothing.
 
-    The limit is created by `prefect-assay deploy`. Its lease ends by itself when a process dies.
+    The lock is a concurrency limit that exists while the order is being placed. A run that still waits for it
+    when it is removed goes on without it, and then finds the order.
     """
-    with concurrency(ORDER_LIMIT, occupy=1, lease_duration=60, raise_on_lease_renewal_failure=False):
-        yield
+    name = f"assay-order-{order_key}"
+    with get_client(sync_client=True) as client:
+        with suppress(ObjectAlreadyExists):
+            client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=1))
+        with concurrency(name, lease_duration=_LEASE_SECONDS, raise_on_lease_renewal_failure=False):
+            yield
+        with suppress(ObjectNotFound):
+            client.delete_global_concurrency_limit_by_name(name)
 
 
 @task(name="find-order", **READ)
@@ -73,7 +83,7 @@ def order_experiment(
         webhook_url=url,
         webhook_secret=secret,
     )
-    with credentials.get_client() as client, one_order_at_a_time():
+    with credentials.get_client() as client, one_create_at_a_time(order_key):
         order = find_or_create(client, request, order_key)
     get_run_logger().info(
         "%s experiment %s",

@@ -24,7 +24,7 @@ def is_transient(task: Task[..., Any], task_run: TaskRun, state: State[Any]) -> 
 # Reading may be repeated at will; the client has already retried for some seconds by itself.
 READ: Final[dict[str, Any]] = {
     "retries": 3,
-    "retry_delay_seconds": [10, 60, 300],
+    "retry_delay_seconds": [5, 20, 60],
     "retry_condition_fn": is_transient,
     "cache_policy": NO_CACHE,
     "persist_result": False,

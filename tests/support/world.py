@@ -20,6 +20,7 @@ from prefect.settings import (
     PREFECT_API_URL,
     PREFECT_HOME,
     PREFECT_LOCAL_STORAGE_PATH,
+    PREFECT_LOGGING_TO_API_ENABLED,
     temporary_settings,
 )
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
@@ -77,18 +78,37 @@ class World:
         }
         return run_deployment(f"{flow}/prefect-assay", parameters=given, timeout=0, as_subflow=False)
 
-    def campaign(self, designs: Path, **changes: Any) -> FlowRun:
-        """Start a campaign with this world's blocks, paid by x402-exact."""
-        parameters = {
-            "designs": str(designs),
-            "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
+    def experiment(self, campaign_id: str, residues: str, **changes: Any) -> FlowRun:
+        """Start one experiment of one design: half the processes of a campaign."""
+        with self.credentials.get_client() as client:
+            target = next(t for t in client.iter_targets() if t.name == EGFR)
+        spec = {
+            "experiment_type": "affinity",
+            "method": "bli",
+            "target_id": target.id,
+            "sequences": {"design": {"aa_string": residues}},
+        }
+        parameters = self.shared() | {"spec": spec, "campaign_id": campaign_id} | changes
+        return self.start("experiment", **parameters)
+
+    def shared(self) -> dict[str, Any]:
+        """The parameters that all flows share, with payment by x402-exact."""
+        return {
             "credentials": self.credentials,
             "policy": self.policy,
             "archive": self.archive,
             "payment_method": "x402-exact",
             "wallet": self.wallet,
             "webhook": self.webhook,
-        } | changes
+        }
+
+    def campaign(self, designs: Path, **changes: Any) -> FlowRun:
+        """Start a campaign with this world's blocks, paid by x402-exact."""
+        given = {
+            "designs": str(designs),
+            "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
+        }
+        parameters = self.shared() | given | changes
         return self.start("campaign", **{k: v for k, v in parameters.items() if v is not None})
 
     def run(self, run: FlowRun) -> FlowRun:
@@ -113,6 +133,16 @@ class World:
         wanted = FlowRunFilter(tags=FlowRunFilterTags(all_=[f"assay-group:campaign-{campaign_id}"]))
         with get_client(sync_client=True) as client:
             return client.read_flow_runs(flow_run_filter=wanted)
+
+    def asleep(self, run: FlowRun, seconds: float = 60) -> FlowRun:
+        """Wait until a run is suspended and no flow process is left."""
+
+        def reached() -> bool:
+            now = self.run(run)
+            return bool(now.state and now.state.name == "Suspended") and not self.stack.runner_processes()
+
+        eventually(reached, seconds=seconds, what=f"{run.name} to be suspended without a process")
+        return self.run(run)
 
     def suspended_children(self, campaign_id: str, count: int = 1, seconds: float = 60) -> list[FlowRun]:
         """Wait until so many of a campaign's experiment runs are suspended, with no process left."""
@@ -186,6 +216,7 @@ def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Ite
         PREFECT_API_URL: stack.api_url,
         PREFECT_HOME: folder / "client-home",
         PREFECT_LOCAL_STORAGE_PATH: folder / "results",
+        PREFECT_LOGGING_TO_API_ENABLED: False,  # its sender outlives the server and keeps the process waiting
     }
     with temporary_settings(updates=settings), stack:
         yield World(stack=stack, folder=folder, **_saved_blocks(stack, folder))

@@ -1,0 +1,121 @@
+"""`run` and `status` against real processes: a deployed campaign that is followed, and one in the command's own process."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from support.command import command
+from support.world import EGFR, a_world, eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with a_world(tmp_path_factory.mktemp("cli")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def blocks(world):
+    """The options that name the world's saved blocks."""
+    named = {
+        "--credentials": world.credentials,
+        "--policy": world.policy,
+        "--archive": world.archive,
+        "--wallet": world.wallet,
+        "--webhook": world.webhook,
+    }
+    return [word for option, block in named.items() for word in (option, block._block_document_name)]
+
+
+def _run(world, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "prefect_assay.cli", "run", *arguments],
+        env={**world.stack.env, "COLUMNS": "200"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _status(world, *arguments):
+    return command("status", *arguments, "--json", **world.stack.env)
+
+
+def test_followed_and_in_process(world, blocks):
+    designs = str(world.designs("cli", BINDER))
+    common = [designs, "--target", EGFR, "--payment", "x402-exact", *blocks]
+    followed = _run(world, *common, "--campaign-id", "followed", "--wait", "--json")
+    here = _run(world, *common, "--campaign-id", "here", "--here", "--json")
+    try:
+        eventually(lambda: world.orders("followed") and world.orders("here"), seconds=90, what="two orders")
+        assert len(world.orders("followed")) == len(world.orders("here")) == 1
+
+        def both_asleep():
+            runs = _status(world, "followed").json()["runs"]
+            return runs if [line["state"] for line in runs] == ["Suspended", "Suspended"] else None
+
+        lines = eventually(both_asleep, seconds=60, what="two suspended runs")
+        assert [line["waits_for"] for line in lines] == ["its experiments", "the laboratory"]
+        assert lines[1]["experiment_code"].startswith("LAB-")
+        assert lines[1]["service_status"] is None
+        told = _status(
+            world, lines[1]["flow_run_id"], "--credentials", world.credentials._block_document_name
+        )
+        assert told.json()["runs"][0]["service_status"] == "waiting_for_materials"
+
+        threading.Thread(target=world.advance, kwargs={"days": 16}).start()
+        for process in (followed, here):
+            out, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err
+            assert json.loads(out)
+            assert world.stack.lab.token not in out + err
+        assert json.loads(out)["rows"] >= 1
+    finally:
+        for process in (followed, here):
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+    assert {line["campaign_id"] for line in _status(world).json()["runs"]} >= {"followed"}
+    intact = command("archive", "verify", "--archive", world.archive._block_document_name, **world.stack.env)
+    assert intact.code == 0, intact.err
+
+
+def test_nothing_is_started_for_a_wrong_request(world, blocks):
+    designs = str(world.designs("wrong", BINDER))
+    before = _status(world).json()
+    for arguments, code, words in (
+        ([designs, *blocks], 2, "target: affinity needs one"),
+        ([designs, "--target", EGFR, *blocks[2:], "--credentials", "nobody"], 1, "no AssayCredentials block"),
+        ([designs, "--target", EGFR, *blocks, "--archive", "nowhere"], 1, "no archive block named"),
+        ([designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"], 1, "mpp-spt"),
+        (["missing.fasta", "--target", EGFR, *blocks], 2, "missing.fasta"),
+    ):
+        done = command("run", *arguments, **world.stack.env)
+        assert done.code == code, done.err
+        assert words in done.err
+        assert "Traceback" not in done.err
+    assert _status(world).json() == before
+    nobody = _status(world, "no-such-campaign")
+    assert nobody.code == 1
+    assert nobody.json()["error"]["type"] == "NotFound"
+
+
+def test_without_a_prefect_api_the_error_says_what_to_start(tmp_path):
+    done = command(
+        "status",
+        PREFECT_API_URL="http://127.0.0.1:9/api",
+        PREFECT_HOME=str(tmp_path),
+        PATH=os.environ["PATH"],
+    )
+    assert done.code == 5
+    assert "http://127.0.0.1:9/api does not answer" in done.err
+    assert "Traceback" not in done.err

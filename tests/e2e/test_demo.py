@@ -1,0 +1,141 @@
+"""The demo as a user runs it: a real process, twice, interrupted, and with a part that dies."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from prefect_assay.cli.processes import descendants, process_table
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+SECONDS = 180
+
+
+@pytest.fixture
+def demo(tmp_path):
+    """Starts demos in a fresh folder; their machinery goes to a folder of its own, where leftovers show."""
+    machinery = tmp_path / "machinery"
+    machinery.mkdir()
+    started: list[subprocess.Popen] = []
+
+    def start(*arguments, **env):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "prefect_assay.cli", "demo", *arguments],
+            cwd=tmp_path,
+            # settings of a user that must be neither used nor touched
+            env={
+                **os.environ,
+                "TMPDIR": str(machinery),
+                "PREFECT_API_URL": "http://127.0.0.1:9/api",
+                "PREFECT_HOME": str(tmp_path / "users-own"),
+                "PYTHONUNBUFFERED": "1",
+                **env,
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+def _read_until(process, text, seconds=SECONDS):
+    deadline = time.monotonic() + seconds
+    seen = ""
+    while time.monotonic() < deadline:
+        line = process.stdout.readline()
+        assert line, f"ended without {text!r}:\n{seen}"
+        seen += line
+        if text in line:
+            return seen
+    raise AssertionError(f"no {text!r} in {seconds} s:\n{seen}")
+
+
+def _left_behind(machinery: Path) -> list[str]:
+    """Commands of processes that still belong to a demo of this test, wherever they hang in the table."""
+    left = []
+    for entry in process_table():
+        try:
+            environment = Path(f"/proc/{entry.pid}/environ").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if f"={machinery}" in environment:
+            left.append(entry.command)
+    return left
+
+
+def test_interrupted_and_run_again_to_a_verified_archive(demo, tmp_path):
+    machinery = tmp_path / "machinery"
+    first = demo()
+    _read_until(first, "are up")
+    assert len(descendants(first.pid)) >= 4
+    first.send_signal(signal.SIGINT)
+    output, _ = first.communicate(timeout=60)
+    assert first.returncode == 130
+    assert "Everything has stopped" in output
+    assert _left_behind(machinery) == []
+    assert list(machinery.iterdir()) == []
+
+    second = demo()
+    output, _ = second.communicate(timeout=SECONDS)
+    assert second.returncode == 0, output
+    row = next(line for line in output.splitlines() if "P01133-971-1023" in line)
+    kd = float(re.search(r"([\d.]+) nM", row)[1])
+    assert 60 < kd < 130  # published: 9e-8 M
+    assert output.count("no binding") == 10
+    assert re.search(r"archive verify: assay-demo/2/archive: intact; \d+ files", output)
+    assert "is Suspended" in output
+    assert re.search(r"below the serving process \d+: 0", output)
+    assert "POST …/pay answered 402, then 200" in output
+    assert "Running > Suspended > Resuming > Running" in output
+    assert _left_behind(machinery) == []
+    assert list(machinery.iterdir()) == []
+    assert not (tmp_path / "users-own").exists()
+
+
+def test_kept_up_to_look_around_until_a_part_dies(demo, tmp_path):
+    process = demo("--keep", "--folder", "mine")
+    look = _read_until(process, "prefect-assay status").partition("Look")[2]
+    addresses = re.findall(r"http://\S+", look)
+    assert len(addresses) == 6
+    for address in addresses[:5]:
+        shown = httpx.get(address, headers={"Accept": "text/html"}, trust_env=False)
+        assert shown.status_code == 200, address
+    assert (tmp_path / "mine" / "archive" / "egfr-round1" / "TABLE" / "v001" / "results.csv").exists()
+
+    runner = next(entry for entry in descendants(process.pid) if "prefect_assay.cli.runner" in entry.command)
+    os.kill(runner.pid, signal.SIGKILL)
+    output, _ = process.communicate(timeout=90)
+    assert process.returncode == 1
+    assert "runner has ended" in output
+    log = re.search(r"its log (\S+runner\.log)", output)[1]
+    assert Path(log).exists()
+    assert "Traceback" not in output.partition("The end of its log")[0]
+    assert _left_behind(tmp_path / "machinery") == []
+
+
+def test_sigterm_while_it_starts_leaves_nothing_running(demo, tmp_path):
+    process = demo()
+    deadline = time.monotonic() + 60
+    while len(descendants(process.pid)) < 4:  # server, flows, lab, receiver
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert _left_behind(tmp_path / "machinery") == []

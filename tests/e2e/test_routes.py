@@ -1,0 +1,199 @@
+"""The other ways through: quotes, approvals, hosted invoices, refusals before money, loops, plain scripts."""
+
+import re
+import threading
+
+import httpx
+import pytest
+from prefect.client.orchestration import get_client
+from prefect_assay.blocks import AssayCredentials, SpendingPolicy
+from prefect_assay.flows import campaign
+
+from prefect_assay.archive import LocalStore, verify
+from prefect_assay.errors import (
+    ConfigurationError,
+    InvalidSequences,
+    InvalidSpec,
+    PaymentsDisabled,
+    ServiceUnavailable,
+    Unauthorized,
+)
+from prefect_assay.models.spec import Assay
+from support.world import EGFR, UNPRICED, a_world, eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with a_world(tmp_path_factory.mktemp("routes")) as made:
+        yield made
+
+
+def assay(target, **changes):
+    return {"experiment_type": "affinity", "method": "bli", "target": target} | changes
+
+
+def answer(run, **values):
+    """Answer a run's approval form, as the UI does."""
+    with get_client(sync_client=True) as client:
+        return client.resume_flow_run(run.id, run_input=values).status.value
+
+
+def test_a_target_without_a_price_waits_for_its_quote(world):
+    designs = world.designs("quoted", DESIGN)
+    run = world.campaign(designs, campaign_id="quoted", assay=assay(UNPRICED))
+    (child,) = world.suspended_children("quoted")
+    (order,) = world.orders("quoted")
+    assert order.status == "waiting_for_confirmation"
+    world.advance(days=2)  # the quote is sent, its webhook wakes the run, the run confirms and pays
+    eventually(lambda: world.settlements("quoted"), seconds=60, what="the payment of the quoted order")
+    world.suspended_children("quoted")
+    world.advance(days=20)
+    world.until(run, "Completed", seconds=90)
+    assert world.run(child).state.name == "Completed"
+    assert len(world.settlements("quoted")) == 1
+
+
+def test_over_the_cap_the_run_asks_and_orders_nothing_before_the_answer(world):
+    tight = SpendingPolicy(
+        per_experiment_cents=0, per_campaign_cents=100, machine_payments=True, rolling_cents=10**8
+    )
+    tight.save("tight", overwrite=True)
+    designs = world.designs("asked", DESIGN)
+    run = world.campaign(designs, campaign_id="asked", policy=tight)
+    world.until(run, "Suspended")
+    assert world.orders("asked") == []
+    with get_client(sync_client=True) as client:
+        assert client.resume_flow_run(run.id).status.value == "REJECT"  # no answer, no wake-up
+    assert answer(run, decision="approve") == "ACCEPT"
+    world.suspended_children("asked")
+    assert len(world.settlements("asked")) == 1
+    world.advance(days=16)
+    world.until(run, "Completed", seconds=90)
+
+
+def test_a_rejected_approval_orders_nothing(world):
+    tight = SpendingPolicy(per_experiment_cents=0, per_campaign_cents=100)
+    tight.save("tight-hosted", overwrite=True)
+    run = world.campaign(
+        world.designs("declined", DESIGN),
+        campaign_id="declined",
+        policy=tight,
+        payment_method="async_invoice",
+    )
+    world.until(run, "Suspended")
+    answer(run, decision="reject")
+    failed = world.until(run, "Failed")
+    assert "was not approved" in failed.state.message
+    assert world.orders("declined") == []
+
+
+def test_a_hosted_invoice_is_shown_and_paid_by_a_person(world):
+    run = world.campaign(
+        world.designs("hosted", DESIGN), campaign_id="hosted", payment_method="async_invoice", wallet=None
+    )
+    (child,) = world.suspended_children("hosted")
+    (artifact,) = world.artifacts(child, "assay-invoice-")
+    address = re.search(r"http://[^)\s]+", artifact.data)[0]
+    assert "/portal/" in address
+    assert httpx.post(f"{address.rstrip('/')}/pay", follow_redirects=True).is_success
+    world.advance(days=16)
+    world.until(run, "Completed", seconds=90)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"payment_method": "mpp-spt"}, ConfigurationError, "mpp-spt payments are not available"),
+        ({"wallet": None}, PaymentsDisabled, "x402-exact pays from a wallet"),
+        ({"assay": assay("no such antigen")}, InvalidSpec, "is not in the service's catalog"),
+        ({"assay": assay("EGFR")}, InvalidSpec, "did you mean"),
+        ({"designs": "/nowhere/designs.fasta"}, InvalidSequences, "/nowhere/designs.fasta"),
+        ({"designs": ">a\nACDJ\n"}, InvalidSequences, "'J'"),
+        (
+            {"credentials": AssayCredentials(base_url="http://127.0.0.1:9", token="t")},
+            ServiceUnavailable,
+            ":9",
+        ),
+    ],
+)
+def test_what_cannot_work_fails_before_anything_is_ordered(world, changes, error, message):
+    before = world.creates()
+    parameters = world.shared() | {"designs": f">a\n{DESIGN}\n", "assay": assay(EGFR)} | changes
+    with pytest.raises(error, match=re.escape(message)):
+        campaign(**parameters)
+    assert world.creates() == before
+
+
+def test_a_wrong_token_is_refused_in_words_that_do_not_hold_it(world):
+    wrong = AssayCredentials(base_url=world.stack.lab.base_url, token="assay_wrongtoken")
+    parameters = world.shared() | {"designs": f">a\n{DESIGN}\n", "assay": assay(EGFR), "credentials": wrong}
+    with pytest.raises(Unauthorized) as caught:
+        campaign(**parameters)
+    assert "assay_wrongtoken" not in str(caught.value)
+    assert caught.value.request_id
+
+
+def test_a_plain_script_polls_and_ends_with_the_same_archive(world):
+    """Without a deployment the same flows run side by side in one process."""
+    stop = threading.Event()
+
+    def days_pass():
+        while not stop.wait(2):
+            world.advance(days=6)
+
+    days = threading.Thread(target=days_pass)
+    days.start()
+    try:
+        parameters = world.shared() | {"webhook": None, "sequences_per_experiment": 1, "poll_seconds": 0.5}
+        report = campaign(
+            designs=f">a\n{DESIGN}\n>b\n{BINDER}\n",
+            assay=Assay.model_validate(assay(EGFR)),
+            campaign_id="script",
+            **parameters,
+        )
+    finally:
+        stop.set()
+        days.join()
+    assert len(report.experiments) == 2
+    assert report.problems == ()
+    assert len(world.orders("script")) == 2
+    assert len(world.settlements("script")) == 2
+    assert verify(LocalStore(world.folder / "archive"), "script").ok
+
+
+def test_a_loop_measures_each_design_file_once_and_hands_the_tables_on(world):
+    folder = world.folder / "rounds"
+    folder.mkdir()
+    (folder / "round1.fasta").write_text(f">a\n{DESIGN}\n")
+    (folder / "round2.fasta").write_text(f">b\n{BINDER}\n")
+    parameters = {
+        "source": str(folder),
+        "loop_id": "loop",
+        "assay": assay(EGFR),
+        "credentials": world.credentials,
+        "policy": world.policy,
+        "archive": world.archive,
+        "payment_method": "x402-exact",
+        "wallet": world.wallet,
+        "webhook": world.webhook,
+        "goal_kd_nM": 200.0,
+    }
+    run = world.start("design-build-test", **parameters)
+    for number in (1, 2):
+        world.suspended_children(f"loop-round{number}")
+        world.advance(days=16)
+    report = world.until(run, "Completed", seconds=120).state.result()
+    assert [r.name for r in report.rounds] == ["round1", "round2"]
+    assert report.rounds[0].best_kd_M is None
+    assert report.rounds[1].best_kd_M == pytest.approx(9e-8, rel=0.3)
+    assert "reached the goal" in report.stopped
+    again = world.until(
+        world.start("design-build-test", **parameters), "Completed", seconds=60
+    ).state.result()
+    assert again.rounds == report.rounds
+    assert len(world.orders("loop-")) == 2
