@@ -60,7 +60,7 @@ def _play(console: Console, place: Path, machinery: Path, *, keep: bool) -> None
     began = time.monotonic()
     designs = place / "designs.fasta"
     designs.write_bytes((files("prefect_assay.lab") / "data" / _DESIGNS).read_bytes())
-    stack = LocalStack(machinery)
+    stack, here = LocalStack(machinery), Path.cwd()
     try:
         with _prefect_of(stack):
             # Prefect takes seconds to import: meanwhile the processes start.
@@ -71,7 +71,7 @@ def _play(console: Console, place: Path, machinery: Path, *, keep: bool) -> None
                 warm_up.join()
             from prefect_assay.cli.demo_story import Story
 
-            story = Story(console, stack, designs=designs, archive=place / "archive")
+            story = Story(console, stack, designs=designs, archive=place / "archive", here=here)
             story.tell(began)
             if keep:
                 story.stay()
@@ -81,7 +81,7 @@ def _play(console: Console, place: Path, machinery: Path, *, keep: bool) -> None
         _not_now()  # a second Ctrl-C must not leave half of it running
         with console.status("Stopping everything …"):
             stack.stop()
-    console.print("[dim]Everything has stopped.[/dim]")
+        console.print("[dim]Everything has stopped.[/dim]")
 
 
 def _import_all() -> None:

@@ -1,7 +1,6 @@
 """The demo's story. Every figure in it is read from the Prefect API, the lab, the process table or the archive."""
 
 import contextlib
-import os
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -40,11 +39,15 @@ _STATES_TOLD: Final = ("Running", "Suspended", "Resuming", "Completed")
 class Story:
     """Tells one campaign from its designs to its verified archive."""
 
-    def __init__(self, console: Console, stack: LocalStack, *, designs: Path, archive: Path) -> None:
+    def __init__(
+        self, console: Console, stack: LocalStack, *, designs: Path, archive: Path, here: Path
+    ) -> None:
+        """Prepare; `here` is the user's working directory, to which paths are shown relative."""
         self._console = console
         self._stack = stack
         self._designs = designs
         self._folder = archive
+        self._here = here
         self._archive = LocalArchive(root=str(archive))
         self._portal = ""
 
@@ -58,7 +61,7 @@ class Story:
             "Start",
             f"Prefect server, lab, webhook receiver and served flows are up ({time.monotonic() - began:.0f} s)",
         )
-        self._line(f"archive and designs: {_short(self._designs.parent)}/")
+        self._line(f"archive and designs: {self._short(self._designs.parent)}/")
         blocks = save_blocks(self._stack, self._folder)
         self._line(
             "blocks saved: credentials, spending policy, archive, wallet with a fresh key, webhook endpoint"
@@ -202,14 +205,14 @@ class Story:
             f"{len(binders)} of {len(designs)} designs binds, best K_D {molar(table.best_kd_M)}: the data as published; "
             "most designs of a first round do not bind"
         )
-        self._line(f"table: {_short(Path(table.location or ''))}")
+        self._line(f"table: {self._short(Path(table.location or ''))}")
 
     def _tell_archive(self) -> None:
         self._step("Archive", "every answer of the service as received, sealed by manifests with SHA-256")
-        self._console.print(_tree(self._folder))
+        self._console.print(_tree(self._folder, self._short(self._folder)))
         report = verify(LocalStore(self._folder))
         self._line("archive verify: ", end="")
-        show_report(self._console, report)
+        show_report(self._console, report.model_copy(update={"location": self._short(self._folder)}))
         if not report.ok:
             raise ConfigurationError("the demo's archive is damaged")
 
@@ -250,6 +253,9 @@ class Story:
         ):
             self._console.print(f"  {command:<42} [dim]{what}[/dim]")
 
+    def _short(self, path: Path) -> str:
+        return str(path.relative_to(self._here)) if path.is_relative_to(self._here) else str(path)
+
     def _flow_processes(self) -> int:
         return len(self._stack.runner_processes())
 
@@ -260,17 +266,11 @@ class Story:
         self._console.print(f"         {text}", soft_wrap=True, end=end)
 
 
-def _tree(folder: Path) -> Tree:
+def _tree(folder: Path, label: str) -> Tree:
     """The archive's folders, with at most a few files of each."""
-    tree = Tree(f"{_short(folder)}/")
+    tree = Tree(f"{label}/")
     _grow(tree, folder)
     return tree
-
-
-def _short(path: Path) -> str:
-    """Relative to where the user is, when it lies below."""
-    here = Path(os.environ.get("PWD") or path.anchor)
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _grow(tree: Tree, folder: Path) -> None:

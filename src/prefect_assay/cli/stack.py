@@ -74,7 +74,8 @@ class LocalStack:
         """
         self.folder = folder.resolve()
         self._logs_folder = self.folder / "logs"
-        self._logs_folder.mkdir(parents=True, exist_ok=True)
+        for made in (self._logs_folder, self.folder / "tmp"):
+            made.mkdir(parents=True, exist_ok=True)
         server, lab, receiver = free_ports(3)
         self.ui_url = f"http://{HOST}:{server}"
         self.api_url = f"{self.ui_url}/api"
@@ -222,7 +223,11 @@ class LocalStack:
     def _environment(self) -> dict[str, str]:
         """The user's environment without its Prefect and receiver settings, with those of this stack."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-        own = {"PREFECT_HOME": str(self.folder / "prefect"), "PREFECT_API_URL": self.api_url}
+        own = {
+            "PREFECT_HOME": str(self.folder / "prefect"),
+            "PREFECT_API_URL": self.api_url,
+            "TMPDIR": str(self.folder / "tmp"),  # Prefect leaves folders there
+        }
         return {**inherited, **_PREFECT_SETTINGS, **own, **self._extra}
 
     def _launch_server(self) -> None:
