@@ -79,8 +79,7 @@ def _play(console: Console, place: Path, machinery: Path, *, keep: bool) -> None
                 story.say_goodbye(time.monotonic() - began)
     finally:
         _not_now()  # a second Ctrl-C must not leave half of it running
-        with console.status("Stopping everything …"):
-            stack.stop()
+        stack.stop()  # before any output, which may be closed by now
         console.print("[dim]Everything has stopped.[/dim]")
 
 

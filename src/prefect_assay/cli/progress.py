@@ -48,6 +48,7 @@ class RunLine:
     flow_run_id: str
     name: str
     state: str
+    ended: bool
     message: str | None
     waits_for: str | None
     experiment_id: str | None
@@ -55,11 +56,6 @@ class RunLine:
     service_status: str | None
     started: datetime | None
     url: str | None
-
-    @property
-    def ended(self) -> bool:
-        """Whether the run is over; the names are those of Prefect's final states and of the campaign's own."""
-        return self.state in {"Completed", "CompletedWithGaps", "Failed", "Crashed", "Cancelled", "TimedOut"}
 
     def as_json(self) -> dict[str, Any]:
         """With times as ISO 8601."""
@@ -170,6 +166,7 @@ def _line(run: "FlowRun", code: str | None) -> RunLine:
         flow_run_id=str(run.id),
         name=run.name,
         state=(run.state.name if run.state else None) or "unknown",
+        ended=run.state is not None and run.state.is_final(),
         message=run.state.message if run.state else None,
         waits_for=_waits_for(run.state),
         experiment_id=next(iter(tag_values(run, EXPERIMENT_TAG)), None),

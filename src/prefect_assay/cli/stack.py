@@ -6,7 +6,6 @@ starts with `LocalStack.env`.
 """
 
 import contextlib
-import os
 import secrets
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import httpx
 
 from prefect_assay.cli.ports import HOST, free_ports
 from prefect_assay.cli.processes import Child, ProcessEntry, descendants, tail
+from prefect_assay.cli.stack_env import stack_environment
 from prefect_assay.cli.stack_lab import StackLab
 from prefect_assay.errors import ConfigurationError
 
@@ -28,16 +28,6 @@ START_SECONDS: Final = 120.0
 WORK_POOL: Final = "assay"
 # The last one that a served process creates; it is there, so all are.
 _LAST_DEPLOYMENT: Final = "sweep/prefect-assay"
-
-_PREFECT_SETTINGS: Final = {
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_RUNNER_POLL_FREQUENCY": "1",  # seconds between looks for runs: wakes are felt at once
-    "PREFECT_WORKER_QUERY_SECONDS": "1",
-    "PREFECT_SERVER_SERVICES_PAUSE_EXPIRATIONS_LOOP_SECONDS": "600",
-    "PREFECT_LOGGING_COLORS": "false",
-    "PYTHONUNBUFFERED": "1",
-    "NO_COLOR": "1",
-}
 
 
 class LocalStack:
@@ -74,8 +64,7 @@ class LocalStack:
         """
         self.folder = folder.resolve()
         self._logs_folder = self.folder / "logs"
-        for made in (self._logs_folder, self.folder / "tmp"):
-            made.mkdir(parents=True, exist_ok=True)
+        self._logs_folder.mkdir(parents=True, exist_ok=True)
         server, lab, receiver = free_ports(3)
         self.ui_url = f"http://{HOST}:{server}"
         self.api_url = f"{self.ui_url}/api"
@@ -83,12 +72,11 @@ class LocalStack:
         self.signing_key = secrets.token_urlsafe(32)
         self.lab = StackLab(lab, self.folder / "lab.sqlite")
         self._ports = {"server": server, "receiver": receiver}
-        self._extra = dict(env or {})
         self._sweep = sweep
         self._runner_kind = runner
         self._start_seconds = start_seconds
         self._children: dict[str, Child] = {}
-        self.env = self._environment()
+        self.env = stack_environment(self.folder, self.api_url, env or {})
 
     @property
     def logs(self) -> dict[str, Path]:
@@ -219,16 +207,6 @@ class LocalStack:
     def wait_for_runner(self) -> None:
         """Wait until the deployments exist (served) or the worker is online (worker)."""
         self._wait("runner", self._served if self._runner_kind == "serve" else self._worker_online)
-
-    def _environment(self) -> dict[str, str]:
-        """The user's environment without its Prefect and receiver settings, with those of this stack."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-        own = {
-            "PREFECT_HOME": str(self.folder / "prefect"),
-            "PREFECT_API_URL": self.api_url,
-            "TMPDIR": str(self.folder / "tmp"),  # Prefect leaves folders there
-        }
-        return {**inherited, **_PREFECT_SETTINGS, **own, **self._extra}
 
     def _launch_server(self) -> None:
         # `prefect server start` reads its address from the options; the API address must not lead back to itself
