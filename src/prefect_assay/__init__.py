@@ -4,7 +4,11 @@ Importing this package costs next to nothing: the public names below are loaded 
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from prefect_assay.client import AssayClient, AsyncAssayClient
+    from prefect_assay.errors import AssayError
 
 __version__ = "0.1.0"
 

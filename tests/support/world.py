@@ -208,6 +208,7 @@ def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Ite
     # Flow results are kept where the test can read them; users need not keep any.
     storage = {
         "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "true",
+        "PREFECT_RESULTS_DEFAULT_SERIALIZER": "json",
         "PREFECT_LOCAL_STORAGE_PATH": str(folder / "results"),
     }
     options = stack_options or {}
