@@ -1,6 +1,8 @@
 """What people see in the Prefect UI: figures, links, tables. No secrets, and no decision is made here."""
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect_assay.flows.money import usd
@@ -14,10 +16,16 @@ from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.results import markdown_table, molar
 
-_ROWS_SHOWN = 200
+_ROWS_SHOWN: Final = 200
 
 
-def show_estimate(key: str, name: str, spec: ExperimentSpec, estimate: CostEstimate) -> None:
+def label_of(campaign_id: str, batch_index: int | None = None) -> str:
+    """The end of an artifact's key, `my-campaign-1`: Prefect allows lower case, digits and dashes."""
+    words = campaign_id if batch_index is None else f"{campaign_id}-{batch_index + 1}"
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def show_estimate(label: str, name: str, spec: ExperimentSpec, estimate: CostEstimate) -> None:
     """The price of one experiment before it is ordered."""
     lines = [f"# Estimate for {name}", "", f"{len(spec.sequences)} designs, {spec.experiment_type}", ""]
     if estimate.breakdown:
@@ -35,7 +43,7 @@ def show_estimate(key: str, name: str, spec: ExperimentSpec, estimate: CostEstim
         )
     lines += ["", *(f"- {warning}" for warning in estimate.warnings)]
     create_markdown_artifact(
-        "\n".join(lines), key=f"assay-estimate-{key}", description=f"Estimate for {name}"
+        "\n".join(lines), key=f"assay-estimate-{label}", description=f"Estimate for {name}"
     )
 
 
@@ -58,27 +66,31 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
     if plan.duplicates:
         lines += ["", f"{len(plan.duplicates)} duplicates are left out:", ""]
         lines += [f"- {d.name} (same as {d.same_as})" for d in plan.duplicates[:_ROWS_SHOWN]]
-    create_markdown_artifact("\n".join(lines), key="assay-campaign-estimate", description=plan.campaign_id)
+    create_markdown_artifact(
+        "\n".join(lines),
+        key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}",
+        description=plan.campaign_id,
+    )
 
 
-def show_order(order: Order) -> None:
+def show_order(label: str, order: Order) -> None:
     """A link to the experiment in the service's portal."""
     if order.experiment_url:
         create_link_artifact(
             order.experiment_url,
             link_text=f"Experiment {order.experiment_code or order.experiment_id}",
-            key=f"assay-experiment-{order.order_key}",
+            key=f"assay-experiment-{label}",
             description="The experiment in the service's portal",
         )
 
 
-def show_payment(key: str, payment: Payment) -> None:
+def show_payment(label: str, payment: Payment) -> None:
     """The receipt of a machine payment, or the hosted invoice that a person pays."""
     if payment.state is PaymentState.INTENDED and payment.hosted_invoice_url:
         create_link_artifact(
             payment.hosted_invoice_url,
             link_text=f"Pay invoice {payment.invoice_id}",
-            key=f"assay-invoice-{key}",
+            key=f"assay-invoice-{label}",
             description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
         )
         return
@@ -89,10 +101,10 @@ def show_payment(key: str, payment: Payment) -> None:
         f"| amount | {usd(payment.amount_cents)} |",
     ]
     lines += [f"| {name} | `{value}` |" for name, value in (payment.receipt or {}).items()]
-    create_markdown_artifact("\n".join(lines), key=f"assay-receipt-{key}", description="Payment receipt")
+    create_markdown_artifact("\n".join(lines), key=f"assay-receipt-{label}", description="Payment receipt")
 
 
-def show_results(key: str, kept: KeptResults) -> None:
+def show_results(label: str, kept: KeptResults) -> None:
     """The measured values of one experiment, and where its archive stands."""
     lines = [
         f"# Results of {kept.record.experiment_code}",
@@ -101,7 +113,7 @@ def show_results(key: str, kept: KeptResults) -> None:
         "",
         markdown_table(kept.rows, limit=_ROWS_SHOWN),
     ]
-    create_markdown_artifact("\n".join(lines), key=f"assay-results-{key}", description="Measured values")
+    create_markdown_artifact("\n".join(lines), key=f"assay-results-{label}", description="Measured values")
 
 
 def show_campaign(plan: Plan, report: CampaignReport, table: CampaignTable) -> None:
@@ -119,7 +131,11 @@ def show_campaign(plan: Plan, report: CampaignReport, table: CampaignTable) -> N
         "",
         markdown_table(table.rows, limit=_ROWS_SHOWN) if table.rows else "",
     ]
-    create_markdown_artifact("\n".join(lines), key="assay-campaign-report", description=plan.campaign_id)
+    create_markdown_artifact(
+        "\n".join(lines),
+        key=f"assay-campaign-report-{label_of(plan.campaign_id)}",
+        description=plan.campaign_id,
+    )
 
 
 def show_loop(report: LoopReport) -> None:
@@ -129,4 +145,6 @@ def show_loop(report: LoopReport) -> None:
     for entry in report.rounds:
         best = molar(entry.best_kd_M) if entry.best_kd_M else "none"
         lines.append(f"| {entry.name} | {best} | {entry.table or ''} | {entry.problem or ''} |")
-    create_markdown_artifact("\n".join(lines), key="assay-loop-report", description=report.loop_id)
+    create_markdown_artifact(
+        "\n".join(lines), key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id
+    )

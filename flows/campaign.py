@@ -60,20 +60,18 @@ class _Job:
     on_cancellation=[wake_waiting_parent],
 )
 def campaign(
-    designs: Annotated[str, Field(title="Designs")],
-    assay: Annotated[Assay, Field(title="Assay")],
-    credentials: Annotated[AssayCredentials, Field(title="Credentials")],
-    policy: Annotated[SpendingPolicy, Field(title="Spending policy")],
-    archive: Annotated[Archive, Field(title="Archive")],
-    campaign_id: Annotated[
-        str | None, Field(title="Campaign id", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")
-    ] = None,
-    payment_method: Annotated[PaymentMethod, Field(title="Payment")] = PaymentMethod.ASYNC_INVOICE,
-    wallet: Annotated[X402Wallet | None, Field(title="Wallet")] = None,
-    webhook: Annotated[WebhookEndpoint | None, Field(title="Webhook")] = None,
-    sequences_per_experiment: Annotated[int, Field(ge=1, le=384, title="Designs per experiment")] = 96,
-    deadline_days: Annotated[int, Field(ge=1, le=365, title="Deadline (days)")] = 45,
-    poll_seconds: Annotated[float, Field(gt=0, title="Longest time between polls (s)")] = 300.0,
+    designs: str,
+    assay: Assay,
+    credentials: AssayCredentials,
+    policy: SpendingPolicy,
+    archive: Archive,
+    campaign_id: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")] = None,
+    payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
+    wallet: X402Wallet | None = None,
+    webhook: WebhookEndpoint | None = None,
+    sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
+    deadline_days: Annotated[int, Field(ge=1, le=365)] = 45,
+    poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, collate.
 

@@ -4,6 +4,7 @@ One design file is one round and one campaign. A round is known by its file's na
 earlier rounds done and goes on with the new files only.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -28,6 +29,7 @@ from prefect_assay.waiting.runs import start_run
 
 _SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv"})
 _ROUND_MARGIN = timedelta(days=30)
+_ID_LENGTH: Final = 60  # the longest campaign id
 
 
 @dataclass(frozen=True)
@@ -43,21 +45,21 @@ class _Job:
 
 @flow(name="design-build-test")
 def design_build_test(
-    source: Annotated[str, Field(title="Folder of design files")],
-    loop_id: Annotated[str, Field(title="Loop id", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,29}$")],
-    assay: Annotated[Assay, Field(title="Assay")],
-    credentials: Annotated[AssayCredentials, Field(title="Credentials")],
-    policy: Annotated[SpendingPolicy, Field(title="Spending policy")],
-    archive: Annotated[Archive, Field(title="Archive")],
-    payment_method: Annotated[PaymentMethod, Field(title="Payment")] = PaymentMethod.ASYNC_INVOICE,
-    wallet: Annotated[X402Wallet | None, Field(title="Wallet")] = None,
-    webhook: Annotated[WebhookEndpoint | None, Field(title="Webhook")] = None,
-    max_rounds: Annotated[int, Field(ge=1, le=1000, title="Most rounds")] = 10,
-    goal_kd_nM: Annotated[float | None, Field(gt=0, title="Goal: K_D at or below (nM)")] = None,  # noqa: N803 - nM is the unit
-    designer: Annotated[str | None, Field(title="Designer deployment")] = None,
-    sequences_per_experiment: Annotated[int, Field(ge=1, le=384, title="Designs per experiment")] = 96,
-    deadline_days: Annotated[int, Field(ge=1, le=365, title="Deadline (days)")] = 45,
-    poll_seconds: Annotated[float, Field(gt=0, title="Longest time between polls (s)")] = 300.0,
+    source: str,
+    loop_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,29}$")],
+    assay: Assay,
+    credentials: AssayCredentials,
+    policy: SpendingPolicy,
+    archive: Archive,
+    payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
+    wallet: X402Wallet | None = None,
+    webhook: WebhookEndpoint | None = None,
+    max_rounds: Annotated[int, Field(ge=1, le=1000)] = 10,
+    goal_kd_nM: Annotated[float | None, Field(gt=0)] = None,  # noqa: N803 - nM is the unit
+    designer: str | None = None,
+    sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
+    deadline_days: Annotated[int, Field(ge=1, le=365)] = 45,
+    poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
 ) -> LoopReport:
     """Run one campaign per design file of a folder, in the order of their names, until rounds or goal end it.
 
@@ -108,11 +110,11 @@ def design_build_test(
     )
     rounds: list[RoundReport] = []
     stopped = "every design file has been measured; the next run takes the files that come"
-    for file in _design_files(source):
+    for campaign_id, file in _design_files(job, source).items():
         if len(rounds) == max_rounds:
             stopped = f"the loop has had its {max_rounds} rounds"
             break
-        rounds.append(_run_round(job, file))
+        rounds.append(_run_round(job, campaign_id, file))
         best = rounds[-1].best_kd_M
         if goal_kd_nM is not None and best is not None and best * 1e9 <= goal_kd_nM:
             stopped = f"round {rounds[-1].name} reached the goal of {goal_kd_nM} nM"
@@ -123,15 +125,25 @@ def design_build_test(
     return report
 
 
-def _design_files(source: str) -> list[Path]:
+def _design_files(job: _Job, source: str) -> dict[str, Path]:
+    """The design files in the order of their names, by the campaign id that each one's round gets."""
     folder = Path(source).expanduser()
     if not folder.is_dir():
         raise InvalidSequences([f"{source}: no such folder; create it and put design files into it"])
-    return sorted(f for f in folder.iterdir() if f.suffix.lower() in _SUFFIXES and f.is_file())
+    files: dict[str, Path] = {}
+    for file in sorted(f for f in folder.iterdir() if f.suffix.lower() in _SUFFIXES and f.is_file()):
+        campaign_id = f"{job.loop_id}-{re.sub(r'[^A-Za-z0-9._-]+', '-', file.stem)}"[:_ID_LENGTH]
+        if campaign_id in files:
+            raise InvalidSequences(
+                [
+                    f"{file}: {files[campaign_id].name} would be the same round, {campaign_id}; rename one of them"
+                ]
+            )
+        files[campaign_id] = file
+    return files
 
 
-def _run_round(job: _Job, file: Path) -> RoundReport:
-    campaign_id = f"{job.loop_id}-{file.stem}"[:60]
+def _run_round(job: _Job, campaign_id: str, file: Path) -> RoundReport:
     parameters = {**job.campaign_parameters, "designs": str(file), "campaign_id": campaign_id}
     problem = _deployed_round(job, campaign_id, parameters) if can_suspend() else _round_here(parameters)
     table = kept_table(job.archive, campaign_id)

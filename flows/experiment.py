@@ -47,6 +47,7 @@ class _Job:
     spec: ExperimentSpec
     key: str
     name: str
+    label: str
     campaign_id: str
     credentials: AssayCredentials
     policy: SpendingPolicy
@@ -68,19 +69,19 @@ class _Job:
     on_cancellation=[wake_waiting_parent],
 )
 def experiment(
-    spec: Annotated[ExperimentSpec, Field(title="Specification")],
-    credentials: Annotated[AssayCredentials, Field(title="Credentials")],
-    policy: Annotated[SpendingPolicy, Field(title="Spending policy")],
-    archive: Annotated[Archive, Field(title="Archive")],
-    campaign_id: Annotated[str, Field(title="Campaign id")],
-    batch_index: Annotated[int, Field(ge=0, title="Index in the campaign")] = 0,
-    batch_count: Annotated[int, Field(ge=1, title="Experiments in the campaign")] = 1,
-    payment_method: Annotated[PaymentMethod, Field(title="Payment")] = PaymentMethod.ASYNC_INVOICE,
-    wallet: Annotated[X402Wallet | None, Field(title="Wallet")] = None,
-    webhook: Annotated[WebhookEndpoint | None, Field(title="Webhook")] = None,
-    limit_cents: Annotated[int | None, Field(ge=0, title="Approved amount (cents)")] = None,
-    deadline_days: Annotated[int, Field(ge=1, le=365, title="Deadline (days)")] = 45,
-    poll_seconds: Annotated[float, Field(gt=0, title="Longest time between polls (s)")] = 300.0,
+    spec: ExperimentSpec,
+    credentials: AssayCredentials,
+    policy: SpendingPolicy,
+    archive: Archive,
+    campaign_id: str,
+    batch_index: Annotated[int, Field(ge=0)] = 0,
+    batch_count: Annotated[int, Field(ge=1)] = 1,
+    payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
+    wallet: X402Wallet | None = None,
+    webhook: WebhookEndpoint | None = None,
+    limit_cents: Annotated[int | None, Field(ge=0)] = None,
+    deadline_days: Annotated[int, Field(ge=1, le=365)] = 45,
+    poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
 ) -> ExperimentReport:
     """Order one experiment once, pay it once, wait for the laboratory, archive its results.
 
@@ -116,6 +117,7 @@ def experiment(
         spec=spec,
         key=key,
         name=experiment_name(campaign_id, batch_index, batch_count, key),
+        label=artifacts.label_of(campaign_id, batch_index),
         campaign_id=campaign_id,
         credentials=credentials,
         policy=policy,
@@ -128,7 +130,7 @@ def experiment(
         poll=PollPolicy(first_seconds=min(2.0, poll_seconds), longest_seconds=poll_seconds),
     )
     order = find_order(credentials, key) or _place_order(job)
-    _announce(order)
+    _announce(job, order)
     _await_invoice(job, order)
     payment = _pay(job, order)
     finished, decision = _await_results(job, order, payment)
@@ -138,7 +140,7 @@ def experiment(
 def _place_order(job: _Job) -> Order:
     """Estimate, check the budget, order. An incomplete estimate is never a price: it takes the quoted route."""
     estimate = estimate_cost(job.credentials, job.spec)
-    artifacts.show_estimate(job.key, job.name, job.spec, estimate)
+    artifacts.show_estimate(job.label, job.name, job.spec, estimate)
     total = estimate.total_cents
     if total is not None:
         approve_spending(
@@ -159,10 +161,10 @@ def _place_order(job: _Job) -> Order:
     )
 
 
-def _announce(order: Order) -> None:
+def _announce(job: _Job, order: Order) -> None:
     """Make the run findable by its experiment, for wake-ups and for people."""
     get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
-    artifacts.show_order(order)
+    artifacts.show_order(job.label, order)
     if can_suspend():
         add_tags(current_run.id, [EXPERIMENT_TAG + order.experiment_id])
 
@@ -231,7 +233,7 @@ def _pay(job: _Job, order: Order) -> Payment:
         method=job.payment_method,
         limit_cents=limit,
     )
-    artifacts.show_payment(job.key, payment)
+    artifacts.show_payment(job.label, payment)
     return payment
 
 
@@ -285,5 +287,5 @@ def _archive(job: _Job, order: Order, payment: Payment, found: Experiment) -> Ar
         spec=job.spec,
         results_status=str(found.results_status),
     )
-    artifacts.show_results(job.key, kept)
+    artifacts.show_results(job.label, kept)
     return kept.record

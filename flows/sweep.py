@@ -50,7 +50,7 @@ class Watermark(Model):
 
 @flow(name="sweep")
 def sweep(
-    full_check_minutes: Annotated[int, Field(ge=0, title="Minutes between full checks")] = 60,
+    full_check_minutes: Annotated[int, Field(ge=0)] = 60,
 ) -> State[SweepReport]:
     """Wake every suspended run whose experiment has news, and every parent whose children have all ended.
 

@@ -59,7 +59,7 @@ def test_what_is_shown_is_within_half_a_percent(value):
 
 def test_markdown_shows_summaries_and_only_columns_that_say_something():
     lines = markdown_table(TABLE).splitlines()
-    assert lines[0] == "| Experiment | Design | Outcome | K_D | k_on | k_off | Tm | Strength |"
+    assert lines[0] == "| Design | Outcome | K_D | k_on | k_off | Tm | Strength | Experiment |"
     assert lines[2] == "| E-1 | weak | measured | 3.20 µM | 7.00e+04 /M/s | 6.72e-03 /s | – | – |"  # noqa: RUF001
     assert "< 1.00 pM" in lines[4].replace("&lt;", "<")
     assert len(lines) == 2 + 9

@@ -63,8 +63,9 @@ def _play(console: Console, place: Path, machinery: Path, *, keep: bool) -> None
     stack, here = LocalStack(machinery), Path.cwd()
     try:
         with _prefect_of(stack):
-            # Prefect takes seconds to import: meanwhile the processes start.
-            warm_up = Thread(target=_import_all, daemon=True)
+            # Prefect takes seconds to import: meanwhile the processes start. No daemon: one that is
+            # in the middle of an import would hang the end of the process.
+            warm_up = Thread(target=_import_all)
             warm_up.start()
             with console.status("Starting Prefect server, lab, webhook receiver and flows …"):
                 stack.start()
@@ -133,6 +134,8 @@ def _ended_by_signals() -> Iterator[None]:
     def leave(number: int, _frame: object) -> NoReturn:
         raise SystemExit(_SIGNAL_BASE + number)
 
+    # Set, because a process that was started in the background inherits that it ignores Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGHUP, leave)
     try:

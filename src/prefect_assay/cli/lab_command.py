@@ -60,7 +60,8 @@ def run_lab(
         text=True,
         start_new_session=True,
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where the parent ignores Ctrl-C
+        signal.signal(number, signal.default_int_handler)
     try:
         _introduce(process.stdout)
         process.wait()

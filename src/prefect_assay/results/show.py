@@ -10,6 +10,7 @@ from prefect_assay.results.row import Level, Outcome, ResultRow
 
 _MOLAR: Final = (("M", 1.0), ("mM", 1e-3), ("µM", 1e-6), ("nM", 1e-9), ("pM", 1e-12), ("fM", 1e-15))
 _DIGITS: Final = 3
+_NAME_LENGTH: Final = 40
 _WORDS: Final = {
     Outcome.MEASURED: "measured",
     Outcome.BINDING: "binds",
@@ -80,8 +81,7 @@ def _concentration(row: ResultRow) -> str:
 
 _Show = Callable[[ResultRow], str]
 _COLUMNS: Final[tuple[tuple[str, _Show], ...]] = (
-    ("Experiment", lambda row: row.experiment_code),
-    ("Design", lambda row: row.name),
+    ("Design", lambda row: _shortened(row.name)),
     ("Replicate", lambda row: _EMPTY if row.replicate is None else str(row.replicate)),
     ("Outcome", lambda row: _WORDS[row.outcome]),
     ("K_D", lambda row: molar(row.kd_M, row.qualifier)),
@@ -92,6 +92,7 @@ _COLUMNS: Final[tuple[tuple[str, _Show], ...]] = (
     ("Strength", lambda row: row.binding_strength or _EMPTY),
     ("Expression", lambda row: row.expression or _EMPTY),
     ("Fit", lambda row: row.fit_quality or _EMPTY),
+    ("Experiment", lambda row: row.experiment_code),
 )
 _ALWAYS: Final = frozenset({"Design", "Outcome"})
 
@@ -116,6 +117,12 @@ def _significant(value: float) -> str:
     if not 1 <= rounded < 1000:  # noqa: PLR2004  the range of a unit prefix
         return f"{value:.{_DIGITS}g}"
     return f"{rounded:.{_DIGITS - len(str(int(rounded)))}f}"
+
+
+def _shortened(name: str) -> str:
+    """Pipelines write whole score lines as names; the values beside them must stay in sight."""
+    flat = _one_line(name)
+    return flat if len(flat) <= _NAME_LENGTH else f"{flat[: _NAME_LENGTH - 1]}…"
 
 
 def _one_line(text: str) -> str:
