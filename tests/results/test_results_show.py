@@ -60,7 +60,7 @@ def test_what_is_shown_is_within_half_a_percent(value):
 def test_markdown_shows_summaries_and_only_columns_that_say_something():
     lines = markdown_table(TABLE).splitlines()
     assert lines[0] == "| Design | Outcome | K_D | k_on | k_off | Tm | Strength | Experiment |"
-    assert lines[2] == "| E-1 | weak | measured | 3.20 µM | 7.00e+04 /M/s | 6.72e-03 /s | – | – |"  # noqa: RUF001
+    assert lines[2] == "| weak | measured | 3.20 µM | 7.00e+04 /M/s | 6.72e-03 /s | – | – | E-1 |"  # noqa: RUF001
     assert "< 1.00 pM" in lines[4].replace("&lt;", "<")
     assert len(lines) == 2 + 9
     assert "Replicate" in markdown_table(TABLE, replicates=True)
@@ -73,7 +73,12 @@ def test_markdown_counts_what_it_leaves_out():
 
 def test_a_name_cannot_break_the_table_or_make_a_link():
     table = markdown_table([row("a|b\n[x](http://y) <img>")])
-    assert table.splitlines()[2] == "| E-1 | a\\|b \\[x\\](http://y) &lt;img> | measured |"
+    assert table.splitlines()[2] == "| a\\|b \\[x\\](http://y) &lt;img> | measured | E-1 |"
+
+
+def test_a_long_name_leaves_the_values_in_sight():
+    (line,) = [text for text in markdown_table([row("x" * 90, kd_M=1e-9)]).splitlines() if "xxx" in text]
+    assert line.startswith("| " + "x" * 39 + "… | measured | 1.00 nM |")
 
 
 def test_the_terminal_table_shows_names_as_they_are():
