@@ -129,13 +129,17 @@ def test_kept_up_to_look_around_until_a_part_dies(demo, tmp_path):
     assert _left_behind(tmp_path / "machinery") == []
 
 
-def test_sigterm_while_it_starts_leaves_nothing_running(demo, tmp_path):
+@pytest.mark.parametrize(
+    ("processes", "number", "code"),
+    [(1, signal.SIGTERM, 143), (2, signal.SIGINT, 130), (4, signal.SIGHUP, 129)],
+)
+def test_a_signal_while_it_starts_leaves_nothing_running(demo, tmp_path, processes, number, code):
     process = demo()
     deadline = time.monotonic() + 60
-    while len(descendants(process.pid)) < 4:  # server, flows, lab, receiver
+    while len(descendants(process.pid)) < processes:  # of server, flows, lab, receiver
         assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.terminate()
+        time.sleep(0.01)
+    process.send_signal(number)
     process.communicate(timeout=60)
-    assert process.returncode == 143
+    assert process.returncode == code
     assert _left_behind(tmp_path / "machinery") == []

@@ -7,24 +7,23 @@ import contextlib
 import importlib.util
 import os
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final, NoReturn
+from typing import Final
 
 from rich.console import Console
 
+from prefect_assay.cli.signals import Ending
 from prefect_assay.cli.stack import LocalStack
 from prefect_assay.errors import ConfigurationError
 
 _DESIGNS: Final = "egfr_round1_designs.fasta"
 _FOLDER: Final = "assay-demo"
 _WIDTH: Final = 118  # of output that is not a terminal, so that no table breaks
-_SIGNAL_BASE: Final = 128
 
 
 def run_demo(folder: Path | None, *, keep: bool) -> None:
@@ -44,19 +43,21 @@ def run_demo(folder: Path | None, *, keep: bool) -> None:
         console = Console(highlight=False, width=_WIDTH)
     place = _new_folder(folder)
     machinery = Path(tempfile.mkdtemp(prefix="assay-demo-"))
-    with _ended_by_signals():
+    with Ending() as ending:
         try:
-            _play(console, place, machinery, keep=keep)
+            _play(console, place, machinery, ending, keep=keep)
         except BaseException as error:
             if not isinstance(error, KeyboardInterrupt | SystemExit):
-                console.print(f"[red]The demo failed. All logs are kept in {machinery / 'logs'}[/red]")
+                console.print(
+                    f"[red]The demo failed. All logs are kept in {machinery / 'logs'}[/red]", soft_wrap=True
+                )
                 raise
             shutil.rmtree(machinery, ignore_errors=True)
             raise
     shutil.rmtree(machinery, ignore_errors=True)
 
 
-def _play(console: Console, place: Path, machinery: Path, *, keep: bool) -> None:
+def _play(console: Console, place: Path, machinery: Path, ending: Ending, *, keep: bool) -> None:
     began = time.monotonic()
     designs = place / "designs.fasta"
     designs.write_bytes((files("prefect_assay.lab") / "data" / _DESIGNS).read_bytes())
@@ -75,11 +76,12 @@ def _play(console: Console, place: Path, machinery: Path, *, keep: bool) -> None
             story = Story(console, stack, designs=designs, archive=place / "archive", here=here)
             story.tell(began)
             if keep:
-                story.stay()
+                with contextlib.suppress(KeyboardInterrupt):
+                    story.stay()
             else:
                 story.say_goodbye(time.monotonic() - began)
     finally:
-        _not_now()  # a second Ctrl-C must not leave half of it running
+        ending.seen()  # a second Ctrl-C must not leave half of it running
         stack.stop()  # before any output, which may be closed by now
         console.print("[dim]Everything has stopped.[/dim]")
 
@@ -123,28 +125,3 @@ def _prefect_of(stack: LocalStack) -> Iterator[None]:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(before)
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the demo like Ctrl-C: through every `finally`."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in numbers}
-
-    def leave(number: int, _frame: object) -> NoReturn:
-        raise SystemExit(_SIGNAL_BASE + number)
-
-    # Set, because a process that was started in the background inherits that it ignores Ctrl-C.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, leave)
-    signal.signal(signal.SIGHUP, leave)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _not_now() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)

@@ -1,6 +1,5 @@
 """The demo's story. Every figure in it is read from the Prefect API, the lab, the process table or the archive."""
 
-import contextlib
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -235,10 +234,7 @@ class Story:
         ):
             self._line(f"{place}  [dim]{what}[/dim]")
         self._line(f"PREFECT_API_URL={stack.api_url} prefect-assay status  [dim]in another terminal[/dim]")
-        with (
-            self._console.status("Running. Ctrl-C stops everything …"),
-            contextlib.suppress(KeyboardInterrupt),
-        ):
+        with self._console.status("Running. Ctrl-C stops everything …"):
             while True:
                 stack.check()
                 time.sleep(1)

@@ -10,6 +10,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -76,6 +77,7 @@ class LocalStack:
         self._runner_kind = runner
         self._start_seconds = start_seconds
         self._children: dict[str, Child] = {}
+        self._launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="stack-launcher")
         self.env = stack_environment(self.folder, self.api_url, env or {})
 
     @property
@@ -225,15 +227,8 @@ class LocalStack:
             # the lab signs with its own clock, which stands still and jumps
             "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS": "none",
         }
-        arguments = [
-            "-m",
-            "prefect_assay.cli",
-            "receiver",
-            "--host",
-            HOST,
-            "--port",
-            str(self._ports["receiver"]),
-        ]
+        port = str(self._ports["receiver"])
+        arguments = ["-m", "prefect_assay.cli", "receiver", "--host", HOST, "--port", port]
         self._launch("receiver", arguments, {**settings, **self.env})
 
     def _launch_runner(self) -> None:
@@ -260,6 +255,10 @@ class LocalStack:
     ) -> None:
         if self.running(name):
             raise ConfigurationError(f"the {name} of this stack runs already; stop it first")
+        # On a thread of its own, which no signal interrupts: a process is never started without being noted.
+        self._launcher.submit(self._note, name, arguments, env, errors_only=errors_only).result()
+
+    def _note(self, name: str, arguments: list[str], env: Mapping[str, str], *, errors_only: bool) -> None:
         self._children[name] = Child(
             name,
             [sys.executable, *arguments],
@@ -270,9 +269,11 @@ class LocalStack:
         )
 
     def _stop(self, name: str) -> None:
-        child = self._children.pop(name, None)
+        self._launcher.submit(int).result()  # what was being started has been noted
+        child = self._children.get(name)
         if child is not None:
             child.stop()
+            del self._children[name]  # only now: an interrupted stop can be repeated
 
     def _wait(self, name: str, ready: Callable[[], bool]) -> None:
         self._children[name].wait_until(ready, seconds=self._start_seconds)
