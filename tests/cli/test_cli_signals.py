@@ -12,6 +12,12 @@ class Thing:
     pass
 
 
+def _drop_and_wait(held):
+    held.clear()
+    gc.collect()
+    time.sleep(5)
+
+
 @pytest.mark.parametrize(
     ("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
 )
