@@ -18,9 +18,10 @@ class LocalArchive(Block):
     _description = "Archive assay results in a folder."
 
     root: str = Field(
-        default="assay-archive",
+        default="~/assay-archive",
         title="Folder",
-        description="Where results are kept. Relative paths start at the worker's working directory.",
+        description="Where results are kept: an absolute path, or one below the home folder with ~. "
+        "A deployed run refuses a relative path, because a worker runs it in a folder that goes away.",
     )
     prefix: str = Field(
         default="", title="Prefix", description="Folder below the root for everything written here."

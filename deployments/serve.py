@@ -7,6 +7,7 @@ from prefect import serve
 from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import Flow
 from prefect.types.entrypoint import EntrypointType
+
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
 from prefect_assay.flows.children import DEPLOYMENT_NAME
 

@@ -8,10 +8,10 @@ from typing import Final
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.exceptions import ObjectNotFound
-from prefect_assay.tasks.ledger import PAYMENT_LIMIT
 
 from prefect_assay import blocks
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.tasks.ledger import PAYMENT_LIMIT
 
 WORK_POOL: Final = "assay"
 _BLOCKS: Final = (
@@ -40,7 +40,8 @@ def deploy() -> None:
         ConfigurationError: Prefect refused; the message holds its own words.
     """
     register()
-    _prefect("work-pool", "create", WORK_POOL, "--type", "process", "--overwrite")
+    with get_client(sync_client=True) as client:
+        _ensure_work_pool(client)
     with as_file(files("prefect_assay.deployments") / "prefect.yaml") as path:
         _prefect("--no-prompt", "deploy", "--all", "--prefect-file", str(path))
 
@@ -51,6 +52,14 @@ def _ensure_limit(client: SyncPrefectClient, name: str) -> None:
         client.read_global_concurrency_limit_by_name(name)
     except ObjectNotFound:
         client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=1))
+
+
+def _ensure_work_pool(client: SyncPrefectClient) -> None:
+    """A process pool. One that exists stays as it is: operators adapt its job template."""
+    try:
+        client.read_work_pool(WORK_POOL)
+    except ObjectNotFound:
+        _prefect("work-pool", "create", WORK_POOL, "--type", "process")
 
 
 def _prefect(*arguments: str) -> None:

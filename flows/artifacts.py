@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
-from prefect_assay.flows.money import usd
-from prefect_assay.tasks.archive import KeptResults
-from prefect_assay.tasks.collate import CampaignTable
 
+from prefect_assay.flows.money import usd
 from prefect_assay.models.estimate import CostEstimate
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.plan import Plan
 from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.results import markdown_table, molar
+from prefect_assay.tasks.archive import KeptResults
+from prefect_assay.tasks.collate import CampaignTable
 
 _ROWS_SHOWN: Final = 200
 

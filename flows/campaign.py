@@ -14,28 +14,31 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 from prefect.states import Completed, Failed
+from pydantic import Field
+
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.errors import ArchiveError
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.approval import approve_spending
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
 from prefect_assay.flows.experiment import experiment
 from prefect_assay.flows.hooks import wake_waiting_parent
-from prefect_assay.tasks.archive import check_archive, kept_location
-from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
-from prefect_assay.tasks.estimate import check_access, estimate_cost, resolve_target
-from prefect_assay.tasks.order import find_order
-from prefect_assay.tasks.pay import require_rail
-from prefect_assay.tasks.read import plan_campaign, read_designs
-from pydantic import Field
-
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.tasks.archive import check_archive, kept_location
+from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
+from prefect_assay.tasks.estimate import check_access, resolve_target
+from prefect_assay.tasks.order import find_order
+from prefect_assay.tasks.pay import require_rail
+from prefect_assay.tasks.price import open_price
+from prefect_assay.tasks.read import plan_campaign, read_designs
 from prefect_assay.waiting import can_suspend
-from prefect_assay.waiting.runs import CAMPAIGN_TAG, add_tags, campaign_group
+from prefect_assay.waiting.runs import CAMPAIGN_TAG, WAITS_TAG, add_tags, campaign_group
 
-_SUSPENSION_MARGIN = timedelta(days=14)
+# Longer than any child's path: its own deadline, its quote and its approvals.
+_SUSPENSION_MARGIN = timedelta(days=200)
 
 
 @dataclass(frozen=True)
@@ -98,21 +101,31 @@ def campaign(
         PaymentError: over the campaign's cap and nobody could be asked; nothing was ordered.
         Stopped: the spending was not approved; nothing was ordered.
     """
-    require_rail(payment_method, policy, wallet)
-    check_archive(archive)
     job = _Job(credentials, policy, archive, payment_method, wallet, webhook, deadline_days, poll_seconds)
     plan = _pinned_plan(archive) or _make_plan(job, designs, assay, campaign_id, sequences_per_experiment)
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
-    limits = _approved_limits(job, plan)
+    # A run that has started its children has had its approval; they are its result, whatever became of them.
+    started = WAITS_TAG + campaign_group(plan.campaign_id) in (current_run.tags or [])
+    limits = {} if started else _approved_limits(job, plan)
     problems = _run_deployed(job, plan, limits) if can_suspend() else _run_here(job, plan, limits)
     return _report(job, plan, problems)
 
 
 def _pinned_plan(archive: Archive) -> Plan | None:
-    """The plan of this very run's first execution, found by the run's tag."""
+    """The plan of this very run's first execution, found by the run's tag.
+
+    A run that has a plan never makes another: its designs file may hold the next round by now.
+    """
     for tag in current_run.tags or []:
         if tag.startswith(CAMPAIGN_TAG):
-            return kept_plan(archive, tag.removeprefix(CAMPAIGN_TAG))
+            campaign_id = tag.removeprefix(CAMPAIGN_TAG)
+            plan = kept_plan(archive, campaign_id)
+            if plan is None:
+                raise ArchiveError(
+                    f"the plan of campaign {campaign_id} is not in this archive any more; nothing new was ordered. "
+                    "Bring the archive back, or point its block there, and run it again"
+                )
+            return plan
     return None
 
 
@@ -120,6 +133,8 @@ def _make_plan(
     job: _Job, designs: str, assay: Assay, campaign_id: str | None, sequences_per_experiment: int
 ) -> Plan:
     """Read, validate, deduplicate, split; then fix the plan before anything costs money."""
+    require_rail(job.payment_method, job.policy, job.wallet)
+    check_archive(job.archive)
     sequences = read_designs(designs)
     check_access(job.credentials)
     target = resolve_target(job.credentials, assay)
@@ -135,10 +150,10 @@ def _make_plan(
 def _approved_limits(job: _Job, plan: Plan) -> dict[str, int | None]:
     """What each experiment may cost, by order key, after one budget check for the whole campaign.
 
-    An experiment that is ordered already needs no new approval: its money is committed.
+    An experiment that has its invoice needs no new approval: its money is committed.
     """
-    open_ones = [e for e in plan.experiments if find_order(job.credentials, e.order_key) is None]
-    totals = {e.order_key: estimate_cost(job.credentials, e.spec).total_cents for e in open_ones}
+    prices = {e.order_key: open_price(job.credentials, e) for e in plan.experiments}
+    totals = {key: price.total_cents for key, price in prices.items() if not price.committed}
     if totals:
         artifacts.show_campaign_estimate(plan, totals)
     known = sum(total for total in totals.values() if total is not None)

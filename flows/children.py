@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting import wait_until
-from prefect_assay.waiting.runs import GROUP_TAG, WAITS_TAG, add_tags, ids_filter, runs_with, start_run
+from prefect_assay.waiting.runs import GROUP_TAG, WAITS_TAG, ids_filter, runs_with, set_tag, start_run
 
 T = TypeVar("T")
 
@@ -74,7 +74,8 @@ def start_child(
 
 def wait_for_children(children: Sequence[UUID], *, group: str, timeout: timedelta) -> list[FlowRun]:
     """Suspend until every child has ended; returns their final runs."""
-    add_tags(_this_run().id, [WAITS_TAG + group])
+    # In place of the group before: one that has ended would wake this run at every sweep.
+    set_tag(_this_run().id, WAITS_TAG, group)
 
     def ready() -> list[FlowRun] | None:
         with get_client(sync_client=True) as client:

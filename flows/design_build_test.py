@@ -13,22 +13,22 @@ from typing import Annotated, Any, Final
 
 from prefect import flow
 from prefect.logging import get_run_logger
+from pydantic import Field
+
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.errors import AssayError, InvalidSequences
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
-from prefect_assay.tasks.collate import CampaignTable, kept_table
-from pydantic import Field
-
-from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.tasks.collate import CampaignTable, kept_table
 from prefect_assay.waiting import can_suspend
 from prefect_assay.waiting.runs import start_run
 
 _SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv"})
-_ROUND_MARGIN = timedelta(days=30)
+_ROUND_MARGIN = timedelta(days=250)
 _ID_LENGTH: Final = 60  # the longest campaign id
 
 
@@ -145,7 +145,10 @@ def _design_files(job: _Job, source: str) -> dict[str, Path]:
 
 def _run_round(job: _Job, campaign_id: str, file: Path) -> RoundReport:
     parameters = {**job.campaign_parameters, "designs": str(file), "campaign_id": campaign_id}
-    problem = _deployed_round(job, campaign_id, parameters) if can_suspend() else _round_here(parameters)
+    try:
+        problem = _deployed_round(job, campaign_id, parameters) if can_suspend() else _round_here(parameters)
+    except AssayError as error:
+        problem = str(error)  # one round that cannot be started must not hide the others
     table = kept_table(job.archive, campaign_id)
     if table is not None:
         _hand_on(job, file.stem, table)
@@ -169,8 +172,11 @@ def _deployed_round(job: _Job, campaign_id: str, parameters: dict[str, Any]) -> 
         is_done=lambda _run: kept_table(job.archive, campaign_id) is not None,
     )
     timeout = timedelta(days=job.deadline_days) + _ROUND_MARGIN
-    state = wait_for_children([child.id], group=group, timeout=timeout)[0].state
-    return None if state is None or state.name == "Completed" else f"{state.name}: {state.message}"
+    ended = wait_for_children([child.id], group=group, timeout=timeout)
+    state = ended[0].state if ended else None
+    if state is None:
+        return "its run was deleted"
+    return None if state.name == "Completed" else f"{state.name}: {state.message}"
 
 
 def _round_here(parameters: dict[str, Any]) -> str | None:

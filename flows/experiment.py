@@ -6,38 +6,49 @@ order is found by its key, the invoice says whether it is paid, the archive comp
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Final
 
 from prefect import flow
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
+from pydantic import Field
+
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.designs import check_spec
+from prefect_assay.errors import (
+    AssayError,
+    ExperimentCanceled,
+    InvalidSpec,
+    NotFound,
+    OrderOutcomeUnknown,
+    Overdue,
+    QuoteExpired,
+    QuoteRejected,
+)
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.approval import approve_spending
 from prefect_assay.flows.hooks import wake_waiting_parent
-from prefect_assay.tasks.archive import archive_experiment, check_archive
-from prefect_assay.tasks.check import look, outcome_of
-from prefect_assay.tasks.estimate import estimate_cost
-from prefect_assay.tasks.order import find_order, order_experiment
-from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
-from prefect_assay.tasks.quote import Billing, BillingStage, confirm_quote, read_billing, submit_draft
-from pydantic import Field
-
-from prefect_assay.designs import check_spec
-from prefect_assay.errors import ExperimentCanceled, InvalidSpec, Overdue, QuoteExpired, QuoteRejected
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod, ResultsStatus
-from prefect_assay.ordering import experiment_name, order_key
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS, PaymentMethod, ResultsStatus
+from prefect_assay.ordering import experiment_name, order_key, read_order
+from prefect_assay.tasks.archive import archive_experiment, check_archive
+from prefect_assay.tasks.check import look, outcome_of
+from prefect_assay.tasks.estimate import estimate_cost
+from prefect_assay.tasks.order import find_order, order_experiment
+from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
+from prefect_assay.tasks.quote import Billing, BillingStage, confirm_quote, read_billing
 from prefect_assay.waiting import Decision, Failed, Partial, PollPolicy, Wait, can_suspend, wait_until
 from prefect_assay.waiting import Overdue as PastDeadline
 from prefect_assay.waiting.runs import EXPERIMENT_TAG, add_tags
 
+DEADLINE_DAYS: Final = 45
+
 # The run's own deadline decides; Prefect's suspension time-out only backs it up if nobody wakes the run.
-_SUSPENSION_MARGIN = timedelta(days=7)
+_SUSPENSION_MARGIN = timedelta(days=30)
 
 
 @dataclass(frozen=True)
@@ -80,7 +91,7 @@ def experiment(
     wallet: X402Wallet | None = None,
     webhook: WebhookEndpoint | None = None,
     limit_cents: Annotated[int | None, Field(ge=0)] = None,
-    deadline_days: Annotated[int, Field(ge=1, le=365)] = 45,
+    deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
     poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
 ) -> ExperimentReport:
     """Order one experiment once, pay it once, wait for the laboratory, archive its results.
@@ -109,9 +120,6 @@ def experiment(
         Stopped: canceled, quote rejected or expired, not approved, or overdue.
         OutcomeUnknown: an answer was lost; running the flow again looks first.
     """
-    InvalidSpec.check(check_spec(spec))
-    require_rail(payment_method, policy, wallet)
-    check_archive(archive)
     key = order_key(campaign_id, batch_index, spec)
     job = _Job(
         spec=spec,
@@ -129,16 +137,55 @@ def experiment(
         patience=timedelta(days=deadline_days),
         poll=PollPolicy(first_seconds=min(2.0, poll_seconds), longest_seconds=poll_seconds),
     )
-    order = find_order(credentials, key) or _place_order(job)
+    order = _own_order(job) or find_order(credentials, key) or _place_order(job)
     _announce(job, order)
-    _await_invoice(job, order)
-    payment = _pay(job, order)
+    payment = None
+    if order.status not in AFTER_MATERIALS:
+        _await_invoice(job, order)
+    try:
+        payment = _pay(job, order)
+    except AssayError as error:
+        # The laboratory works on it already: no trouble with money may stand before its results.
+        if order.status not in AFTER_MATERIALS:
+            raise
+        get_run_logger().error("The invoice of %s needs a person: %s", order.experiment_code, error)
     finished, decision = _await_results(job, order, payment)
     return _conclude(job, order, payment, finished, decision)
 
 
+def _own_order(job: _Job) -> Order | None:
+    """The order that an earlier execution of this very run placed or found, by the run's tag.
+
+    A run that has ordered never orders again, whatever became of the experiment's name, the token or the way
+    order keys are made. While the service is away, it waits.
+    """
+    known = [
+        tag.removeprefix(EXPERIMENT_TAG) for tag in current_run.tags or [] if tag.startswith(EXPERIMENT_TAG)
+    ]
+    if not known:
+        return None
+
+    def ready() -> Order | None:
+        with job.credentials.get_client() as client:
+            return read_order(client, known[0], job.key)
+
+    try:
+        return wait_until(
+            ready, key=f"order-{job.key}", timeout=job.patience + _SUSPENSION_MARGIN, poll=job.poll
+        )
+    except NotFound as error:
+        raise OrderOutcomeUnknown(
+            f"this run has ordered experiment {known[0]}, and its credentials cannot see it any more; nothing is "
+            "ordered again. Check the token and the address in the credentials block, then run it again",
+            request_id=error.request_id,
+        ) from error
+
+
 def _place_order(job: _Job) -> Order:
-    """Estimate, check the budget, order. An incomplete estimate is never a price: it takes the quoted route."""
+    """Check, estimate, check the budget, order. An incomplete estimate is never a price: it takes the quoted route."""
+    InvalidSpec.check(check_spec(job.spec))
+    require_rail(job.payment_method, job.policy, job.wallet)
+    check_archive(job.archive)
     estimate = estimate_cost(job.credentials, job.spec)
     artifacts.show_estimate(job.label, job.name, job.spec, estimate)
     total = estimate.total_cents
@@ -177,7 +224,12 @@ def _await_invoice(job: _Job, order: Order) -> None:
             case BillingStage.INVOICED:
                 return
             case BillingStage.NOT_SUBMITTED:
-                submit_draft(job.credentials, order.experiment_id)
+                # Orders are never made as drafts: someone has said no, and that must not become an order.
+                raise QuoteRejected(
+                    f"experiment {order.experiment_code} is a draft again, so its quote was rejected or withdrawn; "
+                    "nothing is billed. Submit it in the portal and run the flow again, or start the campaign "
+                    "under a new campaign id"
+                )
             case BillingStage.QUOTE_OPEN:
                 _accept_quote(job, order, billing)
             case BillingStage.QUOTE_REJECTED:
@@ -222,6 +274,7 @@ def _pay(job: _Job, order: Order) -> Payment:
     if job.payment_method in MACHINE_RAILS:
         due = read_due(job.credentials, order)
         if due is not None:
+            require_rail(job.payment_method, job.policy, job.wallet)
             limit = approve_spending(
                 job.policy, key=job.key, what=f"Invoice of {job.name}", amount_cents=due, cap_cents=limit
             )
@@ -237,7 +290,7 @@ def _pay(job: _Job, order: Order) -> Payment:
     return payment
 
 
-def _await_results(job: _Job, order: Order, payment: Payment) -> tuple[Experiment, Decision]:
+def _await_results(job: _Job, order: Order, payment: Payment | None) -> tuple[Experiment, Decision]:
     """Wait for the released results; archive preliminary ones when they appear, and go on waiting."""
     partial_kept = False
 
@@ -258,7 +311,7 @@ def _await_results(job: _Job, order: Order, payment: Payment) -> tuple[Experimen
 
 
 def _conclude(
-    job: _Job, order: Order, payment: Payment, finished: Experiment, decision: Decision
+    job: _Job, order: Order, payment: Payment | None, finished: Experiment, decision: Decision
 ) -> ExperimentReport:
     """Archive whatever there is, then say how it ended."""
     record = None
@@ -277,7 +330,7 @@ def _conclude(
     return ExperimentReport(order=order, payment=payment, outcome=outcome, archive=record)
 
 
-def _archive(job: _Job, order: Order, payment: Payment, found: Experiment) -> ArchiveRecord:
+def _archive(job: _Job, order: Order, payment: Payment | None, found: Experiment) -> ArchiveRecord:
     kept = archive_experiment(
         job.credentials,
         job.archive,

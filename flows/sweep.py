@@ -5,7 +5,9 @@ Every so often it also asks for the state of every waiting experiment, which fin
 failed wake-up left behind. A wake-up is a hint, so waking too often does no harm.
 """
 
-from collections.abc import Iterable
+import hashlib
+import json
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final, cast
 
@@ -15,14 +17,15 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 from prefect.variables import Variable
-from prefect_assay.blocks import AssayCredentials
 from pydantic import Field, ValidationError
 
+from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
-from prefect_assay.errors import AssayError
+from prefect_assay.flows.experiment import DEADLINE_DAYS
 from prefect_assay.models.base import Model
 from prefect_assay.models.report import SweepReport
+from prefect_assay.models.update import Update
 from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.waiting.runs import (
     EXPERIMENT_TAG,
@@ -38,14 +41,29 @@ from prefect_assay.waiting.wake import wake_finished_groups
 # Rows may get their place in the feed a little after their timestamp; those seen twice wake nobody wrongly.
 _OVERLAP: Final = timedelta(minutes=10)
 _IDS_PER_REQUEST: Final = 40
-_WORTH_WAKING: Final = (ExperimentStatus.DONE, ExperimentStatus.CANCELED, ExperimentStatus.QUOTE_SENT)
+_WORTH_WAKING: Final = frozenset(
+    {ExperimentStatus.DONE, ExperimentStatus.CANCELED, ExperimentStatus.QUOTE_SENT, ExperimentStatus.DRAFT}
+)
 
 
 class Watermark(Model):
-    """How far one token's feed has been read, in the service's time, and when all its waits were looked at."""
+    """How far one token's feed has been read, in the service's time, and when all its waits were looked at.
+
+    `seen` are the updates within the overlap before `feed`: they are read again, and are no news.
+    """
 
     feed: datetime | None = None
+    seen: tuple[str, ...] = ()
     full_check: datetime | None = None
+
+
+@dataclass(frozen=True)
+class _News:
+    """What one look at a token's feed and waits has found."""
+
+    updates: int
+    due: set[str]
+    mark: Watermark
 
 
 @flow(name="sweep")
@@ -67,15 +85,16 @@ def sweep(
     seen = 0
     with get_client(sync_client=True) as prefect:
         waiting = [run for run in runs_with(prefect, suspended_filter()) if not waits_for_input(run)]
-        for block_id, runs in sorted(_by_credentials(waiting).items()):
+        for reference, runs in sorted(_by_credentials(waiting, problems).items()):
             try:
-                updates, due = _look(block_id, runs, full_check_minutes)
-            except AssayError as error:
-                # One revoked token must not keep the others' runs asleep.
-                problems.append(f"credentials {block_id}: {error}")
+                news = _look(reference, runs, full_check_minutes)
+                woken += _wake(prefect, runs, news.due)
+                # Written after the waking: a sweep that dies in between wakes them again, which does no harm.
+                _write_watermark(reference, news.mark)
+            except Exception as error:  # noqa: BLE001 - one revoked token, one deleted block must not stop the others
+                problems.append(f"credentials {reference}: {error}")
                 continue
-            seen += updates
-            woken += _wake(prefect, runs, due)
+            seen += news.updates
     groups = {group for run in waiting for group in tag_values(run, WAITS_TAG)}
     woken += [str(run_id) for run_id in wake_finished_groups(sorted(groups))]
     message = f"{seen} updates, {len(waiting)} suspended runs, {len(woken)} woken"
@@ -87,56 +106,71 @@ def sweep(
     return Completed(name=name, message="; ".join([message, *problems]), data=report)
 
 
-def _by_credentials(waiting: list[FlowRun]) -> dict[str, list[FlowRun]]:
-    """The runs that wait for an experiment, by the id of the credentials block in their parameters."""
+def _by_credentials(waiting: list[FlowRun], problems: list[str]) -> dict[str, list[FlowRun]]:
+    """The runs that wait for an experiment, by the reference to their credentials block, as JSON."""
     groups: dict[str, list[FlowRun]] = {}
     for run in waiting:
-        reference = run.parameters.get("credentials")
-        block = reference.get("$ref") if isinstance(reference, dict) else None
-        block_id = block.get("block_document_id") if isinstance(block, dict) else block
-        if block_id and tag_values(run, EXPERIMENT_TAG):
-            groups.setdefault(str(block_id), []).append(run)
+        if not tag_values(run, EXPERIMENT_TAG):
+            continue
+        given = run.parameters.get("credentials")
+        reference = given.get("$ref") if isinstance(given, dict) else None
+        if reference is None:
+            problems.append(f"run {run.name}: its credentials are no saved block, so nobody can look for it")
+            continue
+        whole = reference if isinstance(reference, dict) else {"block_document_id": str(reference)}
+        groups.setdefault(json.dumps(whole, sort_keys=True), []).append(run)
     return groups
 
 
-def _look(block_id: str, runs: list[FlowRun], full_check_minutes: int) -> tuple[int, set[str]]:
-    """Read one token's news, and from time to time the state of all its waits; returns what is worth waking."""
-    mark = _read_watermark(block_id)
+def _look(reference: str, runs: list[FlowRun], full_check_minutes: int) -> _News:
+    """Read one token's news, and from time to time the state of all its waits."""
+    mark = _read_watermark(reference)
     now = datetime.now(UTC)
     full = mark.full_check is None or now - mark.full_check >= timedelta(minutes=full_check_minutes)
-    credentials = cast("AssayCredentials", AssayCredentials.load_from_ref({"block_document_id": block_id}))
+    credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(json.loads(reference)))
     with credentials.get_client() as client:
-        seen, feed, due = _news(client, mark)
-        if full:
-            due |= _settled(client, {e for run in runs for e in tag_values(run, EXPERIMENT_TAG)})
-    _write_watermark(block_id, Watermark(feed=feed, full_check=now if full else mark.full_check))
-    return seen, due
+        news = _read_feed(client, mark)
+        due = news.due | (_settled(client, runs, now) if full else set())
+    return _News(
+        news.updates, due, news.mark.model_copy(update={"full_check": now if full else mark.full_check})
+    )
 
 
-def _news(client: AssayClient, mark: Watermark) -> tuple[int, datetime | None, set[str]]:
+def _read_feed(client: AssayClient, mark: Watermark) -> _News:
     """Experiments with updates since the watermark. The feed is newest first, so reading stops at the mark.
 
     Without a watermark nothing is read but the newest row: the full check covers everything before.
     """
-    newest = mark.feed
-    experiments: set[str] = set()
-    seen = 0
+    recent: list[Update] = []
     for update in client.iter_updates():
-        newest = max(newest, update.timestamp) if newest else update.timestamp
+        recent.append(update)
         if mark.feed is None or update.timestamp < mark.feed - _OVERLAP:
             break
-        experiments.add(update.experiment_id)
-        seen += 1
-    return seen, newest, experiments
+    if not recent:
+        return _News(0, set(), mark)
+    known = set(mark.seen)
+    fresh = [u for u in recent if mark.feed and u.timestamp >= mark.feed - _OVERLAP and u.id not in known]
+    newest = max(u.timestamp for u in recent)
+    newest = max(newest, mark.feed) if mark.feed else newest
+    seen = tuple(u.id for u in recent if u.timestamp >= newest - _OVERLAP)
+    return _News(len(fresh), {u.experiment_id for u in fresh}, Watermark(feed=newest, seen=seen))
 
 
-def _settled(client: AssayClient, experiment_ids: Iterable[str]) -> set[str]:
-    """Those of the experiments that have ended, or whose quote waits for a decision."""
-    ids = sorted(experiment_ids)
+def _settled(client: AssayClient, runs: list[FlowRun], now: datetime) -> set[str]:
+    """The experiments that are worth a look: ended, quoted, drafts again, or past their run's deadline."""
+    deadlines = {
+        experiment_id: timedelta(days=run.parameters.get("deadline_days", DEADLINE_DAYS))
+        for run in runs
+        for experiment_id in tag_values(run, EXPERIMENT_TAG)
+    }
+    ids = sorted(deadlines)
     found: set[str] = set()
     for start in range(0, len(ids), _IDS_PER_REQUEST):
         chunk = in_("id", ids[start : start + _IDS_PER_REQUEST])
-        found |= {e.id for e in client.iter_experiments(filter=chunk) if e.status in _WORTH_WAKING}
+        for experiment in client.iter_experiments(filter=chunk):
+            late = now >= experiment.created_at + deadlines.get(experiment.id, timedelta.max)
+            if late or experiment.status in _WORTH_WAKING:
+                found.add(experiment.id)
     return found
 
 
@@ -146,12 +180,12 @@ def _wake(prefect: SyncPrefectClient, runs: list[FlowRun], due: set[str]) -> lis
     return [str(run.id) for run in chosen if resume(prefect, run.id)]
 
 
-def _variable(block_id: str) -> str:
-    return f"assay_sweep_{block_id.replace('-', '_')}"
+def _variable(reference: str) -> str:
+    return f"assay_sweep_{hashlib.sha256(reference.encode()).hexdigest()[:20]}"
 
 
-def _read_watermark(block_id: str) -> Watermark:
-    stored = Variable.get(_variable(block_id))
+def _read_watermark(reference: str) -> Watermark:
+    stored = Variable.get(_variable(reference))
     try:
         return Watermark.model_validate_json(str(stored)) if stored else Watermark()
     except ValidationError:
@@ -159,5 +193,5 @@ def _read_watermark(block_id: str) -> Watermark:
         return Watermark()
 
 
-def _write_watermark(block_id: str, mark: Watermark) -> None:
-    Variable.set(_variable(block_id), mark.model_dump_json(), overwrite=True)
+def _write_watermark(reference: str, mark: Watermark) -> None:
+    Variable.set(_variable(reference), mark.model_dump_json(), overwrite=True)

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from prefect import task
 from prefect.logging import get_run_logger
-from prefect_assay.blocks import Archive, AssayCredentials
-from prefect_assay.tasks.policy import READ
 
 from prefect_assay.archive import Document, archive_version, latest
+from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
+from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.models.job import Order, Payment
@@ -22,6 +22,8 @@ from prefect_assay.models.sequences import Sequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import ResultRow, rows, to_csv
+from prefect_assay.tasks.policy import READ
+from prefect_assay.waiting import can_suspend
 
 _JSON: Final = "application/json"
 TABLE_PATH: Final = "results.csv"
@@ -35,11 +37,20 @@ class KeptResults(Model):
 
 
 def check_archive(archive: Archive) -> None:
-    """Fail before anything is ordered when the archive cannot be written, or would overwrite.
+    """Fail before anything is ordered when the archive cannot be written, would overwrite, or would go away.
 
     Raises:
         ArchiveError: with the place and what to do.
     """
+    if (
+        isinstance(archive, LocalArchive)
+        and can_suspend()
+        and not Path(archive.root).expanduser().is_absolute()
+    ):
+        raise ArchiveError(
+            f"the archive folder {archive.root} is relative, and a worker's folder goes away with the run; "
+            "nothing was ordered. Give the LocalArchive block an absolute path"
+        )
     archive.get_store().probe(archive.prefix)
 
 

@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 from typing import Final
 
 from prefect import task
-from prefect_assay.blocks import Archive
-from prefect_assay.tasks.archive import TABLE_PATH
-from prefect_assay.tasks.policy import READ
 
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, latest, versions
+from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
 from prefect_assay.models.base import Model
 from prefect_assay.models.plan import Plan
 from prefect_assay.results import ResultRow, best_binders, collate, from_csv, to_csv
+from prefect_assay.tasks.archive import TABLE_PATH
+from prefect_assay.tasks.policy import READ
 
 # Stand beside the experiments' codes; a code always has a hyphen (contract 2.1).
 PLAN_CODE: Final = "PLAN"
@@ -49,7 +49,8 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
                 Document(
                     path=_PLAN_PATH,
                     content_type="application/json",
-                    body=plan.model_dump_json(indent=2).encode(),
+                    # where the designs came from differs between two submissions of the same designs
+                    body=plan.model_copy(update={"source": ""}).model_dump_json(indent=2).encode(),
                 )
             ],
             now=datetime.now(UTC),

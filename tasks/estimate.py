@@ -3,15 +3,15 @@
 from uuid import UUID
 
 from prefect import task
-from prefect_assay.blocks import AssayCredentials
-from prefect_assay.tasks.policy import ONCE, READ
 
+from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import InvalidSpec, ServiceUnavailable
 from prefect_assay.models.estimate import CostEstimate
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.target import Target
 from prefect_assay.models.vocabulary import BINDING_TYPES
+from prefect_assay.tasks.policy import ONCE, READ
 
 
 @task(name="check-access", **ONCE)

@@ -10,15 +10,15 @@ from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.concurrency.sync import concurrency
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.logging import get_run_logger
-from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
-from prefect_assay.tasks.policy import ONCE, READ
 
+from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create
 from prefect_assay.ordering import find_order as find_in_service
+from prefect_assay.tasks.policy import ONCE, READ
 
 _LEASE_SECONDS: Final = 60.0  # Prefect's least; a lock that a killed process leaves behind ends by itself
 

@@ -2,16 +2,16 @@
 
 from prefect import task
 from prefect.logging import get_run_logger
-from prefect_assay.blocks import AssayCredentials, SpendingPolicy, X402Wallet
-from prefect_assay.tasks.ledger import PrefectLedger
-from prefect_assay.tasks.policy import ONCE, READ
 
+from prefect_assay.blocks import AssayCredentials, SpendingPolicy, X402Wallet
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import PaymentFailed, PaymentsDisabled
 from prefect_assay.models.billing import Invoice
-from prefect_assay.models.job import Order, Payment
+from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
 from prefect_assay.payments import PaymentPolicy, hosted, rail_for, settle
+from prefect_assay.tasks.ledger import PrefectLedger
+from prefect_assay.tasks.policy import ONCE, READ
 
 
 def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: X402Wallet | None) -> None:
@@ -74,7 +74,7 @@ def pay_invoice(
     with credentials.get_client() as client:
         invoice = _invoice_of(client, order)
         if method not in MACHINE_RAILS:
-            return hosted(client, invoice.id)
+            return _shown(client, invoice)
         payment = settle(
             client,
             invoice.id,
@@ -88,6 +88,15 @@ def pay_invoice(
         "Invoice %s: %s%s", payment.invoice_id, payment.state, ", paid before" if payment.already_paid else ""
     )
     return payment
+
+
+def _shown(client: AssayClient, invoice: Invoice) -> Payment:
+    """The hosted invoice. A void one is said loudly, and is the laboratory's to mend: the wait goes on."""
+    try:
+        return hosted(client, invoice.id)
+    except PaymentFailed as error:
+        get_run_logger().error("%s; ask the laboratory", error)
+        return Payment(invoice_id=invoice.id, method=PaymentMethod.ASYNC_INVOICE, state=PaymentState.FAILED)
 
 
 def _guard_policy(

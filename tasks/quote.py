@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from prefect import task
-from prefect_assay.blocks import AssayCredentials
-from prefect_assay.tasks.policy import ONCE
 
+from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict, NotReady
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus
+from prefect_assay.tasks.policy import ONCE
 
 
 class BillingStage(StrEnum):

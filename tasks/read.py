@@ -1,7 +1,6 @@
 """Read designs and fix the plan of a campaign."""
 
 from prefect import task
-from prefect_assay.tasks.policy import ONCE
 
 from prefect_assay.designs import campaign_digest, check_spec, read_sequences, split
 from prefect_assay.errors import InvalidSpec
@@ -10,6 +9,7 @@ from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.target import Target
 from prefect_assay.ordering import order_key
+from prefect_assay.tasks.policy import ONCE
 
 
 @task(name="read-designs", **ONCE)
@@ -57,7 +57,7 @@ def plan_campaign(
     return Plan(
         campaign_id=campaign,
         source=sequences.source,
-        assay=assay,
+        assay=named,
         target_name=target.name if target else None,
         experiments=tuple(planned),
         duplicates=sequences.duplicates,

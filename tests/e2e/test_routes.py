@@ -6,10 +6,9 @@ import threading
 import httpx
 import pytest
 from prefect.client.orchestration import get_client
-from prefect_assay.blocks import AssayCredentials, SpendingPolicy
-from prefect_assay.flows import campaign
 
 from prefect_assay.archive import LocalStore, verify
+from prefect_assay.blocks import AssayCredentials, SpendingPolicy
 from prefect_assay.errors import (
     ConfigurationError,
     InvalidSequences,
@@ -18,6 +17,7 @@ from prefect_assay.errors import (
     ServiceUnavailable,
     Unauthorized,
 )
+from prefect_assay.flows import campaign
 from prefect_assay.models.spec import Assay
 from support.world import EGFR, UNPRICED, a_world, eventually
 

@@ -3,8 +3,8 @@
 import base64
 
 import pytest
-from prefect_assay.blocks import AssayCredentials
 
+from prefect_assay.blocks import AssayCredentials
 from prefect_assay.webhooks.signature import derive_secret
 from support.world import WALLET_KEY, a_world, eventually
 

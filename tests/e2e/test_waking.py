@@ -1,8 +1,12 @@
 """How a suspended run comes back: by webhook, by the sweep, by itself. Real server, lab, receiver, processes."""
 
-import pytest
-from prefect_assay.flows import sweep
+import json
+from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from prefect_assay.flows import sweep
+from prefect_assay.flows.sweep import Watermark, _write_watermark
 from support.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -52,6 +56,7 @@ def test_a_lost_webhook_is_made_up_for_by_the_sweep(world):
 
     assert report.woken == (str(run.id),)
     assert report.problems == ()
+    assert sweep(full_check_minutes=FEED_ONLY).woken == ()  # the same news does not wake twice
     world.until(run, "Completed", seconds=90)
 
 
@@ -75,13 +80,9 @@ def test_the_full_check_finds_what_the_feed_no_longer_tells(world):
 
 def move_watermark(run):
     """Put the watermark of the run's credentials far behind every update of the lab."""
-    from datetime import UTC, datetime, timedelta
-
-    from prefect_assay.flows.sweep import Watermark, _write_watermark
-
-    block_id = run.parameters["credentials"]["$ref"]["block_document_id"]
+    reference = json.dumps(run.parameters["credentials"]["$ref"])
     now = datetime.now(UTC)
-    _write_watermark(block_id, Watermark(feed=now + timedelta(days=3650), full_check=now))
+    _write_watermark(reference, Watermark(feed=now + timedelta(days=3650), full_check=now))
 
 
 def test_results_that_come_between_the_check_and_the_suspension_are_not_missed(world):

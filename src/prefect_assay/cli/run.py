@@ -10,7 +10,6 @@ from rich.console import Console
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.prefect_api import api_errors, load_archive, load_block, run_url
 from prefect_assay.cli.sequences import check_locally, read_file
-from prefect_assay.designs import campaign_digest
 from prefect_assay.designs.read import is_pasted
 from prefect_assay.errors import AssayError, ConfigurationError, InvalidSpec
 from prefect_assay.models.report import CampaignReport
@@ -67,10 +66,12 @@ def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> 
     sequences = read_file(request.designs)
     _check_target(assay)
     experiments = check_locally(sequences, assay, request.per_experiment)
-    campaign_id = request.campaign_id or f"c-{campaign_digest(sequences, assay)}"
+    # Without an id the flow gives one, from the designs and the target it has looked up.
+    campaign_id = request.campaign_id
     if not as_json:
+        named = f", campaign {campaign_id}" if campaign_id else ""
         Console(stderr=True).print(
-            f"{len(sequences)} designs, {experiments} experiments, campaign {campaign_id}", highlight=False
+            f"{len(sequences)} designs, {experiments} experiments{named}", highlight=False
         )
     with api_errors():
         blocks = _load_blocks(request)
@@ -165,7 +166,7 @@ def _as_parameter(value: Any) -> Any:
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
-def _announce(run: "FlowRun", campaign_id: str, *, as_json: bool) -> None:
+def _announce(run: "FlowRun", campaign_id: str | None, *, as_json: bool) -> None:
     url = run_url(run.id)
     if as_json:
         print(json.dumps({"campaign_id": campaign_id, "flow_run_id": str(run.id), "url": url}, indent=2))
@@ -174,7 +175,7 @@ def _announce(run: "FlowRun", campaign_id: str, *, as_json: bool) -> None:
     console.print(f"Started flow run [bold]{run.name}[/bold] {run.id}")
     if url:
         console.print(f"Watch it: {url}")
-    console.print(f"Next: prefect-assay status {campaign_id}")
+    console.print(f"Next: prefect-assay status {campaign_id or run.id}")
 
 
 def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
+from pydantic_core import from_json
+
 from prefect_assay.errors import (
     AssayError,
     InputError,
@@ -102,8 +104,10 @@ class Answer:
             UnexpectedAnswer: it is not JSON.
         """
         try:
-            body = json.loads(self.content)
-        except (ValueError, RecursionError):
+            # Not the standard library's: its depth follows the recursion limit, which libraries of the x402 extra
+            # raise so far that a deeply nested body ends the process.
+            body = from_json(self.content)
+        except ValueError:
             raise UnexpectedAnswer(
                 f"status {self.status} with a body that is not JSON ({len(self.content)} bytes, "
                 f"{self.content_type or 'no content type'})",

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
+from pydantic_core import from_json
+
 from prefect_assay.lab import eip3009
 
 VERSION: Final = 2
@@ -216,8 +218,8 @@ def _decode(header_value: str) -> dict[str, Any]:
     if len(header_value) > HEADER_BYTES_MAX:
         raise _Refused("invalid_payload", f"the header is longer than {HEADER_BYTES_MAX} characters")
     try:
-        payment = json.loads(base64.b64decode(header_value.strip(), validate=True))
-    except (binascii.Error, ValueError, RecursionError):
+        payment = from_json(base64.b64decode(header_value.strip(), validate=True))
+    except (binascii.Error, ValueError):
         raise _Refused("invalid_payload", "the header is not base64 of JSON") from None
     if not isinstance(payment, dict):
         raise _Refused("invalid_payload", "the header is not a JSON object")

@@ -9,7 +9,7 @@ class ExperimentReport(Model):
     """How one experiment went."""
 
     order: Order
-    payment: Payment | None
+    payment: Payment | None  # None: the invoice could not be read any more, and its results could
     outcome: Outcome
     archive: ArchiveRecord | None
 

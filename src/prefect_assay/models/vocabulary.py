@@ -84,6 +84,16 @@ class PaymentMethod(StrEnum):
     ASYNC_INVOICE = "async_invoice"
 
 
+# The laboratory works on it, or has: money has been dealt with.
+AFTER_MATERIALS: Final = frozenset(
+    {
+        ExperimentStatus.IN_QUEUE,
+        ExperimentStatus.IN_PRODUCTION,
+        ExperimentStatus.DATA_ANALYSIS,
+        ExperimentStatus.IN_REVIEW,
+        ExperimentStatus.DONE,
+    }
+)
 BINDING_TYPES: Final = frozenset(
     {ExperimentType.AFFINITY, ExperimentType.SCREENING, ExperimentType.EPITOPE_BINNING}
 )

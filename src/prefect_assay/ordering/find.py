@@ -53,6 +53,15 @@ def find_order(api: OrderApi, key: str) -> Order | None:
     return _order_of(min(matches, key=lambda e: (e.created_at, e.id)), key, adopted=True)
 
 
+def read_order(api: OrderApi, experiment_id: str, key: str) -> Order:
+    """The order whose experiment is known.
+
+    Raises:
+        NotFound: it does not exist, or this token may not see it.
+    """
+    return _order_of(api.experiment(experiment_id), key, adopted=True)
+
+
 def find_or_create(
     api: OrderApi,
     request: CreateRequest,

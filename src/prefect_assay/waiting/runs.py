@@ -115,6 +115,15 @@ def resume(client: SyncPrefectClient, run_id: UUID) -> bool:
     return client.resume_flow_run(run_id).status == SetStateStatus.ACCEPT
 
 
+def set_tag(run_id: UUID, prefix: str, value: str) -> None:
+    """Give a run one tag of a kind, in place of the one it may have."""
+    with get_client(sync_client=True) as client:
+        run = client.read_flow_run(run_id)
+        others = [tag for tag in run.tags if not tag.startswith(prefix)]
+        if prefix + value not in run.tags or len(others) + 1 != len(run.tags):
+            client.update_flow_run(run_id, tags=[*others, prefix + value])
+
+
 def add_tags(run_id: UUID, tags: list[str]) -> None:
     """Add tags to a run; those it already has cost no write."""
     with get_client(sync_client=True) as client:

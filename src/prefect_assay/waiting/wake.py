@@ -49,6 +49,7 @@ def wake_finished_groups(groups: Iterable[str]) -> list[UUID]:
     with get_client(sync_client=True) as client:
         for group in groups:
             children = runs_with(client, tagged_filter(GROUP_TAG + group, suspended_only=False))
-            if children and all(child.state is not None and child.state.is_final() for child in children):
+            # A group without children has lost them: its parent looks, and starts or finds them again.
+            if all(child.state is not None and child.state.is_final() for child in children):
                 woken.extend(wake(client, WAITS_TAG + group))
     return woken
