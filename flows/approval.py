@@ -1,16 +1,15 @@
 """Asking a person before money is spent: a suspended run with a form in the Prefect UI that shows the figures."""
 
 import hashlib
-from contextlib import suppress
+import json
+from datetime import UTC, datetime
 from typing import Literal
+from uuid import uuid4
 
 from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
-from prefect.exceptions import ObjectNotFound
 from prefect.flow_runs import suspend_flow_run
 from prefect.input import RunInput
-from prefect.input.run_input import keyset_from_paused_state
-from prefect.states import Suspended
 from pydantic import Field
 
 from prefect_assay.blocks import SpendingPolicy
@@ -34,31 +33,6 @@ class SpendingApproval(RunInput):
     )
 
 
-def _question(key: str, amount_cents: int) -> str:
-    """The name of a question; Prefect takes lower case, digits and dashes only."""
-    return f"approve-{hashlib.sha256(key.encode()).hexdigest()[:20]}-{amount_cents}"
-
-
-def _forget_unanswered(question: str) -> None:
-    """Clear what an earlier asking left behind, unless it was answered.
-
-    A run that is retried after its form timed out asks again under the same name, and Prefect refuses to store
-    the same form twice. A question that was answered is among the run's pause keys, and its answer is kept.
-    """
-    context = FlowRunContext.get()
-    if (
-        context is None
-        or context.flow_run is None
-        or question in (context.flow_run.empirical_policy.pause_keys or ())
-    ):
-        return
-    keyset = keyset_from_paused_state(Suspended(pause_key=question, timeout_seconds=60))
-    with get_client(sync_client=True) as client:
-        for name in keyset.values():
-            with suppress(ObjectNotFound):
-                client.delete_flow_run_input(context.flow_run.id, str(name))
-
-
 def approve_spending(
     policy: SpendingPolicy, *, key: str, what: str, amount_cents: int, cap_cents: int
 ) -> int:
@@ -66,14 +40,14 @@ def approve_spending(
 
     Args:
         policy: gives the time for an answer.
-        key: names this question; asked again under the same key, an answered question returns its answer.
+        key: names this question; an approval of the same amount under the same key is found, not asked again.
         what: one sentence for the form.
         amount_cents: what it would cost, without VAT.
         cap_cents: what may be spent without asking.
 
     Raises:
         BudgetExceeded: over the cap, and this run cannot ask because it is not deployed.
-        ApprovalRejected: a person declined, or approved less than it costs.
+        ApprovalRejected: a person declined, or approved less than it costs. A retry of the run asks again.
     """
     if amount_cents <= cap_cents:
         return amount_cents
@@ -82,14 +56,44 @@ def approve_spending(
             f"{what} costs {usd(amount_cents)}, the cap is {usd(cap_cents)}; nothing was ordered. "
             "Raise the cap in the spending policy, or start the flow from its deployment to be asked"
         )
-    question = _question(key, amount_cents)
-    _forget_unanswered(question)
-    form = SpendingApproval.with_initial_data(
-        description=f"**{what}** costs **{usd(amount_cents)}** without VAT. "
-        f"The cap is {usd(cap_cents)}. Nothing is ordered before you approve."
-    )
-    answer = suspend_flow_run(wait_for_input=form, key=question, timeout=policy.approval_hours * 3600)
+    # Prefect takes lower case, digits and dashes in a question's name.
+    question = f"approve-{hashlib.sha256(key.encode()).hexdigest()[:20]}-{amount_cents}"
+    answer = _answer_to(question)
+    if answer is None:
+        form = SpendingApproval.with_initial_data(
+            description=f"**{what}** costs **{usd(amount_cents)}** without VAT. "
+            f"The cap is {usd(cap_cents)}. Nothing is ordered before you approve."
+        )
+        # A name of its own for each asking: Prefect lets a name that fired once pass, and stores a form once.
+        answer = suspend_flow_run(
+            wait_for_input=form, key=f"{question}-{uuid4()}", timeout=policy.approval_hours * 3600
+        )
     approved = amount_cents if answer.approved_cents is None else answer.approved_cents
     if answer.decision == "reject" or approved < amount_cents:
         raise ApprovalRejected(f"{what} was not approved at {usd(amount_cents)}; nothing was ordered")
     return approved
+
+
+def _answer_to(question: str) -> SpendingApproval | None:
+    """The last answer that a person has given to this question in this run.
+
+    A rejection is taken from the record as it is read, so that it ends this execution and not every retry.
+    """
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return None
+    run_id = context.flow_run.id
+    with get_client(sync_client=True) as client:
+        # Prefect's own naming of what it stores for a suspended run.
+        stored = client.filter_flow_run_input(
+            flow_run_id=run_id, key_prefix=f"suspended-{question}-", limit=200, exclude_keys=set()
+        )
+        answers = [entry for entry in stored if entry.key.endswith("-response")]
+        if not answers:
+            return None
+        last = max(answers, key=lambda entry: entry.created or datetime.min.replace(tzinfo=UTC))
+        answer = SpendingApproval.model_validate(json.loads(last.value))
+        if answer.decision == "reject":
+            for entry in answers:
+                client.delete_flow_run_input(run_id, entry.key)
+    return answer

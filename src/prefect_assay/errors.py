@@ -24,7 +24,6 @@
     │   ├── QuoteRejected
     │   ├── QuoteExpired
     │   ├── ApprovalRejected
-    │   ├── ApprovalTimedOut
     │   └── Overdue                the deadline of the wait has passed
     ├── OutcomeUnknown             a request was sent and its answer was lost: look, never repeat
     │   ├── OrderOutcomeUnknown
@@ -223,10 +222,6 @@ class QuoteExpired(Stopped):
 
 class ApprovalRejected(Stopped):
     """A person declined the spending."""
-
-
-class ApprovalTimedOut(Stopped):
-    """Nobody answered the request for approval in time."""
 
 
 class Overdue(Stopped):

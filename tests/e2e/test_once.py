@@ -5,18 +5,13 @@ import signal
 
 import pytest
 
-from support.world import a_world, eventually
+from prefect_assay.models.report import CampaignReport, ExperimentReport
+from support.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    with a_world(tmp_path_factory.mktemp("once")) as made:
-        yield made
 
 
 def test_kill_right_after_the_create_reached_the_service_orders_one_experiment(world):
@@ -36,7 +31,7 @@ def test_kill_right_after_the_create_reached_the_service_orders_one_experiment(w
     world.advance(days=16)
     done = world.until(second, "Completed", seconds=90)
 
-    assert done.state.result().order.adopted
+    assert world.result(done, ExperimentReport).order.adopted
     assert len(world.orders("killed")) == 1
     assert world.creates() == before + 1
     assert len(world.settlements("killed")) == 1
@@ -72,7 +67,7 @@ def test_the_same_campaign_submitted_twice_at_once_and_again_later_orders_nothin
 
     later = world.until(world.campaign(designs, campaign_id="twice"), "Completed", seconds=90)
 
-    assert later.state.result().rows > 0
+    assert world.result(later, CampaignReport).rows > 0
     assert len(world.orders("twice")) == 1
     assert world.creates() == before + 1
     assert len(world.settlements("twice")) == 1

@@ -6,6 +6,7 @@ import threading
 import httpx
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.states import Scheduled
 
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy
@@ -18,19 +19,14 @@ from prefect_assay.errors import (
     Unauthorized,
 )
 from prefect_assay.flows import campaign
+from prefect_assay.models.report import LoopReport
 from prefect_assay.models.spec import Assay
-from support.world import EGFR, UNPRICED, a_world, eventually
+from support.world import EGFR, UNPRICED, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    with a_world(tmp_path_factory.mktemp("routes")) as made:
-        yield made
 
 
 def assay(target, **changes):
@@ -63,15 +59,15 @@ def test_over_the_cap_the_run_asks_and_orders_nothing_before_the_answer(world):
         per_experiment_cents=0, per_campaign_cents=100, machine_payments=True, rolling_cents=10**8
     )
     tight.save("tight", overwrite=True)
-    designs = world.designs("asked", DESIGN)
-    run = world.campaign(designs, campaign_id="asked", policy=tight)
+    designs = world.designs("Asked_1.v", DESIGN)
+    run = world.campaign(designs, campaign_id="Asked_1.v", policy=tight)
     world.until(run, "Suspended")
-    assert world.orders("asked") == []
+    assert world.orders("Asked_1.v") == []
     with get_client(sync_client=True) as client:
         assert client.resume_flow_run(run.id).status.value == "REJECT"  # no answer, no wake-up
     assert answer(run, decision="approve") == "ACCEPT"
-    world.suspended_children("asked")
-    assert len(world.settlements("asked")) == 1
+    world.suspended_children("Asked_1.v")
+    assert len(world.settlements("Asked_1.v")) == 1
     world.advance(days=16)
     world.until(run, "Completed", seconds=90)
 
@@ -89,6 +85,12 @@ def test_a_rejected_approval_orders_nothing(world):
     answer(run, decision="reject")
     failed = world.until(run, "Failed")
     assert "was not approved" in failed.state.message
+    with get_client(sync_client=True) as client:  # the Retry button: the run asks again
+        client.set_flow_run_state(run.id, Scheduled(name="AwaitingRetry"), force=True)
+    world.until(run, "Suspended")
+    assert world.orders("declined") == []
+    answer(run, decision="reject")
+    world.until(run, "Failed")
     assert world.orders("declined") == []
 
 
@@ -187,13 +189,12 @@ def test_a_loop_measures_each_design_file_once_and_hands_the_tables_on(world):
     for number in (1, 2):
         world.suspended_children(f"loop-round{number}")
         world.advance(days=16)
-    report = world.until(run, "Completed", seconds=120).state.result()
+    report = world.result(world.until(run, "Completed", seconds=120), LoopReport)
     assert [r.name for r in report.rounds] == ["round1", "round2"]
     assert report.rounds[0].best_kd_M is None
     assert report.rounds[1].best_kd_M == pytest.approx(9e-8, rel=0.3)
     assert "reached the goal" in report.stopped
-    again = world.until(
-        world.start("design-build-test", **parameters), "Completed", seconds=60
-    ).state.result()
+    later = world.until(world.start("design-build-test", **parameters), "Completed", seconds=60)
+    again = world.result(later, LoopReport)
     assert again.rounds == report.rounds
     assert len(world.orders("loop-")) == 2

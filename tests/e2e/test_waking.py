@@ -7,19 +7,14 @@ import pytest
 
 from prefect_assay.flows import sweep
 from prefect_assay.flows.sweep import Watermark, _write_watermark
-from support.world import a_world, eventually
+from prefect_assay.models.report import CampaignReport
+from support.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # measured: K_D 9e-8 M
 OTHER = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 FEED_ONLY = 10_000  # minutes until the next full check
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    with a_world(tmp_path_factory.mktemp("waking")) as made:
-        yield made
 
 
 def test_a_signed_webhook_wakes_the_run_and_the_last_child_wakes_the_campaign(world):
@@ -33,12 +28,13 @@ def test_a_signed_webhook_wakes_the_run_and_the_last_child_wakes_the_campaign(wo
 
     done = world.until(run, "Completed", seconds=90)
     assert "2 of 2 experiments have results" in done.state.message
-    report = done.state.result()
+    report = world.result(done, CampaignReport)
     assert report.table == str(world.folder / "archive" / "by-webhook" / "TABLE" / "v001" / "results.csv")
     table = (world.folder / "archive" / "by-webhook" / "TABLE" / "v001" / "results.csv").read_text()
     assert "webhook-1" in table
     assert "webhook-2" in table
-    assert {d["status"] for d in world.deliveries()} == {200}
+    ordered = {e.id for e in world.orders("by-webhook")}
+    assert {d["status"] for d in world.deliveries() if d["experiment_id"] in ordered} == {200}
 
 
 def test_a_lost_webhook_is_made_up_for_by_the_sweep(world):

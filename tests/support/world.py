@@ -23,12 +23,14 @@ from prefect.settings import (
     PREFECT_LOGGING_TO_API_ENABLED,
     temporary_settings,
 )
+from pydantic import BaseModel
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
 from prefect_assay.cli.stack import LocalStack
 from prefect_assay.lab.x402 import X402Settings
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 EGFR = "Human EGFR, extracellular domain"
 UNPRICED = "Human insulin receptor, extracellular domain"
@@ -115,6 +117,11 @@ class World:
         """The run as it is now."""
         with get_client(sync_client=True) as client:
             return client.read_flow_run(run.id)
+
+    def result(self, run: FlowRun, model: type[M]) -> M:
+        """A run's result; results are kept as JSON here, so that they can be searched."""
+        value = self.run(run).state.result()
+        return model.model_validate(value) if isinstance(value, dict) else value
 
     def until(self, run: FlowRun, *names: str, seconds: float = 60) -> FlowRun:
         """Wait until a run is in one of the named states."""
