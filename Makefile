@@ -36,7 +36,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/prefect-assay demo
 
 test: $(VENV)/.installed
-	@$(BIN)/pytest -n 2 --dist loadfile
+	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.installed
 	@$(BIN)/ruff check .

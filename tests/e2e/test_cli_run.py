@@ -9,17 +9,11 @@ import threading
 import pytest
 
 from support.command import command
-from support.world import EGFR, a_world, eventually
+from support.world import EGFR, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    with a_world(tmp_path_factory.mktemp("cli")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
