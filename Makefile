@@ -35,8 +35,9 @@ install: requirements.lock
 demo: $(VENV)/.installed
 	@$(BIN)/prefect-assay demo
 
+# Three processes for two cores: the end-to-end tests spend part of their time waiting for each other.
 test: $(VENV)/.installed
-	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.installed
 	@$(BIN)/ruff check .

@@ -79,7 +79,7 @@ def _left_behind(machinery: Path) -> list[str]:
     return left
 
 
-def test_interrupted_and_run_again_to_a_verified_archive(demo, tmp_path):
+def test_interrupted_then_run_again_to_a_verified_archive_and_kept_up(demo, tmp_path):
     machinery = tmp_path / "machinery"
     first = demo()
     _read_until(first, "are up")
@@ -91,9 +91,8 @@ def test_interrupted_and_run_again_to_a_verified_archive(demo, tmp_path):
     assert _left_behind(machinery) == []
     assert list(machinery.iterdir()) == []
 
-    second = demo()
-    output, _ = second.communicate(timeout=SECONDS)
-    assert second.returncode == 0, output
+    second = demo("--keep")
+    output = _read_until(second, "prefect-assay status")
     row = next(line for line in output.splitlines() if "P01133-971-1023" in line)
     kd = float(re.search(r"([\d.]+) nM", row)[1])
     assert 60 < kd < 130  # published: 9e-8 M
@@ -103,20 +102,20 @@ def test_interrupted_and_run_again_to_a_verified_archive(demo, tmp_path):
     assert re.search(r"below the serving process \d+: 0", output)
     assert "POST …/pay answered 402, then 200" in output
     assert "Running > Suspended > Resuming > Running" in output
+    assert (
+        tmp_path / "assay-demo" / "2" / "archive" / "egfr-round1" / "TABLE" / "v001" / "results.csv"
+    ).exists()
+    _everything_stays_up_until_a_part_dies(second, output.partition("Look")[2])
     assert _left_behind(machinery) == []
-    assert list(machinery.iterdir()) == []
     assert not (tmp_path / "users-own").exists()
 
 
-def test_kept_up_to_look_around_until_a_part_dies(demo, tmp_path):
-    process = demo("--keep", "--folder", "mine")
-    look = _read_until(process, "prefect-assay status").partition("Look")[2]
+def _everything_stays_up_until_a_part_dies(process, look):
     addresses = re.findall(r"http://\S+", look)
     assert len(addresses) == 6
     for address in addresses[:5]:
         shown = httpx.get(address, headers={"Accept": "text/html"}, trust_env=False)
         assert shown.status_code == 200, address
-    assert (tmp_path / "mine" / "archive" / "egfr-round1" / "TABLE" / "v001" / "results.csv").exists()
 
     runner = next(entry for entry in descendants(process.pid) if "prefect_assay.cli.runner" in entry.command)
     os.kill(runner.pid, signal.SIGKILL)
@@ -126,7 +125,6 @@ def test_kept_up_to_look_around_until_a_part_dies(demo, tmp_path):
     log = re.search(r"its log (\S+runner\.log)", output)[1]
     assert Path(log).exists()
     assert "Traceback" not in output.partition("The end of its log")[0]
-    assert _left_behind(tmp_path / "machinery") == []
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from prefect_assay.errors import (
     ServiceUnavailable,
     Unauthorized,
 )
-from prefect_assay.flows import campaign
-from prefect_assay.models.report import LoopReport
+from prefect_assay.flows import campaign, design_build_test
+from prefect_assay.models.report import ExperimentReport, LoopReport
 from prefect_assay.models.spec import Assay
 from support.world import EGFR, UNPRICED, eventually
 
@@ -31,6 +31,22 @@ BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 
 def assay(target, **changes):
     return {"experiment_type": "affinity", "method": "bli", "target": target} | changes
+
+
+@pytest.fixture
+def days_pass(world):
+    """Lab days go by while a flow polls in the test's own process."""
+    stop = threading.Event()
+
+    def go_on():
+        while not stop.wait(1.5):
+            world.advance(days=6)
+
+    days = threading.Thread(target=go_on)
+    days.start()
+    yield
+    stop.set()
+    days.join()
 
 
 def answer(run, **values):
@@ -95,16 +111,15 @@ def test_a_rejected_approval_orders_nothing(world):
 
 
 def test_a_hosted_invoice_is_shown_and_paid_by_a_person(world):
-    run = world.campaign(
-        world.designs("hosted", DESIGN), campaign_id="hosted", payment_method="async_invoice", wallet=None
-    )
-    (child,) = world.suspended_children("hosted")
-    (artifact,) = world.artifacts(child, "assay-invoice-")
+    run = world.experiment("hosted", DESIGN, payment_method="async_invoice", wallet=None)
+    world.asleep(run)
+    (artifact,) = world.artifacts(run, "assay-invoice-")
     address = re.search(r"http://[^)\s]+", artifact.data)[0]
     assert "/portal/" in address
     assert httpx.post(f"{address.rstrip('/')}/pay", follow_redirects=True).is_success
     world.advance(days=16)
-    world.until(run, "Completed", seconds=90)
+    done = world.until(run, "Completed", seconds=90)
+    assert world.result(done, ExperimentReport).payment.already_paid
 
 
 @pytest.mark.parametrize(
@@ -140,27 +155,15 @@ def test_a_wrong_token_is_refused_in_words_that_do_not_hold_it(world):
     assert caught.value.request_id
 
 
-def test_a_plain_script_polls_and_ends_with_the_same_archive(world):
+def test_a_plain_script_polls_and_ends_with_the_same_archive(world, days_pass):
     """Without a deployment the same flows run side by side in one process."""
-    stop = threading.Event()
-
-    def days_pass():
-        while not stop.wait(2):
-            world.advance(days=6)
-
-    days = threading.Thread(target=days_pass)
-    days.start()
-    try:
-        parameters = world.shared() | {"webhook": None, "sequences_per_experiment": 1, "poll_seconds": 0.5}
-        report = campaign(
-            designs=f">a\n{DESIGN}\n>b\n{BINDER}\n",
-            assay=Assay.model_validate(assay(EGFR)),
-            campaign_id="script",
-            **parameters,
-        )
-    finally:
-        stop.set()
-        days.join()
+    parameters = world.shared() | {"webhook": None, "sequences_per_experiment": 1, "poll_seconds": 0.5}
+    report = campaign(
+        designs=f">a\n{DESIGN}\n>b\n{BINDER}\n",
+        assay=Assay.model_validate(assay(EGFR)),
+        campaign_id="script",
+        **parameters,
+    )
     assert len(report.experiments) == 2
     assert report.problems == ()
     assert len(world.orders("script")) == 2
@@ -168,33 +171,37 @@ def test_a_plain_script_polls_and_ends_with_the_same_archive(world):
     assert verify(LocalStore(world.folder / "archive"), "script").ok
 
 
-def test_a_loop_measures_each_design_file_once_and_hands_the_tables_on(world):
-    folder = world.folder / "rounds"
+def loop_parameters(world, folder, loop_id):
+    return world.shared() | {"source": str(folder), "loop_id": loop_id, "goal_kd_nM": 200.0}
+
+
+def test_a_deployed_loop_measures_a_design_file_once(world):
+    folder = world.folder / "deployed-rounds"
     folder.mkdir()
-    (folder / "round1.fasta").write_text(f">a\n{DESIGN}\n")
-    (folder / "round2.fasta").write_text(f">b\n{BINDER}\n")
-    parameters = {
-        "source": str(folder),
-        "loop_id": "loop",
-        "assay": assay(EGFR),
-        "credentials": world.credentials,
-        "policy": world.policy,
-        "archive": world.archive,
-        "payment_method": "x402-exact",
-        "wallet": world.wallet,
-        "webhook": world.webhook,
-        "goal_kd_nM": 200.0,
-    }
+    (folder / "round 1.fasta").write_text(f">b\n{BINDER}\n")
+    parameters = loop_parameters(world, folder, "loop") | {"assay": assay(EGFR)}
     run = world.start("design-build-test", **parameters)
-    for number in (1, 2):
-        world.suspended_children(f"loop-round{number}")
-        world.advance(days=16)
+    world.suspended_children("loop-round-1")
+    world.advance(days=16)
     report = world.result(world.until(run, "Completed", seconds=120), LoopReport)
-    assert [r.name for r in report.rounds] == ["round1", "round2"]
-    assert report.rounds[0].best_kd_M is None
-    assert report.rounds[1].best_kd_M == pytest.approx(9e-8, rel=0.3)
+    assert [r.campaign_id for r in report.rounds] == ["loop-round-1"]
+    assert report.rounds[0].best_kd_M == pytest.approx(9e-8, rel=0.3)
     assert "reached the goal" in report.stopped
     later = world.until(world.start("design-build-test", **parameters), "Completed", seconds=60)
-    again = world.result(later, LoopReport)
-    assert again.rounds == report.rounds
-    assert len(world.orders("loop-")) == 2
+    assert world.result(later, LoopReport).rounds == report.rounds
+    assert len(world.orders("loop-")) == 1
+
+
+def test_a_loop_in_a_script_goes_on_until_the_goal_and_survives_a_bad_file(world, days_pass):
+    folder = world.folder / "script-rounds"
+    folder.mkdir()
+    (folder / "round0.fasta").write_text(">bad\nACDJ\n")
+    (folder / "round1.fasta").write_text(f">a\n{DESIGN}\n")
+    (folder / "round2.fasta").write_text(f">b\n{BINDER}\n")
+    (folder / "round3.fasta").write_text(f">c\n{DESIGN}A\n")
+    parameters = loop_parameters(world, folder, "scripted") | {"webhook": None, "poll_seconds": 0.5}
+    report = design_build_test(assay=Assay.model_validate(assay(EGFR)), **parameters)
+    assert [r.name for r in report.rounds] == ["round0", "round1", "round2"]
+    assert "'J'" in report.rounds[0].problem
+    assert [r.best_kd_M is None for r in report.rounds] == [True, True, False]
+    assert len(world.orders("scripted-")) == 2

@@ -1,16 +1,23 @@
-"""`prefect.yaml` for real: deployed on a process work pool, run by a worker from module-path entry points."""
+"""`prefect.yaml` for real, on a process work pool, and no secret in anything that is written there.
 
+One installation serves both: the campaign that the worker runs is the one whose traces are searched.
+"""
+
+import base64
 import subprocess
 import sys
 
 import pytest
 from prefect.client.orchestration import get_client
 
-from support.world import a_world
+from prefect_assay.blocks import AssayCredentials
+from prefect_assay.webhooks.signature import derive_secret
+from support.world import WALLET_KEY, a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
+WRONG = "assay_labCANARYwrongtokenCANARYwrongtoken"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +38,7 @@ def deploy(world):
     )
 
 
-def test_deploy_twice_then_a_campaign_runs_on_the_worker(world):
+def test_deploying_twice_makes_each_deployment_once(world):
     for _ in range(2):  # safe to run again
         done = deploy(world)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -48,8 +55,77 @@ def test_deploy_twice_then_a_campaign_runs_on_the_worker(world):
         assert schedule.active
         assert schedule.schedule.interval.total_seconds() == 300
 
-    run = world.campaign(world.designs("worker", BINDER), campaign_id="worker")
-    world.suspended_children("worker")
+
+def files_below(*folders):
+    return [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+def forms_of(text: str) -> list[bytes]:
+    """A text as it could have been written: plain, UTF-16, hex, and base64 at each of the three alignments."""
+    raw = text.encode()
+    inner = [base64.b64encode(b"." * shift + raw + b"." * 3)[4 if shift else 0 : -8] for shift in range(3)]
+    return [raw, text.encode("utf-16-le"), raw.hex().encode(), *inner]
+
+
+def places_with(needle: str, files) -> list[str]:
+    """The files that hold a text in any of its forms."""
+    forms = forms_of(needle)
+    return [str(path) for path in files if any(form in path.read_bytes() for form in forms)]
+
+
+def test_the_search_finds_every_form(tmp_path):
+    for number, form in enumerate(("a:{}", "{}", "bb{}", "ccc{}")):
+        text = form.format("canary-token-canary")
+        (tmp_path / f"{number}").write_bytes(base64.b64encode(text.encode()))
+    (tmp_path / "hex").write_text(b"canary-token-canary".hex())
+    assert len(places_with("canary-token-canary", files_below(tmp_path))) == 5
+
+
+def test_a_campaign_on_the_worker_leaves_no_secret_anywhere(world):
+    run = world.campaign(world.designs("canary", BINDER), campaign_id="canary")
+    world.suspended_children("canary")
     world.advance(days=16)
     done = world.until(run, "Completed", seconds=90)
     assert "1 of 1 experiments have results" in done.state.message
+
+    # Runs that fail with the secrets in reach: a refused token, and answers that never come.
+    wrong = AssayCredentials(base_url=world.stack.lab.base_url, token=WRONG)
+    wrong.save("test-wrong", overwrite=True)
+    refused = world.experiment("refused", BINDER, credentials=wrong)
+    world.until(refused, "Failed", seconds=90)
+    world.fault("lose_answer", method="POST", path="/api/v1/invoices/*/pay", count=3)
+    lost = world.experiment("lost", BINDER)
+    eventually(
+        lambda: world.run(lost).state.name in {"Failed", "Suspended"}, seconds=120, what="the lost payment"
+    )
+
+    (key,) = (word for word in world.orders("canary")[0].name.split() if word.startswith("pa-"))
+    secrets = {
+        "token": world.stack.lab.token,
+        "refused token": WRONG,
+        "wallet key": WALLET_KEY.removeprefix("0x"),
+        "signing key": world.stack.signing_key,
+        "webhook secret": derive_secret(world.stack.signing_key, key.removeprefix("pa-")),
+    }
+    world.stack.stop_runner()
+    world.stack.stop_receiver()
+    world.stack.stop_server()  # its database is complete on disk now
+
+    prefect = files_below(world.stack.folder / "prefect", world.folder / "client-home")
+    results = files_below(world.folder / "results")
+    archive = files_below(world.folder / "archive")
+    logs = list(world.stack.logs.values())
+
+    # The search finds what is there, in every place: a search that cannot find proves nothing.
+    for place in (prefect, results, archive, logs):
+        assert places_with("canary", place)
+    everything = [*prefect, *results, *archive, *logs]
+    found = {name: places_with(secret, everything) for name, secret in secrets.items()}
+    assert {name: places for name, places in found.items() if places} == {}
+
+
+def test_reprs_and_parameters_hold_references_only(world):
+    for block in (world.credentials, world.wallet, world.webhook):
+        for secret in (world.stack.lab.token, WALLET_KEY, world.stack.signing_key):
+            assert secret not in repr(block)
+            assert secret not in block.model_dump_json()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
     ArtifactFilterFlowRunId,
@@ -27,6 +27,7 @@ from pydantic import BaseModel
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
 from prefect_assay.cli.stack import LocalStack
+from prefect_assay.client import AssayClient
 from prefect_assay.lab.x402 import X402Settings
 
 T = TypeVar("T")
@@ -61,6 +62,8 @@ class World:
     wallet: X402Wallet
     webhook: WebhookEndpoint
     archive: LocalArchive
+    api: SyncPrefectClient
+    service: AssayClient
 
     def designs(self, name: str, *residues: str) -> Path:
         """A FASTA file with one design per given string."""
@@ -91,7 +94,7 @@ class World:
             "sequences": {"design": {"aa_string": residues}},
         }
         parameters = self.shared() | {"spec": spec, "campaign_id": campaign_id} | changes
-        return self.start("experiment", **parameters)
+        return self.start("experiment", **{k: v for k, v in parameters.items() if v is not None})
 
     def shared(self) -> dict[str, Any]:
         """The parameters that all flows share, with payment by x402-exact."""
@@ -115,8 +118,7 @@ class World:
 
     def run(self, run: FlowRun) -> FlowRun:
         """The run as it is now."""
-        with get_client(sync_client=True) as client:
-            return client.read_flow_run(run.id)
+        return self.api.read_flow_run(run.id)
 
     def result(self, run: FlowRun, model: type[M]) -> M:
         """A run's result; results are kept as JSON here, so that they can be searched."""
@@ -138,8 +140,7 @@ class World:
     def children(self, campaign_id: str) -> list[FlowRun]:
         """The experiment runs of a campaign."""
         wanted = FlowRunFilter(tags=FlowRunFilterTags(all_=[f"assay-group:campaign-{campaign_id}"]))
-        with get_client(sync_client=True) as client:
-            return client.read_flow_runs(flow_run_filter=wanted)
+        return self.api.read_flow_runs(flow_run_filter=wanted)
 
     def asleep(self, run: FlowRun, seconds: float = 60) -> FlowRun:
         """Wait until a run is suspended and no flow process is left."""
@@ -162,8 +163,7 @@ class World:
 
     def orders(self, campaign_id: str) -> list[Any]:
         """What the service has under a campaign's name: the judge of ordering once."""
-        with self.credentials.get_client() as client:
-            return list(client.iter_experiments(search=campaign_id))
+        return list(self.service.iter_experiments(search=campaign_id))
 
     def journal(self) -> list[dict[str, Any]]:
         """Every request the lab has handled, oldest first."""
@@ -227,7 +227,10 @@ def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Ite
         PREFECT_LOGGING_TO_API_ENABLED: False,  # its sender outlives the server and keeps the process waiting
     }
     with temporary_settings(updates=settings), stack:
-        yield World(stack=stack, folder=folder, **_saved_blocks(stack, folder))
+        blocks = _saved_blocks(stack, folder)
+        # One client of each kind for all the looking: making one costs more than a look.
+        with get_client(sync_client=True) as api, blocks["credentials"].get_client() as service:
+            yield World(stack=stack, folder=folder, api=api, service=service, **blocks)
 
 
 def _saved_blocks(stack: LocalStack, folder: Path) -> dict[str, Any]:
