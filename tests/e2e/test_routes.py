@@ -2,6 +2,7 @@
 
 import re
 import threading
+from pathlib import Path
 
 import httpx
 import pytest
@@ -169,6 +170,17 @@ def test_a_plain_script_polls_and_ends_with_the_same_archive(world, days_pass):
     assert len(world.orders("script")) == 2
     assert len(world.settlements("script")) == 2
     assert verify(LocalStore(world.folder / "archive"), "script").ok
+
+
+def test_the_readme_example_runs(world, days_pass, monkeypatch, tmp_path, capsys):
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (example,) = [b for b in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "campaign(" in b]
+    (tmp_path / "designs.fasta").write_text(f">readme\n{BINDER}\n")
+    monkeypatch.chdir(tmp_path)
+    world.credentials.save("my-token", overwrite=True)
+    exec(example, {})
+    table = Path(capsys.readouterr().out.strip().splitlines()[-1])
+    assert "readme" in table.read_text()
 
 
 def loop_parameters(world, folder, loop_id):

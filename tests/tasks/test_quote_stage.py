@@ -1,0 +1,72 @@
+"""Where an order stands, from what the service answers (contract 2.6, 2.7, 3, 4.2)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from prefect_assay.errors import NotReady
+from prefect_assay.models.billing import ExperimentInvoice, Quote
+from prefect_assay.models.experiment import Experiment
+from prefect_assay.tasks.quote import BillingStage, read_billing
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+class Service:
+    """Answers as told; None means "not yet"."""
+
+    def __init__(self, *, invoice=None, quote=None, status="waiting_for_confirmation"):
+        self._invoice = invoice
+        self._quote = quote
+        self._status = status
+
+    def invoice(self, experiment_id):
+        if self._invoice is None:
+            raise NotReady("POST /experiments/{experiment_id}/quote/confirm")
+        return ExperimentInvoice(experiment_id=experiment_id, status=self._invoice)
+
+    def quote(self, _experiment_id):
+        if self._quote is None:
+            raise NotReady("not generated")
+        return Quote.model_validate(self._quote)
+
+    def experiment(self, experiment_id):
+        return Experiment(id=experiment_id, code="LAB-001-001", status=self._status, created_at=NOW)
+
+
+def stage(**answers):
+    return read_billing(Service(**answers), "e-1", NOW).stage
+
+
+@pytest.mark.parametrize(
+    ("quote", "expected"),
+    [
+        ("draft", BillingStage.QUOTE_PENDING),
+        ("open", BillingStage.QUOTE_OPEN),
+        ("pending", BillingStage.QUOTE_OPEN),
+        ("accepted", BillingStage.INVOICED),
+        ("rejected", BillingStage.QUOTE_REJECTED),
+        ("canceled", BillingStage.QUOTE_REJECTED),
+        ("expired", BillingStage.QUOTE_EXPIRED),
+        ("stale", BillingStage.QUOTE_EXPIRED),
+        ("Expired", BillingStage.QUOTE_EXPIRED),
+    ],
+)
+def test_both_quote_vocabularies(quote, expected):
+    assert stage(quote={"status": quote}) is expected
+
+
+def test_an_open_quote_whose_validity_has_passed_is_expired():
+    late = {"status": "open", "expires_at": (NOW - timedelta(seconds=1)).isoformat()}
+    assert stage(quote=late) is BillingStage.QUOTE_EXPIRED
+
+
+@pytest.mark.parametrize("invoice", ["draft", "open", "paid", "void"])
+def test_an_invoice_decides_whatever_the_quote_says(invoice):
+    assert stage(invoice=invoice, quote={"status": "rejected"}) is BillingStage.INVOICED
+
+
+def test_without_a_quote_the_status_decides():
+    assert stage() is BillingStage.QUOTE_PENDING
+    assert stage(status="draft") is BillingStage.NOT_SUBMITTED
+    assert stage(status="canceled", quote={"status": "open"}) is BillingStage.CANCELED
