@@ -12,11 +12,9 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from prefect.blocks.core import Block
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
-from pydantic import BaseModel
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting import wait_until
@@ -58,7 +56,7 @@ def start_child(
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         child = start_run(
             f"{flow_name}/{DEPLOYMENT_NAME}",
-            {name: _as_parameter(value) for name, value in parameters.items()},
+            parameters,
             name=run_name,
             tags=[GROUP_TAG + group for group in groups],
             idempotency_key=f"{key}-{attempt}",
@@ -102,17 +100,3 @@ def _this_run() -> FlowRun:
     if context is None or context.flow_run is None:
         raise ConfigurationError("child runs are started from within a flow run")
     return context.flow_run
-
-
-def _as_parameter(value: Any) -> Any:
-    """Blocks travel as references, models as JSON; no secret ever stands in a run's parameters."""
-    if isinstance(value, Block):
-        document_id = value._block_document_id  # noqa: SLF001 - Prefect has no public name for it
-        if document_id is None:
-            raise ConfigurationError(
-                f"the {type(value).__name__} block of this run is not saved; save it under a name and choose it there"
-            )
-        return {"$ref": {"block_document_id": str(document_id)}}
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    return value

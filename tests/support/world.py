@@ -15,7 +15,6 @@ from prefect.client.schemas.filters import (
     FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import FlowRun
-from prefect.deployments import run_deployment
 from prefect.settings import (
     PREFECT_API_URL,
     PREFECT_HOME,
@@ -29,6 +28,7 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy,
 from prefect_assay.cli.stack import LocalStack
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.x402 import X402Settings
+from prefect_assay.waiting.runs import start_run
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -73,15 +73,7 @@ class World:
 
     def start(self, flow: str, **parameters: Any) -> FlowRun:
         """Start a deployed run; blocks are passed by reference."""
-        given = {
-            name: (
-                {"$ref": {"block_document_id": str(value._block_document_id)}}
-                if hasattr(value, "_block_document_id")
-                else value
-            )
-            for name, value in parameters.items()
-        }
-        return run_deployment(f"{flow}/prefect-assay", parameters=given, timeout=0, as_subflow=False)
+        return start_run(f"{flow}/prefect-assay", parameters)
 
     def experiment(self, campaign_id: str, residues: str, **changes: Any) -> FlowRun:
         """Start one experiment of one design: half the processes of a campaign."""

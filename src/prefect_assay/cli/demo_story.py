@@ -12,7 +12,7 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.cli.archive import show_report
 from prefect_assay.cli.demo_blocks import CAP_CENTS, save_blocks
 from prefect_assay.cli.demo_watch import Watch
-from prefect_assay.cli.run import start_campaign
+from prefect_assay.cli.run import DEPLOYMENT
 from prefect_assay.cli.stack import LocalStack
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
@@ -25,6 +25,7 @@ from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Me
 from prefect_assay.ordering import find_order
 from prefect_assay.results import molar, rich_table, summaries
 from prefect_assay.tasks.collate import kept_plan, kept_table
+from prefect_assay.waiting.runs import start_run
 
 CAMPAIGN: Final = "egfr-round1"
 TARGET: Final = "Human EGFR, extracellular domain"
@@ -65,7 +66,7 @@ class Story:
         self._line(
             "blocks saved: credentials, spending policy, archive, wallet with a fresh key, webhook endpoint"
         )
-        run = start_campaign(self._parameters(blocks), name=CAMPAIGN)
+        run = start_run(DEPLOYMENT, self._parameters(blocks), name=CAMPAIGN)
         credentials = blocks["credentials"]
         assert isinstance(credentials, AssayCredentials)  # noqa: S101 - save_blocks() has just made it
         with Watch(self._stack, run.id, CAMPAIGN) as watch, credentials.get_client() as service:

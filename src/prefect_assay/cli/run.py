@@ -85,37 +85,14 @@ def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> 
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
-        run = start_campaign({"designs": _designs(request.designs), **settings, **blocks})
+        from prefect_assay.waiting.runs import start_run
+
+        run = start_run(DEPLOYMENT, {"designs": _designs(request.designs), **settings, **blocks})
     _announce(run, campaign_id, as_json=as_json and not wait)
     if wait:
         from prefect_assay.cli.follow import follow
 
         follow(run.id, as_json=as_json)
-
-
-def start_campaign(parameters: dict[str, Any], *, name: str | None = None) -> "FlowRun":
-    """Start the deployed campaign; blocks among the parameters travel as references.
-
-    Raises:
-        ConfigurationError: the deployment does not exist.
-    """
-    from prefect.deployments import run_deployment
-    from prefect.exceptions import ObjectNotFound
-
-    try:
-        started = run_deployment(
-            DEPLOYMENT,
-            parameters={key: _as_parameter(value) for key, value in parameters.items()},
-            flow_run_name=name,
-            timeout=0,
-            as_subflow=False,
-        )
-    except ObjectNotFound:
-        raise ConfigurationError(
-            f"there is no deployment {DEPLOYMENT}; create it with `prefect-assay deploy`, "
-            "or run the campaign in this process with --here"
-        ) from None
-    return cast("FlowRun", started)  # a coroutine only inside an event loop
 
 
 def _check_target(assay: Assay) -> None:
@@ -155,15 +132,6 @@ def _designs(source: str) -> str:
     except UnicodeDecodeError:
         return str(path)
     return text if is_pasted(text) and len(text.encode()) <= _TEXT_MAX else str(path)
-
-
-def _as_parameter(value: Any) -> Any:
-    from prefect.blocks.core import Block
-    from pydantic import BaseModel
-
-    if isinstance(value, Block):
-        return {"$ref": {"block_document_id": str(value._block_document_id)}}  # noqa: SLF001 - Prefect has no public name
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
 def _announce(run: "FlowRun", campaign_id: str | None, *, as_json: bool) -> None:

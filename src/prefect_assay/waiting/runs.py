@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 from uuid import UUID
 
+from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     FlowRunFilter,
@@ -20,6 +21,7 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
+from pydantic import BaseModel
 
 from prefect_assay.errors import ConfigurationError
 
@@ -46,15 +48,15 @@ def start_run(
 ) -> FlowRun:
     """Start a deployment as a top-level run, or find the run of the idempotency key; returns at once.
 
-    Top-level, because suspension is refused in subflows.
+    Top-level, because suspension is refused in subflows. Blocks among the parameters travel as references.
 
     Raises:
-        ConfigurationError: the deployment does not exist.
+        ConfigurationError: the deployment does not exist, or a block is not saved.
     """
     try:
         run = run_deployment(
             deployment,
-            parameters=dict(parameters),
+            parameters={name: as_parameter(value) for name, value in parameters.items()},
             flow_run_name=name,
             tags=list(tags),
             idempotency_key=idempotency_key,
@@ -63,7 +65,8 @@ def start_run(
         )
     except ObjectNotFound as error:
         raise ConfigurationError(
-            f"there is no deployment {deployment}; create it with: prefect-assay deploy"
+            f"there is no deployment {deployment}; create it with: prefect-assay deploy. A campaign also runs in "
+            "one process, with: prefect-assay run --here"
         ) from error
     return cast("FlowRun", run)  # a coroutine only where an event loop runs
 
@@ -131,3 +134,17 @@ def add_tags(run_id: UUID, tags: list[str]) -> None:
         missing = [tag for tag in tags if tag not in run.tags]
         if missing:
             client.update_flow_run(run_id, tags=[*run.tags, *missing])
+
+
+def as_parameter(value: Any) -> Any:
+    """Blocks travel as references, models as JSON; no secret ever stands in a run's parameters."""
+    if isinstance(value, Block):
+        document_id = value._block_document_id  # noqa: SLF001 - Prefect has no public name for it
+        if document_id is None:
+            raise ConfigurationError(
+                f"the {type(value).__name__} block of this run is not saved; save it under a name and choose it there"
+            )
+        return {"$ref": {"block_document_id": str(document_id)}}
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return value
