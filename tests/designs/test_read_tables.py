@@ -148,7 +148,7 @@ def test_a_design_and_a_control_with_the_same_residues_need_a_decision():
         ("name,sequence,tag_location\na,ACD,middle\n", "tag_location is 'middle'; write N or C"),
         (
             "name,sequence\na," + "A" * 200_000,
-            "line 2: the row does not parse (field larger than field limit",
+            "line 2, sequence 'a': more than 100,000 residues",
         ),
     ],
 )

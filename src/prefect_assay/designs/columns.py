@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,6 +47,7 @@ OPTIONAL: Final = {
 PARTIAL: Final = "designed sequence"
 
 DELIMITERS: Final = (",", "\t", ";", "|")
+_FIELD_LIMIT = 2**31 - 1
 _NOISE = re.compile(r"[\s_\-]+")
 
 
@@ -61,10 +62,20 @@ class Header:
     optional: dict[str, int]
 
 
+def reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """The csv module's reader, in the one dialect that is read here.
+
+    Its limit on a field is global to the process, and other readers raise it; raised here as well, so that a file
+    reads the same whoever was first. The limits on lines and sequences are this package's own.
+    """
+    csv.field_size_limit(_FIELD_LIMIT)
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
+
+
 def cells(line: str, delimiter: str) -> list[str]:
     """The cells of one line, or nothing when it does not parse."""
     try:
-        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True), [])
+        return next(reader([line], delimiter), [])
     except csv.Error:
         return []
 

@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from prefect_assay.designs.columns import Header
+from prefect_assay.designs.columns import Header, reader
 from prefect_assay.designs.findings import Findings, shown
 from prefect_assay.designs.metadata import metadata_of
 from prefect_assay.designs.records import Record
@@ -25,11 +25,11 @@ def records(header: Header, numbered: Iterable[Line], findings: Findings) -> Ite
         InvalidSequences: the quoting is broken, so that no later row can be trusted; names the row's line.
     """
     at = _Position()
-    reader = csv.reader(at.feed(numbered), delimiter=header.delimiter, skipinitialspace=True, strict=True)
+    rows = reader(at.feed(numbered), header.delimiter)
     while True:
         at.begin()
         try:
-            row = next(reader, None)
+            row = next(rows, None)
         except csv.Error as error:
             raise findings.stop(
                 f"the row does not parse ({error}); check its quotes, and quote cells that contain "
