@@ -177,6 +177,7 @@ def test_the_readme_example_runs(world, days_pass, monkeypatch, tmp_path, capsys
     (example,) = [b for b in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "campaign(" in b]
     (tmp_path / "designs.fasta").write_text(f">readme\n{BINDER}\n")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     world.credentials.save("my-token", overwrite=True)
     exec(example, {})
     table = Path(capsys.readouterr().out.strip().splitlines()[-1])

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.webhooks.signature import derive_secret
@@ -54,6 +55,17 @@ def test_deploying_twice_makes_each_deployment_once(world):
         (schedule,) = deployments["prefect_assay.flows.sweep:sweep"].schedules
         assert schedule.active
         assert schedule.schedule.interval.total_seconds() == 300
+
+
+def test_the_server_schedules_the_sweep_by_itself(world):
+    """The safety net hangs on Prefect's scheduler: versions that do not go together have silenced it before."""
+    flow_filter = FlowFilter(name=FlowFilterName(any_=["sweep"]))
+
+    def scheduled():
+        runs = world.api.read_flow_runs(flow_filter=flow_filter)
+        return [run for run in runs if run.auto_scheduled]
+
+    assert eventually(scheduled, seconds=60, what="a scheduled sweep")
 
 
 def files_below(*folders):
