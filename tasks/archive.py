@@ -36,21 +36,27 @@ class KeptResults(Model):
     rows: tuple[ResultRow, ...]
 
 
+def refuse_relative(archive: Archive) -> None:
+    """A worker runs each flow in a folder that goes away, and a relative archive with it.
+
+    Raises:
+        ArchiveError: the block names a relative folder.
+    """
+    if isinstance(archive, LocalArchive) and not Path(archive.root).expanduser().is_absolute():
+        raise ArchiveError(
+            f"the archive folder {archive.root} is relative, and a worker's folder goes away with the run; "
+            "nothing was ordered. Give the LocalArchive block an absolute path, or one that starts with ~"
+        )
+
+
 def check_archive(archive: Archive) -> None:
     """Fail before anything is ordered when the archive cannot be written, would overwrite, or would go away.
 
     Raises:
         ArchiveError: with the place and what to do.
     """
-    if (
-        isinstance(archive, LocalArchive)
-        and can_suspend()
-        and not Path(archive.root).expanduser().is_absolute()
-    ):
-        raise ArchiveError(
-            f"the archive folder {archive.root} is relative, and a worker's folder goes away with the run; "
-            "nothing was ordered. Give the LocalArchive block an absolute path"
-        )
+    if can_suspend():
+        refuse_relative(archive)
     archive.get_store().probe(archive.prefix)
 
 

@@ -14,7 +14,7 @@ from prefect_assay.blocks import (
 )
 from prefect_assay.client import AssayClient, AsyncAssayClient
 from prefect_assay.errors import ArchiveError, ConfigurationError
-from prefect_assay.tasks.archive import check_archive
+from prefect_assay.tasks.archive import check_archive, refuse_relative
 from prefect_assay.webhooks.signature import derive_secret
 from support.moto_s3 import moto_server
 from support.swift_server import ACCESS_KEY, SECRET_KEY, reason_not_to_run, s3_client, swift_server
@@ -117,3 +117,10 @@ def test_no_block_shows_its_secret(block):
     assert CANARY not in repr(block)
     assert CANARY not in str(block)
     assert CANARY not in block.model_dump_json()
+
+
+def test_a_relative_folder_is_refused_for_deployed_runs():
+    with pytest.raises(ArchiveError, match="absolute path"):
+        refuse_relative(LocalArchive(root="results"))
+    refuse_relative(LocalArchive(root="~/results"))
+    refuse_relative(S3Archive(bucket="b"))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from prefect.blocks.core import Block
     from prefect.client.schemas.objects import FlowRun
 
+    from prefect_assay.blocks import Archive
+
 DEPLOYMENT: Final = "campaign/prefect-assay"
 # Prefect refuses parameters beyond 512 KiB; a larger file is named instead of sent.
 _TEXT_MAX: Final = 256 * 1024
@@ -85,8 +87,10 @@ def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> 
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
+        from prefect_assay.tasks.archive import refuse_relative
         from prefect_assay.waiting.runs import start_run
 
+        refuse_relative(cast("Archive", blocks["archive"]))
         run = start_run(DEPLOYMENT, {"designs": _designs(request.designs), **settings, **blocks})
     _announce(run, campaign_id, as_json=as_json and not wait)
     if wait:
