@@ -21,7 +21,7 @@ from prefect_assay.errors import ArchiveError
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.approval import approve_spending
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
-from prefect_assay.flows.experiment import experiment
+from prefect_assay.flows.experiment import DEADLINE_DAYS, experiment
 from prefect_assay.flows.hooks import wake_waiting_parent
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
@@ -73,7 +73,7 @@ def campaign(
     wallet: X402Wallet | None = None,
     webhook: WebhookEndpoint | None = None,
     sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
-    deadline_days: Annotated[int, Field(ge=1, le=365)] = 45,
+    deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
     poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, collate.

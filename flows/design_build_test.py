@@ -20,6 +20,7 @@ from prefect_assay.errors import AssayError, InvalidSequences
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
+from prefect_assay.flows.experiment import DEADLINE_DAYS
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -58,7 +59,7 @@ def design_build_test(
     goal_kd_nM: Annotated[float | None, Field(gt=0)] = None,  # noqa: N803 - nM is the unit
     designer: str | None = None,
     sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
-    deadline_days: Annotated[int, Field(ge=1, le=365)] = 45,
+    deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
     poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
 ) -> LoopReport:
     """Run one campaign per design file of a folder, in the order of their names, until rounds or goal end it.

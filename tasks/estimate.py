@@ -1,11 +1,10 @@
 """Resolve the target and ask for the price. Both only read."""
 
-from uuid import UUID
-
 from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
+from prefect_assay.designs.rules import is_uuid
 from prefect_assay.errors import InvalidSpec, ServiceUnavailable
 from prefect_assay.models.estimate import CostEstimate
 from prefect_assay.models.spec import Assay, ExperimentSpec
@@ -55,7 +54,7 @@ def resolve_target(credentials: AssayCredentials, assay: Assay) -> Target | None
 
 def _find_target(client: AssayClient, wanted: str) -> Target:
     """Exact matches only: a target that is nearly right is a wrong order."""
-    near = [] if _is_uuid(wanted) else list(client.iter_targets(search=wanted))
+    near = [] if is_uuid(wanted) else list(client.iter_targets(search=wanted))
     named = [t for t in near if _is_named(t, wanted)]
     if not named:
         # the search covers names; an id or a catalog number may need the whole list
@@ -75,14 +74,6 @@ def _listed(targets: list[Target]) -> str:
 def _is_named(target: Target, wanted: str) -> bool:
     names = (target.id, target.catalog_number, target.name)
     return wanted.casefold() in {n.casefold() for n in names if n}
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 @task(name="estimate-cost", **READ)

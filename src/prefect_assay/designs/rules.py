@@ -69,7 +69,7 @@ def _target(spec: ExperimentSpec) -> Iterator[str]:
         return
     if not spec.target_id:
         yield f"target_id: {spec.experiment_type} needs a catalog target"
-    elif not _is_uuid(spec.target_id):
+    elif not is_uuid(spec.target_id):
         yield f"target_id: {shown(spec.target_id)} is no uuid of a catalog target"
 
 
@@ -187,7 +187,8 @@ def _identity(value: SequenceValue) -> tuple[str, str] | None:
     return value.aa_string.upper(), str(metadata.get("tag_location") or "")
 
 
-def _is_uuid(text: str) -> bool:
+def is_uuid(text: str) -> bool:
+    """Whether a text has the form of a catalog id."""
     try:
         UUID(text)
     except ValueError:
