@@ -15,10 +15,12 @@ COMMANDS = (
     ["deploy"],
     ["run"],
     ["status"],
+    ["spending"],
     ["archive"],
     ["archive", "verify"],
     ["sequences"],
     ["sequences", "check"],
+    ["drift"],
 )
 _PROBE = """
 import sys
@@ -43,7 +45,7 @@ def test_no_help_imports_anything_heavy():
 
 
 def test_no_secret_can_be_given_as_an_option():
-    for name in ("run", "receiver", "deploy", "register", "status"):
+    for name in ("run", "receiver", "deploy", "register", "status", "spending", "drift"):
         options = {
             word for word in command(name, "--help").out.replace(",", " ").split() if word.startswith("--")
         }

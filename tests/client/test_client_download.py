@@ -116,3 +116,28 @@ def test_only_the_very_origin_gets_the_token():
     assert not with_token("https://lab.example.org.evil.example/x")
     assert not with_token("//evil.example/x")
     assert not with_token("https://lab.example.org@evil.example/x")
+
+
+def test_an_invoice_is_fetched_where_it_lies_without_the_token(face, server, elsewhere):
+    pdf = b"%PDF-1.7\n..."
+    server.will(reply(307, location=f"{elsewhere.base_url}/invoice?key=abc"))
+    elsewhere.will(reply(200, pdf, content_type="application/pdf"))
+    assert face("invoice_pdf", "in_1/2") == pdf
+    assert server.seen[0].target == "/api/v1/invoices/in_1%2F2/pdf"
+    assert "authorization" in server.seen[0].headers
+    assert "authorization" not in elsewhere.seen[0].headers
+
+
+@pytest.mark.parametrize("name", ["quote_pdf", "invoice_pdf"])
+def test_a_page_of_a_proxy_is_no_pdf(face, server, name):
+    server.will(reply(200, b"<html>please log in</html>", content_type="application/pdf"))
+    with pytest.raises(errors.UnexpectedAnswer, match="no PDF"):
+        face(name, "e1")
+
+
+def test_a_quote_that_is_not_there_yet_is_not_ready(face, server):
+    server.will(reply(404, {"error": "not yet"}), reply(404, {"error": "unknown"}))
+    with pytest.raises(errors.NotReady):
+        face("quote_pdf", "e1")
+    with pytest.raises(errors.NotFound):
+        face("invoice_pdf", "i1")

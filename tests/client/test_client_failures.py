@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client import experiments
-from prefect_assay.client.billing import confirm_quote, invoice, quote
+from prefect_assay.client import experiments, modifying
 from prefect_assay.client.failures import no_answer, no_connection, result, retry_after
+from prefect_assay.client.invoices import invoice
 from prefect_assay.client.paying import pay
+from prefect_assay.client.quotes import confirm_quote, quote
 from prefect_assay.client.request import Answer
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
@@ -78,7 +79,7 @@ def test_a_refused_order_is_no_unknown_outcome(status):
 
 
 def test_other_requests_that_act_have_their_own_unknown_outcome():
-    for operation in (experiments.submit("e"), confirm_quote("e"), experiments.modify("e")):
+    for operation in (experiments.submit("e"), confirm_quote("e"), modifying.modify("e")):
         assert type(caught(operation, answer(500, {}))) is errors.OutcomeUnknown
     assert type(caught(pay("i", {"X": "credential"}), answer(500, {}))) is errors.PaymentOutcomeUnknown
     assert type(caught(pay("i"), answer(500, {}))) is errors.ServiceUnavailable

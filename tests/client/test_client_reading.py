@@ -3,19 +3,29 @@ import json
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client import billing, experiments, results, sequences, targets, updates
+from prefect_assay.client import (
+    experiments,
+    invoices,
+    modifying,
+    quotes,
+    results,
+    sequences,
+    targets,
+    updates,
+)
 from prefect_assay.client.failures import result
 from prefect_assay.client.request import Answer, query, segment
 from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
 from prefect_assay.models.sequences import Sequence
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, PaymentMethod
+from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method, PaymentMethod
 from prefect_assay.models.words import WireWords
 
 ACME = WireWords(provider="acme", service="Foo")
 SPEC = ExperimentSpec(
     experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
 )
+TARGET = "00000000-0000-4000-8000-000000000001"
 ROW = {"id": "u1", "experiment_id": "e1", "timestamp": "2026-11-21T12:00:00Z"}
 
 
@@ -67,8 +77,8 @@ def test_both_spellings_of_a_status_are_the_same():
     assert result(experiments.experiment("e"), answer(body)).status is ExperimentStatus.QUOTE_SENT
 
 
-def order(**fields):
-    return experiments.create(CreateRequest(experiment_spec=SPEC, name="pa-1", **fields))
+def order(spec=SPEC, **fields):
+    return experiments.create(CreateRequest(experiment_spec=spec, name="pa-1", **fields))
 
 
 def test_the_two_answers_of_a_create_are_told_apart():
@@ -85,7 +95,14 @@ def test_the_two_answers_of_a_create_are_told_apart():
 
 
 def test_the_body_of_a_create_is_what_the_contract_says():
+    spec = ExperimentSpec(
+        experiment_type=ExperimentType.AFFINITY,
+        method=Method.BLI,
+        target_id=TARGET,
+        sequences={"a": SequenceValue(aa_string="MKT")},
+    )
     request = order(
+        spec,
         skip_draft=True,
         auto_accept_quote=True,
         payment_method=PaymentMethod.X402_EXACT,
@@ -94,7 +111,9 @@ def test_the_body_of_a_create_is_what_the_contract_says():
     ).request
     assert json.loads(request.content()) == {
         "experiment_spec": {
-            "experiment_type": "expression",
+            "experiment_type": "affinity",
+            "method": "bli",
+            "target_id": TARGET,
             "sequences": {"a": {"aa_string": "MKT", "control": False}},
         },
         "name": "pa-1",
@@ -109,7 +128,9 @@ def test_the_body_of_a_create_is_what_the_contract_says():
 
 def test_provider_words_are_neutral_inside():
     body = {"experiment_id": "e1", "status": "open", "acme_invoice_url": "https://x.example"}
-    assert result(billing.invoice("e1"), answer(body, words=ACME)).provider_invoice_url == "https://x.example"
+    assert (
+        result(invoices.invoice("e1"), answer(body, words=ACME)).provider_invoice_url == "https://x.example"
+    )
 
 
 def test_names_that_users_give_are_left_alone():
@@ -127,16 +148,16 @@ def test_names_that_users_give_are_left_alone():
 
 
 def test_a_modification_names_only_what_is_given_and_null_clears():
-    assert json.loads(experiments.modify("e").request.content()) == {}
-    request = experiments.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
+    assert json.loads(modifying.modify("e").request.content()) == {}
+    request = modifying.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
     assert json.loads(request.content()) == {"name": "n", "target_id": None, "antigen_concentrations": [1.0]}
-    replaced = experiments.modify("e", sequences=[Sequence(name="a", aa_string="M")]).request
+    replaced = modifying.modify("e", sequences=[Sequence(name="a", aa_string="M")]).request
     assert json.loads(replaced.content())["sequences"] == [{"name": "a", "aa_string": "M", "control": False}]
 
 
 def test_confirming_needs_a_body_even_when_nothing_is_said():
-    assert billing.confirm_quote("e").request.content() == b"{}"
-    named = billing.confirm_quote("e", purchase_order_number="PO-1").request
+    assert quotes.confirm_quote("e").request.content() == b"{}"
+    named = quotes.confirm_quote("e", purchase_order_number="PO-1").request
     assert json.loads(named.content()) == {"purchase_order_number": "PO-1"}
     assert experiments.submit("e").request.content() is None
 
@@ -163,4 +184,4 @@ def test_ids_are_quoted_and_parameters_are_text():
 
 def test_numbers_that_json_cannot_say_are_refused_before_sending():
     with pytest.raises(errors.InputError, match="nothing was sent"):
-        experiments.modify("e", parameters={"x": float("nan")}).request.content()
+        modifying.modify("e", parameters={"x": float("nan")}).request.content()

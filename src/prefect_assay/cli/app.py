@@ -162,7 +162,10 @@ def run(
     payment: Annotated[
         PaymentWord, typer.Option(help="How the invoice is paid: by a person, or by a machine rail.")
     ] = "async_invoice",
-    wallet: Annotated[str | None, typer.Option(help="Name of the X402Wallet block, for x402-exact.")] = None,
+    wallet: Annotated[
+        str | None,
+        typer.Option(help="Name of the X402Wallet block, or for mpp-spt of the SharedPaymentTokens block."),
+    ] = None,
     webhook: Annotated[str | None, typer.Option(help="Name of the WebhookEndpoint block.")] = None,
     campaign_id: Annotated[
         str | None,
@@ -221,6 +224,26 @@ def status(
         show_status(which, credentials=credentials, limit=limit, as_json=as_json)
 
 
+@app.command()
+def spending(
+    *,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Name of a SpendingPolicy block: compare with its rolling cap, over its window."),
+    ] = None,
+    days: Annotated[
+        int | None,
+        typer.Option(min=1, max=3660, help="Window of the sum. Default: the policy's, else 30 days."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every machine payment in the ledger, and what counts against the rolling cap."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.spending import show_spending
+
+        show_spending(policy, days=days, as_json=as_json)
+
+
 @archive_app.command("verify")
 def archive_verify(
     path: Annotated[
@@ -256,6 +279,33 @@ def sequences_check(
         from prefect_assay.cli.sequences import check_sequences
 
         check_sequences(file, experiment_type, per_experiment, as_json=as_json)
+
+
+@app.command()
+def drift(
+    document: Annotated[
+        Path | None, typer.Argument(help="A saved openapi.json, instead of asking the service.")
+    ] = None,
+    *,
+    base_url: Annotated[
+        str | None, typer.Option(help="Address of the service. Default: PREFECT_ASSAY_BASE_URL.")
+    ] = None,
+    credentials: Annotated[
+        str | None, typer.Option(help="Name of an AssayCredentials block with address, token and words.")
+    ] = None,
+    provider_word: Annotated[
+        str, typer.Option(help="How the deployment spells the payment provider.")
+    ] = "provider",
+    service_word: Annotated[str, typer.Option(help="How the deployment spells the service.")] = "Service",
+    as_json: AsJson = False,
+) -> None:
+    """Compare the service's openapi.json with what the client knows; exit code 1 when something would break."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.drift import show_drift
+        from prefect_assay.cli.wire_words import checked_words
+
+        words = checked_words(provider_word, service_word)
+        show_drift(document, base_url=base_url, credentials=credentials, words=words, as_json=as_json)
 
 
 def main() -> None:

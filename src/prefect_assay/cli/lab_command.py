@@ -84,6 +84,7 @@ def _introduce(output: IO[str] | None) -> None:
     for name, key, purpose in (
         ("token", "token", "orders and reads; goes into an AssayCredentials block"),
         ("viewer token", "viewer_token", "only reads"),
+        ("partner token", "partner_token", "also mints tokens for customers' users"),
         ("control token", "sim_token", f"moves the clock: POST {ready['base_url']}/_sim/clock/advance"),
     ):
         console.print(f"  {name:<14}{ready[key]}  [dim]{purpose}[/dim]")

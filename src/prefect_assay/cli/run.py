@@ -110,12 +110,21 @@ def _check_target(assay: Assay) -> None:
 
 
 def _load_blocks(request: Request) -> dict[str, "Block"]:
-    from prefect_assay.blocks import AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+    from prefect_assay.blocks import (
+        AssayCredentials,
+        SharedPaymentTokens,
+        SpendingPolicy,
+        WebhookEndpoint,
+        X402Wallet,
+    )
     from prefect_assay.tasks.pay import require_rail
 
     policy = load_block(SpendingPolicy, request.policy)
-    wallet = load_block(X402Wallet, request.wallet) if request.wallet else None
-    require_rail(PaymentMethod(request.payment), policy, wallet)
+    method = PaymentMethod(request.payment)
+    kind: type[SharedPaymentTokens | X402Wallet]
+    kind = SharedPaymentTokens if method is PaymentMethod.MPP_SPT else X402Wallet
+    wallet = load_block(kind, request.wallet) if request.wallet else None
+    require_rail(method, policy, wallet)
     blocks: dict[str, Block | None] = {
         "credentials": load_block(AssayCredentials, request.credentials),
         "policy": policy,

@@ -20,6 +20,7 @@ class StackLab(LocalLab):
         self.base_url = f"http://{HOST}:{port}"
         self.token = f"assay_lab{secrets.token_urlsafe(24)}"
         self.viewer_token = f"assay_lab{secrets.token_urlsafe(24)}"
+        self.partner_token = f"assay_lab{secrets.token_urlsafe(24)}"
         self.sim_token = secrets.token_urlsafe(24)
         super().__init__(port=port, database=database, token=self.token, sim_token=self.sim_token)
 
@@ -34,6 +35,7 @@ class StackLab(LocalLab):
             **env,
             "PREFECT_ASSAY_LAB_TOKEN": self.token,
             "PREFECT_ASSAY_LAB_VIEWER_TOKEN": self.viewer_token,
+            "PREFECT_ASSAY_LAB_PARTNER_TOKEN": self.partner_token,
             "PREFECT_ASSAY_LAB_SIM_TOKEN": self.sim_token,
         }
 
@@ -53,4 +55,6 @@ class StackLab(LocalLab):
             trust_env=False,
         )
         self.organization_id = self.clock()["organization_id"]
+        key = httpx.get(f"{self.base_url}/.well-known/token-key", timeout=5, trust_env=False)
+        self.token_public_key = key.json()["public_key"]
         return self

@@ -12,24 +12,32 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import SecretStr
 
-from prefect_assay.client import billing as _billing
+from prefect_assay.client import custom_targets as _custom_targets
 from prefect_assay.client import documents as _documents
 from prefect_assay.client import experiments as _experiments
 from prefect_assay.client import identity as _identity
 from prefect_assay.client import invoice_search as _invoice_search
+from prefect_assay.client import invoices as _invoices
+from prefect_assay.client import modifying as _modifying
 from prefect_assay.client import paying as _paying
+from prefect_assay.client import pdf as _pdf
+from prefect_assay.client import quotes as _quotes
 from prefect_assay.client import results as _results
 from prefect_assay.client import sequences as _sequences
+from prefect_assay.client import service as _service
 from prefect_assay.client import targets as _targets
+from prefect_assay.client import tokens as _tokens
 from prefect_assay.client import updates as _updates
+from prefect_assay.client import webhooks as _webhooks
 from prefect_assay.client.downloading import Download
-from prefect_assay.client.failures import conclude
+from prefect_assay.client.failures import conclude, successor
 from prefect_assay.client.method import method
+from prefect_assay.client.pdf import Pdf
 from prefect_assay.client.request import Answer, Operation, Request
 from prefect_assay.client.retry import RetryPolicy
 from prefect_assay.client.walking import Walk
 from prefect_assay.client.wire import Wire, lost
-from prefect_assay.errors import AssayError
+from prefect_assay.errors import AssayError, NotFound
 from prefect_assay.models.words import WireWords
 
 T = TypeVar("T")
@@ -55,12 +63,16 @@ async def _first(client: "AsyncAssayClient", walk: Walk[Any, T]) -> T | None:
     return None
 
 
+async def _whole(client: "AsyncAssayClient", pdf: Pdf) -> bytes:
+    return pdf.whole([piece async for piece in client.download(pdf.path, absent=pdf.absent)])
+
+
 class AsyncAssayClient:
     """An asynchronous client of the service, for one event loop; use it as an async context manager.
 
     Args:
         base_url: the service's address without `/api/v1`; https, or http on loopback.
-        token: the user's own API token (contract 5.6).
+        token: the user's own API token (contract 5.6); None for the calls that need none.
         words: how this deployment spells the provider's and the service's name.
         timeout: seconds without progress after which a request counts as lost.
         retries: repeats of requests that change nothing; others are never repeated.
@@ -75,7 +87,7 @@ class AsyncAssayClient:
     def __init__(
         self,
         base_url: str,
-        token: SecretStr | str,
+        token: SecretStr | str | None,
         *,
         words: WireWords | None = None,
         timeout: float = 30.0,
@@ -90,10 +102,29 @@ class AsyncAssayClient:
         self._http = httpx.AsyncClient(transport=transport, **self._wire.options())
 
     whoami = method(_identity.whoami, _run)
+    tokens = method(_tokens.tokens, _run)
+    iter_tokens = method(_tokens.iter_tokens, _each)
+    attenuate_token = method(_tokens.attenuate_token, _run)
+    revoke_token = method(_tokens.revoke_token, _run)
+    mint_token = method(_tokens.mint_token, _run)
+
+    health = method(_service.health, _run)
+    health_db = method(_service.health_db, _run)
+    openapi = method(_service.openapi, _run)
+    feedback = method(_service.feedback, _run)
+
+    webhooks = method(_webhooks.webhooks, _run)
+    create_webhook = method(_webhooks.create_webhook, _run)
+    update_webhook = method(_webhooks.update_webhook, _run)
+    delete_webhook = method(_webhooks.delete_webhook, _run)
 
     targets = method(_targets.targets, _run)
     iter_targets = method(_targets.iter_targets, _each)
     target = method(_targets.target, _run)
+    custom_targets = method(_custom_targets.custom_targets, _run)
+    iter_custom_targets = method(_custom_targets.iter_custom_targets, _each)
+    custom_target = method(_custom_targets.custom_target, _run)
+    request_custom_target = method(_custom_targets.request_custom_target, _run)
 
     estimate = method(_experiments.estimate, _run)
     create = method(_experiments.create, _run)
@@ -101,22 +132,28 @@ class AsyncAssayClient:
     iter_experiments = method(_experiments.iter_experiments, _each)
     experiment = method(_experiments.experiment, _run)
     submit = method(_experiments.submit, _run)
-    modify = method(_experiments.modify, _run)
+    modify = method(_modifying.modify, _run)
 
     add_sequences = method(_sequences.add_sequences, _run)
+    sequences = method(_sequences.sequences, _run)
+    iter_sequences = method(_sequences.iter_sequences, _each)
     sequence = method(_sequences.sequence, _run)
     experiment_sequences = method(_sequences.experiment_sequences, _run)
-    iter_sequences = method(_sequences.iter_sequences, _each)
+    iter_experiment_sequences = method(_sequences.iter_experiment_sequences, _each)
 
-    quote = method(_billing.quote, _run)
-    confirm_quote = method(_billing.confirm_quote, _run)
-    quotes = method(_billing.quotes, _run)
-    quote_by_id = method(_billing.quote_by_id, _run)
-    reject_quote = method(_billing.reject_quote, _run)
-    invoice = method(_billing.invoice, _run)
-    invoices = method(_billing.invoices, _run)
-    iter_invoices = method(_billing.iter_invoices, _each)
-    invoice_by_id = method(_billing.invoice_by_id, _run)
+    quote = method(_quotes.quote, _run)
+    quote_pdf = method(_pdf.quote_pdf, _whole)
+    confirm_quote = method(_quotes.confirm_quote, _run)
+    quotes = method(_quotes.quotes, _run)
+    iter_quotes = method(_quotes.iter_quotes, _each)
+    quote_by_id = method(_quotes.quote_by_id, _run)
+    confirm_quote_by_id = method(_quotes.confirm_quote_by_id, _run)
+    reject_quote = method(_quotes.reject_quote, _run)
+    invoice = method(_invoices.invoice, _run)
+    invoices = method(_invoices.invoices, _run)
+    iter_invoices = method(_invoices.iter_invoices, _each)
+    invoice_by_id = method(_invoices.invoice_by_id, _run)
+    invoice_pdf = method(_pdf.invoice_pdf, _whole)
     find_invoice = method(_invoice_search.find_invoice, _first)
     pay = method(_paying.pay, _run)
 
@@ -157,16 +194,20 @@ class AsyncAssayClient:
         Raises:
             AssayError: as the operation documents.
         """
-        request = operation.request
         tried = 0
         while True:
+            request = operation.request
             outcome = await self._exchange(request)
             tried += 1
             pause = self._policy.delay(request, tried, outcome if isinstance(outcome, Answer) else None)
-            if pause is None:
+            if pause is not None:
+                logger.info("%s failed, trying again in %.1f s", request, pause)
+                await self._sleep(pause)
+                continue
+            following = successor(operation, outcome)
+            if following is None:
                 return conclude(operation, outcome, self._wire.secrets)
-            logger.info("%s failed, trying again in %.1f s", request, pause)
-            await self._sleep(pause)
+            operation, tried = following, 0
 
     async def walk(self, walk: Walk[Any, T]) -> AsyncIterator[T]:
         """Carry out a walk, page by page as it is iterated."""
@@ -174,7 +215,9 @@ class AsyncAssayClient:
             for item in walk.feed(await self.run(operation)):
                 yield item
 
-    async def download(self, url: str, *, chunk_size: int = 1 << 16) -> AsyncIterator[bytes]:
+    async def download(
+        self, url: str, *, chunk_size: int = 1 << 16, absent: type[NotFound] = NotFound
+    ) -> AsyncIterator[bytes]:
         """Stream a file, in pieces of at most `chunk_size` bytes.
 
         The token is sent to the service's own origin only, and never along a redirect.
@@ -182,13 +225,14 @@ class AsyncAssayClient:
         Args:
             url: absolute, or relative to the service's address.
             chunk_size: bytes per piece.
+            absent: what a 404 means.
 
         Raises:
             ServiceUnavailable: the file broke off; start again.
             NotFound: there is no such file.
             AccessError: the address is not one that is fetched.
         """
-        download = Download(self.base_url, url, self._policy)
+        download = Download(self.base_url, url, self._policy, absent)
         outcome = await self._opened(download)
         while not isinstance(outcome, httpx.Response):
             await self._sleep(download.after(outcome, self._wire.secrets))

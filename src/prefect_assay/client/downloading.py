@@ -12,7 +12,7 @@ from prefect_assay.client.address import is_loopback, is_protected, origin
 from prefect_assay.client.failures import failure, scrubbed
 from prefect_assay.client.request import Answer, Request, succeeded
 from prefect_assay.client.retry import RetryPolicy
-from prefect_assay.errors import AccessError, AssayError, ConfigurationError
+from prefect_assay.errors import AccessError, AssayError, ConfigurationError, NotFound
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _HOPS_MAX: Final = 5
@@ -34,9 +34,13 @@ class Download:
         base_url: the service's address, checked.
         url: absolute, or relative to the service.
         policy: how often an opening is tried.
+        absent: what a 404 means.
     """
 
-    def __init__(self, base_url: str, url: str, policy: RetryPolicy) -> None:
+    def __init__(
+        self, base_url: str, url: str, policy: RetryPolicy, absent: type[NotFound] = NotFound
+    ) -> None:
+        self._absent = absent
         self._base_url = base_url
         self._policy = policy
         self._hops = 1
@@ -83,7 +87,8 @@ class Download:
         service_host = urlsplit(self._base_url).hostname or ""
         if not is_protected(url) or (is_loopback(host) and not is_loopback(service_host)):
             raise AccessError(f"{shown} is not fetched: only https addresses of other machines are followed")
-        return Hop(url=url, with_token=with_token, request=Request(method="GET", path=shown, repeatable=True))
+        request = Request(method="GET", path=shown, repeatable=True, absent=self._absent)
+        return Hop(url=url, with_token=with_token, request=request)
 
 
 def _joined(base: str, url: str) -> str:

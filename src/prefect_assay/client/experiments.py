@@ -1,14 +1,15 @@
-"""Operations on experiments: price, create, list, read, submit, modify (contract 4.2)."""
+"""Operations on experiments: price, create, list, read, submit (contract 4.2). Changing stands in `modifying`."""
 
-from collections.abc import Mapping, Sequence
-from enum import Enum
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
-from prefect_assay.client.filters import Filter, Ordering
+from prefect_assay.client.checks import check_creation, check_estimate, only_for_a_lab
+from prefect_assay.client.listing import Condition, Sorting, listed
+from prefect_assay.client.parameters import FieldTest
 from prefect_assay.client.problem import problem_of
-from prefect_assay.client.read import model, off_shape, page, parsed
-from prefect_assay.client.request import Answer, Operation, Request, query, segment
+from prefect_assay.client.read import model, off_shape, parsed
+from prefect_assay.client.request import Answer, Operation, Request, segment
 from prefect_assay.client.walking import Pager
 from prefect_assay.errors import AssayError, OrderOutcomeUnknown, OutcomeUnknown, PartialOrder
 from prefect_assay.models.estimate import CostEstimate
@@ -17,33 +18,31 @@ from prefect_assay.models.experiment import (
     CreateRequest,
     Experiment,
     ExperimentSummary,
-    Modified,
     QuoteAcceptance,
     Submitted,
 )
 from prefect_assay.models.page import Page
-from prefect_assay.models.sequences import Sequence as Design
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX, ExperimentStatus
+from prefect_assay.models.vocabulary import (
+    PAGE_LIMIT_MAX,
+    ExperimentStatus,
+    ExperimentType,
+    PaymentMethod,
+    ResultsStatus,
+)
 
+PAYMENT_HEADER: Final = "X-Service-Payment-Method"  # contract 4.2, create rule 2
 _READ_AGAIN: Final = "Read the experiment before anything else"
-
-
-class Unset(Enum):
-    """A field of a modification that is not named; None would clear it."""
-
-    UNSET = "unset"
-
-
-UNSET: Final = Unset.UNSET
 
 
 def estimate(spec: ExperimentSpec) -> Operation[CostEstimate]:
     """POST /experiments/cost-estimate. Creates nothing, so it may be repeated.
 
     Raises:
-        RequestRefused: the specification is invalid, or the target is unknown (422).
+        InvalidSpec: with every finding; nothing was sent.
+        RequestRefused: the target is unknown (422), or the service knows more rules.
     """
+    check_estimate(spec)
     return Operation(
         request=Request(
             method="POST",
@@ -55,25 +54,36 @@ def estimate(spec: ExperimentSpec) -> Operation[CostEstimate]:
     )
 
 
-def create(request: CreateRequest) -> Operation[Created | QuoteAcceptance]:
+def create(
+    request: CreateRequest, *, payment_header: PaymentMethod | str | None = None
+) -> Operation[Created | QuoteAcceptance]:
     """POST /experiments, once. 201 gives a `Created`, 200 (machine rail) a `QuoteAcceptance`.
 
+    Args:
+        request: what to order.
+        payment_header: the rail in `X-Service-Payment-Method`, which means the same as the field of the body.
+
     Raises:
+        InvalidSpec: the specification breaks rules, with every finding; nothing was sent.
+        InvalidRequest: the fields around it do, with every finding; nothing was sent.
         RequestRefused: with every message of the service; nothing was ordered.
         NotFound: the target is not in the catalog; nothing was ordered.
         PartialOrder: the service failed after it created the experiment: adopt it.
         OrderOutcomeUnknown: the answer was lost: search by the order key, never create again.
         ServiceUnavailable: there was no connection; nothing was sent.
     """
+    check_creation(request, payment_header)
     secret = request.webhook_secret.get_secret_value() if request.webhook_secret else ""
     return Operation(
         request=Request(
             method="POST",
             path="/experiments",
             json=request.wire(),
+            headers={PAYMENT_HEADER: str(payment_header)} if payment_header is not None else {},
             lost=OrderOutcomeUnknown,
             after_loss="Search for the experiment by its name before ordering again",
             secrets=(secret,),
+            unless_local=only_for_a_lab(request.webhook_url),
         ),
         read=_creation,
         failed=_partial_order,
@@ -115,33 +125,59 @@ def _text(value: object) -> str | None:
 
 def experiments(
     *,
-    filter: Filter | str | None = None,  # noqa: A002 - the contract's parameter name
+    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
     search: str | None = None,
-    sort: Ordering | str | None = None,
+    sort: Sorting | None = None,
     status: ExperimentStatus | str | None = None,
+    state: str | None = None,
+    experiment_type: ExperimentType | str | None = None,
+    results_status: ResultsStatus | str | None = None,
+    where: Sequence[FieldTest] = (),
     limit: int | None = None,
     offset: int | None = None,
 ) -> Operation[Page[ExperimentSummary]]:
     """GET /experiments: one page, newest first. `search` looks into names and codes."""
-    params = query(filter=filter, search=search, sort=sort, status=status, limit=limit, offset=offset)
-    return Operation(
-        request=Request(method="GET", path="/experiments", params=params, repeatable=True),
-        read=page(ExperimentSummary),
+    return listed(
+        "/experiments",
+        ExperimentSummary,
+        filter=filter,
+        search=search,
+        sort=sort,
+        where=where,
+        limit=limit,
+        offset=offset,
+        status=status,
+        state=state,
+        experiment_type=experiment_type,
+        results_status=results_status,
     )
 
 
 def iter_experiments(
     *,
-    filter: Filter | str | None = None,  # noqa: A002 - the contract's parameter name
+    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
     search: str | None = None,
-    sort: Ordering | str | None = None,
+    sort: Sorting | None = None,
     status: ExperimentStatus | str | None = None,
+    state: str | None = None,
+    experiment_type: ExperimentType | str | None = None,
+    results_status: ResultsStatus | str | None = None,
+    where: Sequence[FieldTest] = (),
     page_size: int = PAGE_LIMIT_MAX,
 ) -> Pager[ExperimentSummary]:
     """All matching experiments, page by page as they are asked for."""
     return Pager(
         lambda limit, offset: experiments(
-            filter=filter, search=search, sort=sort, status=status, limit=limit, offset=offset
+            filter=filter,
+            search=search,
+            sort=sort,
+            status=status,
+            state=state,
+            experiment_type=experiment_type,
+            results_status=results_status,
+            where=where,
+            limit=limit,
+            offset=offset,
         ),
         lambda experiment: experiment.id,
         limit=page_size,
@@ -176,58 +212,3 @@ def submit(experiment_id: str) -> Operation[Submitted]:
         ),
         read=model(Submitted),
     )
-
-
-def modify(
-    experiment_id: str,
-    *,
-    name: str | Unset = UNSET,
-    description: str | Unset = UNSET,
-    target_id: str | Unset | None = UNSET,
-    antigen_concentrations: Sequence[float] | Unset = UNSET,
-    n_replicates: int | Unset = UNSET,
-    parameters: Mapping[str, Any] | Unset = UNSET,
-    sequences: Sequence[Design] | Unset = UNSET,
-    webhook_url: str | Unset | None = UNSET,
-) -> Operation[Modified]:
-    """PATCH /experiments/{id}, once; only the fields that are named. None clears the target or the webhook.
-
-    `sequences` replaces the whole list.
-
-    Raises:
-        Conflict: the field cannot change any more in this status (contract 4.2, PATCH rule 1).
-        OutcomeUnknown: the answer was lost: read the experiment.
-    """
-    fields: dict[str, object] = {
-        "name": name,
-        "description": description,
-        "target_id": target_id,
-        "antigen_concentrations": antigen_concentrations
-        if isinstance(antigen_concentrations, Unset)
-        else list(antigen_concentrations),
-        "n_replicates": n_replicates,
-        "parameters": parameters if isinstance(parameters, Unset) else dict(parameters),
-        "sequences": sequences if isinstance(sequences, Unset) else [entry(s) for s in sequences],
-        "webhook_url": webhook_url,
-    }
-    return Operation(
-        request=Request(
-            method="PATCH",
-            path=f"/experiments/{segment(experiment_id)}",
-            # an empty object when nothing is named: the body is required (contract 4.2)
-            json={field: value for field, value in fields.items() if value is not UNSET},
-            lost=OutcomeUnknown,
-            after_loss=_READ_AGAIN,
-        ),
-        read=model(Modified),
-    )
-
-
-def entry(design: Design) -> dict[str, object]:
-    """A sequence as the list forms take it (contract 2.4)."""
-    fields: dict[str, object] = {
-        "name": design.name,
-        "aa_string": design.aa_string,
-        "control": design.control,
-    }
-    return fields | ({"metadata": design.metadata} if design.metadata else {})

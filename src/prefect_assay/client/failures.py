@@ -74,6 +74,11 @@ def conclude(operation: Operation[T], outcome: Answer | AssayError, secrets: Ite
     return result(operation, outcome, secrets)
 
 
+def successor(operation: Operation[T], outcome: Answer | AssayError) -> Operation[T] | None:
+    """What is to be carried out in its place: the same in the earlier variant's words, where nothing was done."""
+    return None if isinstance(outcome, AssayError) else operation.instead(outcome)
+
+
 def no_connection(request: Request, cause: str) -> ServiceUnavailable:
     """Nothing was sent, so nothing can have happened, whatever the request."""
     return ServiceUnavailable(f"{request}: no connection to the service ({cause}); nothing was sent")
@@ -138,7 +143,7 @@ def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # a year beyond all bounds is no ValueError
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 The contract does not say how values are quoted. Words made of letters, digits and `_ . : + -` stand bare, as in
 its examples; everything else, and text that would read as a number, a truth value or null, stands in double
-quotes with backslash escapes. This module knows no list's columns: the service refuses an unknown one.
+quotes with backslash escapes. `parameters` has the other form, one query parameter per field. This module knows no list's columns: the service refuses an unknown one.
 """
 
 import math
@@ -230,8 +230,15 @@ def _joined(operator: str, conditions: tuple[Filter, ...]) -> Filter:
 
 
 def _field(field: Field) -> str:
-    if isinstance(field, Expression):
-        return field.text
+    return field.text if isinstance(field, Expression) else checked_field(field)
+
+
+def checked_field(field: str) -> str:
+    """A field name as it stands in the language.
+
+    Raises:
+        InputError: it is none.
+    """
     if not _FIELD.fullmatch(field):
         raise InputError(f"filter: {field!r} is no field name; letters, digits, '_' and '.' are possible")
     return field
@@ -239,15 +246,23 @@ def _field(field: Field) -> str:
 
 def _value(value: Value) -> str:
     plain = value.value if isinstance(value, Enum) else value
+    return _text(plain) if isinstance(plain, str) else bare_text(plain)
+
+
+def bare_text(value: Value) -> str:
+    """A value as it stands alone, without quotes.
+
+    Raises:
+        InputError: it is no finite number, or a timestamp without a time zone.
+    """
+    plain = value.value if isinstance(value, Enum) else value
     if isinstance(plain, bool):
         return "true" if plain else "false"
     if isinstance(plain, int | float):
         return _number(plain)
     if isinstance(plain, datetime):
         return _timestamp(plain)
-    if isinstance(plain, date | UUID):
-        return str(plain)
-    return _text(plain)
+    return str(plain)
 
 
 def _number(value: float) -> str:

@@ -3,8 +3,8 @@
 from http import HTTPStatus
 from typing import Final
 
-from prefect_assay.client.billing import invoices
 from prefect_assay.client.filters import eq
+from prefect_assay.client.invoices import invoices
 from prefect_assay.client.request import Answer, Operation, succeeded
 from prefect_assay.client.walking import Pager
 from prefect_assay.models.billing import Invoice

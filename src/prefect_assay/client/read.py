@@ -12,7 +12,7 @@ from prefect_assay.models.page import Page
 M = TypeVar("M", bound=BaseModel)
 
 # `items` is the contract's; the others are the earlier variant's (contract 9.4).
-_ROWS: Final = ("items", "results", "updates", "sequences", "data")
+_ROWS: Final = ("items", "results", "updates", "sequences", "data", "tokens", "webhooks")
 _LISTED: Final = 5
 
 
@@ -37,9 +37,21 @@ def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
             total=_number(words.get("total"), len(items)),
             count=len(items),  # counted: paging must not hang on what the service says of itself
             offset=_number(words.get("offset"), 0),
+            next_cursor=cursor if isinstance(cursor := words.get("next_cursor"), str) and cursor else None,
         )
 
     return read
+
+
+def rows_of(kind: type[M]) -> Callable[[Answer], tuple[M, ...]]:
+    """A reader for a list without paging: a plain array (service-shapes), or a list answer."""
+    read = page(kind)
+    return lambda answer: read(answer).items
+
+
+def nothing(answer: Answer) -> None:
+    """A reader for an answer whose body says nothing, such as a 204."""
+    del answer
 
 
 def row_count(answer: Answer) -> int:

@@ -7,6 +7,7 @@ carry requests and answers, and every operation of the service is defined once f
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
@@ -24,6 +25,8 @@ from prefect_assay.models.words import WireWords
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+Parameters = tuple[tuple[str, str], ...]
+
 JSON_TYPE: Final = "application/json"
 _REQUEST_ID_MAX: Final = 200
 
@@ -36,6 +39,15 @@ class _NoBody:
 
 
 NO_BODY: Final = _NoBody()
+
+
+class Unset(Enum):
+    """A field of a change that is not named; None would clear it."""
+
+    UNSET = "unset"
+
+
+UNSET: Final = Unset.UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +65,12 @@ class Request:
         after_loss: what to do then, as the error's message says it.
         absent: what a 404 means.
         secrets: values that must not come back in an error's text.
+        unless_local: findings that stand unless the service runs on this machine; with one, nothing is sent.
     """
 
     method: str
     path: str
-    params: tuple[tuple[str, str], ...] = ()
+    params: Parameters = ()
     json: object = field(default=NO_BODY, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     repeatable: bool = False
@@ -65,12 +78,13 @@ class Request:
     after_loss: str = ""
     absent: type[NotFound] = NotFound
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    unless_local: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
-    def content(self) -> bytes | None:
-        """The body as bytes, or None.
+    def content(self, words: WireWords | None = None) -> bytes | None:
+        """The body as bytes in this deployment's words, or None.
 
         Raises:
             InputError: it holds something that JSON cannot say, such as NaN.
@@ -78,7 +92,8 @@ class Request:
         if isinstance(self.json, _NoBody):
             return None
         try:
-            return json.dumps(self.json, allow_nan=False, ensure_ascii=False).encode()
+            body = words.to_wire(self.json) if words else self.json
+            return json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
         except (TypeError, ValueError) as error:
             raise InputError(f"{self}: the body is not valid JSON ({error}); nothing was sent") from None
 
@@ -134,6 +149,11 @@ def no_special_failure(answer: Answer) -> AssayError | None:
     return None
 
 
+def nothing_instead(answer: Answer) -> None:
+    """Most operations are the same in every variant."""
+    del answer
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[T_co]):
     """A request together with how its answer is read; what both faces carry out.
@@ -143,12 +163,15 @@ class Operation(Generic[T_co]):
         read: from an accepted answer to a value; raises UnexpectedAnswer when it is off-shape.
         accepts: the statuses that `read` understands.
         failed: a failure that this operation knows by the body, before the status is looked at.
+        instead: the operation to carry out in its place, where an answer says that nothing was done and that the
+            service speaks the earlier interface variant (contract 9.4).
     """
 
     request: Request
     read: Callable[[Answer], T_co]
     accepts: Callable[[int], bool] = succeeded
     failed: Callable[[Answer], AssayError | None] = no_special_failure
+    instead: Callable[[Answer], "Operation[T_co] | None"] = nothing_instead
 
 
 def segment(value: str) -> str:
@@ -162,7 +185,7 @@ def segment(value: str) -> str:
     return quote(value, safe="")
 
 
-def query(**values: object) -> tuple[tuple[str, str], ...]:
+def query(**values: object) -> Parameters:
     """Query parameters: those that are set, as text. Booleans become `true` and `false`."""
     return tuple(
         (name, str(value).lower() if isinstance(value, bool) else str(value))

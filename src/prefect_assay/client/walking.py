@@ -7,6 +7,9 @@ Therefore each page is asked for from the last row already seen, an overlap of o
 
 - The page shows a row seen before: nothing lies unread between the two pages. Seen ids are skipped.
 - It shows none: rows have left in front. The page is put aside and reading steps back until a seen row shows.
+
+A service of the earlier variant (contract 9.4) names the row to go on from instead: `next_cursor`. Where a page
+carries one it is followed, and the offset is not used.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,6 +45,7 @@ class Pager(Generic[T]):
         fetch: makes the operation for a limit and an offset.
         key: the id of a row.
         limit: rows per request, 2 to 100.
+        after: makes the operation for a limit and a cursor; None where no variant of the list has cursors.
     """
 
     def __init__(
@@ -50,8 +54,11 @@ class Pager(Generic[T]):
         key: Callable[[T], str],
         *,
         limit: int = PAGE_LIMIT_MAX,
+        after: Callable[[int, str], Operation[Page[T]]] | None = None,
     ) -> None:
         self._fetch = fetch
+        self._after = after
+        self._cursors: list[str] = []
         self._key = key
         self._limit = min(max(limit, _LIMIT_MIN), PAGE_LIMIT_MAX)
         self._offset = 0
@@ -60,23 +67,41 @@ class Pager(Generic[T]):
 
     def operation(self) -> Operation[Page[T]] | None:
         """The next page, or None after the last."""
-        return None if self._over else self._fetch(self._limit, self._offset)
+        if self._over:
+            return None
+        if self._after is not None and self._cursors:
+            return self._after(self._limit, self._cursors[-1])
+        return self._fetch(self._limit, self._offset)
 
     def feed(self, answer: Page[T]) -> Sequence[T]:
         """The rows of this page that were not seen before."""
+        if self._after is not None and (answer.next_cursor is not None or self._cursors):
+            return self._by_cursor(answer)
         keys = {self._key(row) for row in answer.items}
         if self._offset > 0 and not keys & self._seen:
             self._offset = max(0, self._offset - self._limit + 1)
             return ()
-        fresh: list[T] = []
-        for row in answer.items:
-            if self._key(row) not in self._seen:
-                self._seen.add(self._key(row))
-                fresh.append(row)
+        fresh = self._fresh(answer)
         following = self._offset + answer.count - 1
         # contract 4.1: until fewer than `limit` items return; unless the service says that it has more and only
         # keeps its pages shorter. The other test ends a walk over a service that does not heed the offset.
         last = answer.count < self._limit and self._offset + answer.count >= answer.total
         self._over = last or (not fresh and (answer.count < self._limit or following >= answer.total))
         self._offset = following
+        return fresh
+
+    def _by_cursor(self, answer: Page[T]) -> Sequence[T]:
+        cursor = answer.next_cursor
+        # a cursor that comes again would lead round in a circle
+        self._over = cursor is None or cursor in self._cursors
+        if cursor is not None:
+            self._cursors.append(cursor)
+        return self._fresh(answer)
+
+    def _fresh(self, answer: Page[T]) -> list[T]:
+        fresh: list[T] = []
+        for row in answer.items:
+            if self._key(row) not in self._seen:
+                self._seen.add(self._key(row))
+                fresh.append(row)
         return fresh

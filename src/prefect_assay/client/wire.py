@@ -20,7 +20,7 @@ from prefect_assay.client.address import API_PREFIX, checked_base_url, checked_t
 from prefect_assay.client.downloading import Hop
 from prefect_assay.client.failures import no_answer, no_connection
 from prefect_assay.client.request import JSON_TYPE, Answer, Request
-from prefect_assay.errors import AssayError
+from prefect_assay.errors import AssayError, InvalidRequest
 from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
 
 _CONNECT_SECONDS: Final = 10.0
@@ -37,9 +37,12 @@ _NOTHING_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-# A field name in a filter or a sort expression stands first in its brackets; quoted values are stepped over.
+# A field name in an expression stands first in its brackets; quoted values are stepped over.
 _FIELD = re.compile(rf'"(?:[^"\\]|\\.)*"|(?<=\()\s*{NEUTRAL_PROVIDER}_')
-_EXPRESSIONS: Final = frozenset({"filter", "sort"})
+# In a sort it may also stand alone, as in `-name` and `name:asc` (contract 4.1).
+_COLUMN = re.compile(rf'"(?:[^"\\]|\\.)*"|((?:^|,)\s*[+-]?\s*){NEUTRAL_PROVIDER}_(?=\w*(?::\w+)?\s*(?:,|$))')
+# Names of parameters: `name=value` and `geq(name)=value`.
+_PARAMETER = re.compile(rf"^((?:[a-z]+\()?){NEUTRAL_PROVIDER}_")
 _NEUTRAL_HEADER: Final = f"x-{NEUTRAL_SERVICE}-".lower()
 
 
@@ -77,25 +80,25 @@ class Wire:
     """Address, token, words and time limits of one client, all checked."""
 
     base_url: str
-    auth: BearerAuth = field(repr=False)
+    auth: BearerAuth | None = field(repr=False)
     words: WireWords
     timeout: float
     secrets: tuple[str, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, base_url: str, token: SecretStr | str, words: WireWords, timeout: float) -> "Wire":
+    def of(cls, base_url: str, token: SecretStr | str | None, words: WireWords, timeout: float) -> "Wire":
         """Check everything.
 
         Raises:
             ConfigurationError: the address or the token is not usable.
         """
-        checked = checked_token(token)
+        checked = None if token is None else checked_token(token)
         return cls(
             base_url=checked_base_url(base_url),
-            auth=BearerAuth(checked),
+            auth=BearerAuth(checked) if checked else None,
             words=words,
             timeout=timeout,
-            secrets=(checked.get_secret_value(),),
+            secrets=(checked.get_secret_value(),) if checked else (),
         )
 
     @property
@@ -121,15 +124,21 @@ class Wire:
         )
 
     def outgoing(self, client: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.Request:
-        """The request in this deployment's words."""
+        """The request in this deployment's words.
+
+        Raises:
+            InvalidRequest: something in it makes sense for a service on this machine only, and this one is not.
+        """
+        if not is_loopback(urlsplit(self.base_url).hostname or ""):
+            InvalidRequest.check(request.unless_local)
         headers = {self._outer_name(name): value for name, value in request.headers.items()}
-        content = request.content()
+        content = request.content(self.words)
         if content is not None:
             headers["Content-Type"] = JSON_TYPE
         return client.build_request(
             request.method,
             f"{self.base_url}{API_PREFIX}{request.path}",
-            params=[(name, self._outer_value(name, value)) for name, value in request.params] or None,
+            params=[self._outer_parameter(name, value) for name, value in request.params] or None,
             headers=headers,
             content=content,
         )
@@ -148,11 +157,13 @@ class Wire:
             return name
         return self.words.header(name[len(_NEUTRAL_HEADER) :])
 
-    def _outer_value(self, name: str, value: str) -> str:
-        if name not in _EXPRESSIONS:
-            return value
+    def _outer_parameter(self, name: str, value: str) -> tuple[str, str]:
         own = f"{self.words.provider}_"
-        return _FIELD.sub(lambda match: match[0] if match[0].startswith('"') else own, value)
+        if name == "sort":
+            value = _COLUMN.sub(lambda match: match[0] if match[1] is None else match[1] + own, value)
+        if name in {"filter", "sort"}:
+            return name, _FIELD.sub(lambda match: match[0] if match[0].startswith('"') else own, value)
+        return _PARAMETER.sub(lambda match: match[1] + own, name), value
 
     def _neutral_name(self, name: str) -> str:
         own = self.words.header("").lower()

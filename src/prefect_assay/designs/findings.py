@@ -6,14 +6,11 @@ The number of findings kept is bounded: a binary file or a wrong column must not
 from typing import Final
 
 from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.shown import SHOWN_MAX, shown
+
+__all__ = ["KEPT", "Findings", "shown"]
 
 KEPT: Final = 50
-_SHOWN: Final = 80
-
-
-def shown(value: str) -> str:
-    """A value as a message may show it: quoted, control characters escaped, cut to a bounded length."""
-    return repr(value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "...")
 
 
 class Findings:
@@ -21,7 +18,7 @@ class Findings:
 
     def __init__(self, source: str) -> None:
         place = source if source.isprintable() else ascii(source)
-        self.source = place if len(place) <= 2 * _SHOWN else "..." + place[-2 * _SHOWN :]
+        self.source = place if len(place) <= 2 * SHOWN_MAX else "..." + place[-2 * SHOWN_MAX :]
         self._kept: list[str] = []
         self._more = 0
 

@@ -3,7 +3,22 @@
 All models are frozen: data flows one way, and a stage makes a new value instead of changing an old one.
 """
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+
+T = TypeVar("T")
+
+
+def _or_none(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return handler(value)
+    except ValidationError:
+        return None
+
+
+# A field nobody decides by: a spelling that is not known leaves it empty instead of failing the whole answer.
+Maybe = Annotated[T | None, WrapValidator(_or_none)]
 
 
 class Model(BaseModel):

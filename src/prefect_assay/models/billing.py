@@ -4,25 +4,46 @@ from datetime import datetime
 
 from pydantic import AliasChoices, Field
 
-from prefect_assay.models.base import WireModel
+from prefect_assay.models.base import Maybe, WireModel
 from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus
 
 
+class LineItem(WireModel):
+    """One position of a quote."""
+
+    description: Maybe[str] = None
+    quantity: Maybe[float] = None
+    unit_price_cents: Maybe[int] = None
+    total_cents: Maybe[int] = None
+
+
 class Quote(WireModel):
-    """The quote of an experiment."""
+    """A quote, as its experiment shows it, as a row of the list, or in full by its own id."""
 
     experiment_id: str | None = None
     id: str | None = None
     amount_total: int | None = Field(
         default=None, validation_alias=AliasChoices("amount_total", "total_cents", "amount_cents")
     )
-    amount_subtotal: int | None = None
+    amount_subtotal: int | None = Field(
+        default=None, validation_alias=AliasChoices("amount_subtotal", "subtotal_cents")
+    )
     currency: str | None = None
     status: AnyQuoteStatus
     expires_at: datetime | None = Field(
         default=None, validation_alias=AliasChoices("expires_at", "valid_until")
     )
     provider_quote_url: str | None = None
+    quote_number: Maybe[str] = None
+    organization: Maybe[str] = None
+    organization_id: Maybe[str] = None
+    organization_name: Maybe[str] = None
+    line_items: Maybe[tuple[LineItem, ...]] = None
+    tax_cents: Maybe[int] = None
+    created_at: Maybe[datetime] = None
+    updated_at: Maybe[datetime] = None
+    notes: Maybe[str] = None
+    terms_and_conditions: Maybe[str] = None
 
 
 class ExperimentInvoice(WireModel):
@@ -44,6 +65,7 @@ class Invoice(WireModel):
     amount: int | None = Field(default=None, validation_alias=AliasChoices("amount", "amount_cents"))
     experiment_id: str | None = None
     quote_id: str | None = None
+    created_at: Maybe[datetime] = None
     provider_hosted_invoice_url: str | None = Field(
         default=None, validation_alias=AliasChoices("provider_hosted_invoice_url", "hosted_invoice_url")
     )

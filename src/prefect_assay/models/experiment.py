@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field, SecretStr
 
-from prefect_assay.models.base import Model, WireModel
+from prefect_assay.models.base import Maybe, Model, WireModel
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import (
     AnyExperimentStatus,
@@ -88,6 +88,8 @@ class ExperimentSummary(WireModel):
     results_status: AnyResultsStatus = ResultsStatus.NONE
     experiment_type: AnyExperimentType | None = None
     experiment_url: str | None = None
+    provider_quote_url: str | None = None
+    provider_invoice_url: str | None = None
 
 
 class Experiment(ExperimentSummary):
@@ -95,8 +97,6 @@ class Experiment(ExperimentSummary):
 
     experiment_spec: dict[str, Any] | None = None
     provider_quote_id: str | None = None
-    provider_quote_url: str | None = None
-    provider_invoice_url: str | None = None
     costs: dict[str, Any] | None = None
 
 
@@ -115,3 +115,4 @@ class Submitted(WireModel):
     previous_status: AnyExperimentStatus | None = None
     status: AnyExperimentStatus | None = None
     confirmed_at: datetime | None = None
+    provider_invoice_url: Maybe[str] = None

@@ -62,5 +62,6 @@ class SweepReport(Model):
 
     updates_seen: int
     suspended_runs: int
+    canceled_runs: int = 0
     woken: tuple[str, ...]
     problems: tuple[str, ...] = ()

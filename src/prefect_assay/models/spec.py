@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from prefect_assay.models.base import Model
 from prefect_assay.models.sequences import Batch
@@ -69,11 +69,16 @@ class Assay(Model):
 
 
 class SequenceValue(Model):
-    """The object form of one sequence in a specification (contract 2.3)."""
+    """One sequence in a specification (contract 2.3). The simple form, bare residues, is read as well."""
 
     aa_string: str
     control: bool = False
     metadata: dict[str, Any] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _simple_form(cls, value: Any) -> Any:
+        return {"aa_string": value} if isinstance(value, str) else value
 
 
 class ExperimentSpec(Model):

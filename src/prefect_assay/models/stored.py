@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from prefect_assay.models.base import WireModel
+from prefect_assay.models.base import Maybe, WireModel
 
 
 class StoredSequence(WireModel):
@@ -19,6 +19,7 @@ class StoredSequence(WireModel):
     experiment_code: str | None = None
     metadata: dict[str, Any] | None = None
     created_at: datetime | None = None
+    experiment: Maybe[dict[str, Any]] = None
 
 
 class AddedSequences(WireModel):

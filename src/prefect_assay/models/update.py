@@ -1,19 +1,26 @@
 """Customer-facing updates, as the feed lists them and as a webhook delivers them (contract 2.9 and 6)."""
 
 from datetime import datetime
+from typing import Any
 
-from prefect_assay.models.base import WireModel
+from pydantic import AliasChoices, Field
+
+from prefect_assay.models.base import Maybe, WireModel
 
 
 class Update(WireModel):
-    """One row of the updates feed."""
+    """One row of the updates feed. The last four fields are the earlier variant's (contract 9.4)."""
 
     id: str
     experiment_id: str
     experiment_code: str | None = None
     name: str | None = None
     timestamp: datetime
-    type: str | None = None
+    type: str | None = Field(default=None, validation_alias=AliasChoices("type", "update_type"))
+    description: Maybe[str] = None
+    eta: Maybe[datetime] = None
+    is_resolved: Maybe[bool] = None
+    status_change: Any = None
 
 
 class DeliveryData(WireModel):

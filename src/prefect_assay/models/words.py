@@ -15,7 +15,7 @@ NEUTRAL_PROVIDER: Final = "provider"
 NEUTRAL_SERVICE: Final = "Service"
 
 # Below these the keys are the user's own, such as sequence names: a design called `<provider>_1` keeps its name.
-_USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary"})
+_USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary", "headers"})
 
 
 class WireWords(Model):

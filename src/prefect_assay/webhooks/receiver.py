@@ -47,7 +47,12 @@ def create_app(
 
     Run it as one process: wake-ups are serialised inside it, because SQLite loses some of a parallel burst.
     """
-    receiver = _Receiver(settings, wake or _wake_prefect_runs, announce or announce_to_prefect)
+    receiver = _Receiver(
+        settings,
+        # Not `or`: a callable may count as false, and then real runs would be woken in its place.
+        _wake_prefect_runs if wake is None else wake,
+        announce_to_prefect if announce is None else announce,
+    )
     prefix = settings.path_prefix
     return Starlette(
         routes=[

@@ -18,6 +18,7 @@ from prefect_assay.errors import ConfigurationError, MalformedDelivery, Signatur
 from prefect_assay.models.update import Delivery
 from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
 from prefect_assay.models.words import WireWords
+from prefect_assay.webhooks.earlier import status_change
 
 EVENT: Final = "experiment_update"  # contract 6: the only event kind
 SCHEME: Final = "sha256="
@@ -77,7 +78,8 @@ def verify(
     """The delivery, once it is proved to be genuine.
 
     The signature covers the raw body and nothing else, so nothing is parsed before it holds, and the headers are
-    only compared with what the signed body says.
+    only compared with what the signed body says. A status change of the earlier variant (contract 9.4) is read as a
+    delivery whose `event` is `status_change`.
 
     Args:
         body: the raw request body.
@@ -94,6 +96,10 @@ def verify(
     words = words or WireWords()
     given = {str(name).lower(): value for name, value in headers.items()}
     _check_signature(body, _header(given, words, "Signature"), secrets)
+    earlier = status_change(body, now)
+    if earlier is not None:  # its headers are not described
+        _check_time(earlier.timestamp, now, tolerance)
+        return earlier
     delivery = _parse(body)
     _check_time(delivery.timestamp, now, tolerance)
     _check_labels(delivery, given, words)

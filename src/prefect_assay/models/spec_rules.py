@@ -1,16 +1,18 @@
 """`check_spec`: the service's rules for a specification, checked here, with every finding at once.
 
 A refused order costs a round trip and, in a campaign, may strike after other experiments were ordered. This module
-knows the rules of contract 2.2, 2.3 and 8 and nothing of files: `read` checks what a user brings.
+knows the rules of contract 2.2, 2.3 and 8 and nothing of files or requests: `designs` checks with it what a user
+brings, and the client what it is about to send.
 """
 
 import json
 import math
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
-from uuid import UUID
 
-from prefect_assay.designs.findings import shown
+from prefect_assay.models.shown import shown
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import (
     AMINO_ACIDS,
@@ -29,6 +31,7 @@ from prefect_assay.models.vocabulary import (
 _FAB: Final = frozenset({"fab"})
 _SCFV: Final = frozenset({"scfv", "sc_fv"})
 _KINDS: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TAGS: Final = ("N", "C")  # a tuple: foreign values may be unhashable
 
 
@@ -49,9 +52,17 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
         *_concentrations(spec),
         *_json("parameters", spec.parameters),
         *_count(spec),
-        *_sequences(spec),
-        *_duplicates(spec),
+        *check_sequences(list(spec.sequences.items())),
     )
+
+
+def check_sequences(entries: Sequence[tuple[str, SequenceValue]]) -> tuple[str, ...]:
+    """Everything that is wrong with named sequences, wherever they are sent (contract 2.3 and 2.4).
+
+    Args:
+        entries: names with what they name; a list form may hold a name twice.
+    """
+    return (*_sequences(entries), *_names(entries), *_duplicates(entries))
 
 
 def _method(spec: ExperimentSpec) -> Iterator[str]:
@@ -119,14 +130,24 @@ def _fits_binning(count: int) -> bool:
     return BINNING_SEQUENCES_MIN <= count <= BINNING_SEQUENCES_MAX and count % BINNING_SEQUENCES_STEP == 0
 
 
-def _sequences(spec: ExperimentSpec) -> Iterator[str]:
-    for name, value in spec.sequences.items():
+def _sequences(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
+    for name, value in entries:
         place = f"sequences[{shown(name)}]"
         if not name.strip():
             yield f"{place}: a sequence without a name"
         yield from _letters(place, value.aa_string)
         yield from _metadata(f"{place}.metadata", value.metadata or {})
         yield from _json(f"{place}.metadata", value.metadata)
+
+
+def _names(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
+    """A list form may repeat a name; nobody could tell the results apart."""
+    counts = Counter(name for name, _ in entries)
+    yield from (
+        f"sequences[{shown(name)}]: {count} sequences have this name; give each a name of its own"
+        for name, count in counts.items()
+        if count > 1
+    )
 
 
 def _letters(place: str, residues: str) -> Iterator[str]:
@@ -166,10 +187,10 @@ def _kind(metadata: dict[str, Any]) -> str:
     return str(metadata.get("type") or "").lower()
 
 
-def _duplicates(spec: ExperimentSpec) -> Iterator[str]:
+def _duplicates(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
     """Contract 2.3: the same residues and tag location are refused, Fabs exempt."""
     first: dict[tuple[str, str], str] = {}
-    for name, value in spec.sequences.items():
+    for name, value in entries:
         key = _identity(value)
         if key is None:
             continue
@@ -189,8 +210,4 @@ def _identity(value: SequenceValue) -> tuple[str, str] | None:
 
 def is_uuid(text: str) -> bool:
     """Whether a text has the form of a catalog id."""
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
+    return _UUID.fullmatch(text) is not None

@@ -1,16 +1,20 @@
-"""Operations on quotes and invoices (contract 2.6 to 2.8, 4.2 and 4.5). Paying stands in `paying`."""
+"""Operations on quotes (contract 2.6, 2.7, 4.2 and 4.5)."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from prefect_assay.client.read import model, page
-from prefect_assay.client.request import Operation, Request, query, segment
+from prefect_assay.client.checks import one_of
+from prefect_assay.client.listing import Condition, Sorting, listed
+from prefect_assay.client.parameters import FieldTest
+from prefect_assay.client.read import model
+from prefect_assay.client.request import Operation, Request, segment
 from prefect_assay.client.walking import Pager
-from prefect_assay.errors import NotReady, OutcomeUnknown
-from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
+from prefect_assay.errors import InvalidRequest, NotReady, OutcomeUnknown
+from prefect_assay.models.billing import Quote
 from prefect_assay.models.experiment import QuoteAcceptance
 from prefect_assay.models.page import Page
-from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
+from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX, QuoteStatus
 
 _READ_AGAIN: Final = "Read the quote before anything else"
 
@@ -51,11 +55,29 @@ def confirm_quote(
         Conflict: it is accepted already, expired or rejected.
         OutcomeUnknown: the answer was lost: read the quote.
     """
+    return _confirmation(f"/experiments/{segment(experiment_id)}/quote", purchase_order_number, notes)
+
+
+def confirm_quote_by_id(
+    quote_id: str, purchase_order_number: str | None = None, notes: str | None = None
+) -> Operation[QuoteAcceptance]:
+    """POST /quotes/{id}/confirm, once: accept a quote by its own id. An invoice exists from then on.
+
+    Raises:
+        Conflict: it is accepted already, expired or rejected.
+        OutcomeUnknown: the answer was lost: read the quote.
+    """
+    return _confirmation(f"/quotes/{segment(quote_id)}", purchase_order_number, notes)
+
+
+def _confirmation(
+    path: str, purchase_order_number: str | None, notes: str | None
+) -> Operation[QuoteAcceptance]:
     named = {"purchase_order_number": purchase_order_number, "notes": notes}
     return Operation(
         request=Request(
             method="POST",
-            path=f"/experiments/{segment(experiment_id)}/quote/confirm",
+            path=f"{path}/confirm",
             # a JSON body is required, an empty object will do (service-shapes)
             json={name: value for name, value in named.items() if value is not None},
             lost=OutcomeUnknown,
@@ -65,13 +87,46 @@ def confirm_quote(
     )
 
 
-def quotes(*, limit: int | None = None, offset: int | None = None) -> Operation[Page[Quote]]:
+def quotes(
+    *,
+    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
+    search: str | None = None,
+    sort: Sorting | None = None,
+    status: QuoteStatus | str | None = None,
+    where: Sequence[FieldTest] = (),
+    limit: int | None = None,
+    offset: int | None = None,
+) -> Operation[Page[Quote]]:
     """GET /quotes: one page of the organization's quotes, newest first."""
-    return Operation(
-        request=Request(
-            method="GET", path="/quotes", params=query(limit=limit, offset=offset), repeatable=True
+    return listed(
+        "/quotes",
+        Quote,
+        filter=filter,
+        search=search,
+        sort=sort,
+        where=where,
+        limit=limit,
+        offset=offset,
+        status=status,
+    )
+
+
+def iter_quotes(
+    *,
+    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
+    search: str | None = None,
+    sort: Sorting | None = None,
+    status: QuoteStatus | str | None = None,
+    where: Sequence[FieldTest] = (),
+    page_size: int = PAGE_LIMIT_MAX,
+) -> Pager[Quote]:
+    """All matching quotes, page by page as they are asked for."""
+    return Pager(
+        lambda limit, offset: quotes(
+            filter=filter, search=search, sort=sort, status=status, where=where, limit=limit, offset=offset
         ),
-        read=page(Quote),
+        lambda row: row.id or row.quote_number or row.provider_quote_url or repr(row),
+        limit=page_size,
     )
 
 
@@ -87,9 +142,11 @@ def reject_quote(quote_id: str, reason: RejectReason | str, feedback: str | None
     """POST /quotes/{id}/reject, once. The experiment becomes a draft again.
 
     Raises:
+        InvalidRequest: the reason is none of those that the service knows; nothing was sent.
         Conflict: the quote is settled already.
         OutcomeUnknown: the answer was lost: read the quote.
     """
+    InvalidRequest.check(list(one_of("reason", str(reason), list(RejectReason))))
     body = {"reason": str(reason), "feedback": feedback}
     return Operation(
         request=Request(
@@ -100,62 +157,4 @@ def reject_quote(quote_id: str, reason: RejectReason | str, feedback: str | None
             after_loss=_READ_AGAIN,
         ),
         read=model(Quote),
-    )
-
-
-def invoice(experiment_id: str) -> Operation[ExperimentInvoice]:
-    """GET /experiments/{id}/invoice.
-
-    Raises:
-        NotReady: the quote is not accepted yet; the message names the next call (contract 4.2).
-    """
-    return Operation(
-        request=Request(
-            method="GET",
-            path=f"/experiments/{segment(experiment_id)}/invoice",
-            repeatable=True,
-            absent=NotReady,
-        ),
-        read=model(ExperimentInvoice),
-    )
-
-
-def invoices(
-    *,
-    filter: str | None = None,  # noqa: A002 - the contract's parameter name
-    sort: str | None = None,
-    limit: int | None = None,
-    offset: int | None = None,
-) -> Operation[Page[Invoice]]:
-    """GET /invoices: one page."""
-    return Operation(
-        request=Request(
-            method="GET",
-            path="/invoices",
-            params=query(filter=filter, sort=sort, limit=limit, offset=offset),
-            repeatable=True,
-        ),
-        read=page(Invoice),
-    )
-
-
-def iter_invoices(
-    *,
-    filter: str | None = None,  # noqa: A002 - the contract's parameter name
-    sort: str | None = None,
-    page_size: int = PAGE_LIMIT_MAX,
-) -> Pager[Invoice]:
-    """All matching invoices, page by page as they are asked for."""
-    return Pager(
-        lambda limit, offset: invoices(filter=filter, sort=sort, limit=limit, offset=offset),
-        lambda row: row.id,
-        limit=page_size,
-    )
-
-
-def invoice_by_id(invoice_id: str) -> Operation[Invoice]:
-    """GET /invoices/{id}, by its own id or the provider's."""
-    return Operation(
-        request=Request(method="GET", path=f"/invoices/{segment(invoice_id)}", repeatable=True),
-        read=model(Invoice),
     )

@@ -1,0 +1,141 @@
+"""`prefect-assay drift`: whether the service still is what the client was written for, by its openapi.json.
+
+`interface.json` beside this file holds what the client was written for. It is made from the local lab's description,
+and a test compares the two.
+"""
+
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from prefect_assay.cli.drift_compare import Change, compare
+from prefect_assay.cli.drift_document import Facts, facts_of
+from prefect_assay.cli.drift_usage import usage
+from prefect_assay.cli.failures import FAILED
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import InputError, UnexpectedAnswer
+from prefect_assay.models.words import WireWords
+
+ADDRESS_VARIABLE: Final = "PREFECT_ASSAY_BASE_URL"
+TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its value
+_MANIFEST: Final = "interface.json"
+
+
+def show_drift(
+    document: Path | None,
+    *,
+    base_url: str | None,
+    credentials: str | None,
+    words: WireWords,
+    as_json: bool,
+) -> None:
+    """Print every difference between the described interface and the one the client knows.
+
+    Args:
+        document: a file to read instead of asking the service.
+        base_url: the service's address; the environment's when neither this nor credentials are given.
+        credentials: name of an AssayCredentials block: address, token and words.
+        words: how the deployment spells the neutral words; a block brings its own.
+        as_json: print JSON.
+
+    Raises:
+        SystemExit: with 1, when something would break the client.
+        InputError: there is nothing to compare with.
+    """
+    raw, words, source = _described(document, base_url, credentials, words)
+    changes = compare(known_interface(), facts_of(raw, words), usage())
+    if as_json:
+        breaks = any(change.breaks for change in changes)
+        print(
+            json.dumps(
+                {"source": source, "breaks": breaks, "changes": [c.as_json() for c in changes]}, indent=2
+            )
+        )
+    else:
+        _show(source, changes)
+    if any(change.breaks for change in changes):
+        raise SystemExit(FAILED)
+
+
+def known_interface() -> dict[str, Facts]:
+    """The interface that the client was written for."""
+    text = files("prefect_assay.cli").joinpath(_MANIFEST).read_text(encoding="utf-8")
+    found: dict[str, Facts] = json.loads(text)
+    return found
+
+
+def manifest_of(facts: dict[str, Facts]) -> str:
+    """The text of the manifest: one line for each place, so that a change of it can be read."""
+    operations = []
+    for name, places in facts.items():
+        lines = [
+            f"  {json.dumps(place)}: {json.dumps(fact, sort_keys=True)}" for place, fact in places.items()
+        ]
+        operations.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(operations) + "\n}\n"
+
+
+def _described(
+    document: Path | None, base_url: str | None, credentials: str | None, words: WireWords
+) -> tuple[dict[str, Any], WireWords, str]:
+    chosen = [name for name in (document, base_url, credentials) if name is not None]
+    if len(chosen) > 1:
+        raise InputError("give one of a file, --base-url and --credentials")
+    if document is not None:
+        return _read(document), words, str(document)
+    if credentials is not None:
+        from prefect_assay.blocks import AssayCredentials
+        from prefect_assay.cli.prefect_api import load_block
+
+        block = load_block(AssayCredentials, credentials)
+        own = WireWords(provider=block.provider_word, service=block.service_word)
+        with block.get_client() as client:
+            return _fetched(client), own, client.base_url
+    address = base_url or os.environ.get(ADDRESS_VARIABLE)
+    if not address:
+        raise InputError(
+            f"no service is named: give a file, --base-url or --credentials, or set {ADDRESS_VARIABLE}"
+        )
+    # without a token everything but the partners' routes is described (contract 1)
+    with AssayClient(address, os.environ.get(TOKEN_VARIABLE) or None, words=words) as client:
+        return _fetched(client), words, client.base_url
+
+
+def _fetched(client: AssayClient) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = client.openapi()
+    except UnexpectedAnswer as error:
+        raise InputError(f"{client.base_url} does not describe itself: {error}") from None
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: is not JSON") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: is no OpenAPI document")
+    return found
+
+
+def _show(source: str, changes: tuple[Change, ...]) -> None:
+    console = Console()
+    for change in changes:
+        style = "red" if change.breaks else None
+        mark = "breaks  " if change.breaks else "        "
+        console.print(f"{mark}{change}", style=style, markup=False, highlight=False, soft_wrap=True)
+    broken = sum(change.breaks for change in changes)
+    if broken:
+        verdict = f"{broken} differences would break the client, {len(changes) - broken} would not"
+    elif changes:
+        verdict = f"{len(changes)} differences, none of which breaks the client"
+    else:
+        verdict = "the interface is the one that the client knows"
+    console.print(f"{source}: {verdict}", style="red" if broken else "green", markup=False, highlight=False)

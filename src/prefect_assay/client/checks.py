@@ -1,0 +1,225 @@
+"""What the service would refuse, found before anything is sent, with all findings at once (contract 4.1, 4.2 and 8).
+
+Pure. The rules of a specification stand in `models.spec_rules`; here stand those of the requests around it. Only
+what is certain is refused: whether a target exists, what it costs and in which status an experiment is, the
+service alone knows. A `Request` made by hand is not checked.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from prefect_assay.client.address import is_loopback
+from prefect_assay.errors import InvalidRequest, InvalidSpec
+from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.sequences import Sequence as Design
+from prefect_assay.models.shown import shown
+from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.spec_rules import check_sequences, check_spec, is_uuid
+from prefect_assay.models.vocabulary import (
+    MACHINE_RAILS,
+    PAGE_LIMIT_MAX,
+    REPLICATES_MAX,
+    REPLICATES_MIN,
+    SORT_COLUMNS_MAX,
+    WEBHOOK_SECRET_MIN_LENGTH,
+)
+
+_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[(),]')
+_BROKEN_URL = re.compile(r"[\s\x00-\x1f\x7f]")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_ON_THIS_MACHINE: Final = "plain http to this machine reaches nobody but a lab on it; give an https address"
+
+
+def check_page(limit: int | None, offset: int | None, sort: object = None) -> None:
+    """Paging and sorting of a list (contract 4.1).
+
+    Raises:
+        InvalidRequest: with every finding.
+    """
+    InvalidRequest.check([*_paging(limit, offset), *_sorting(sort)])
+
+
+def check_estimate(spec: ExperimentSpec) -> None:
+    """A specification by itself.
+
+    Raises:
+        InvalidSpec: with every finding.
+    """
+    InvalidSpec.check(check_spec(spec))
+
+
+def check_creation(request: CreateRequest, payment_header: str | None) -> None:
+    """A whole order (contract 4.2, CreateExpRequest and create rule 2).
+
+    Raises:
+        InvalidSpec: the specification is part of what is wrong; with every finding.
+        InvalidRequest: only the fields around it are; with every finding.
+    """
+    around = [
+        *text("name", request.name),
+        *_payment(request.payment_method, payment_header),
+        *webhook_url(request.webhook_url),
+        *webhook_secret(
+            request.webhook_secret.get_secret_value() if request.webhook_secret is not None else None
+        ),
+    ]
+    if request.auto_accept_quote and not request.experiment_spec.target_id:
+        around.append("auto_accept_quote: needs a target_id; order without it and confirm the quote")
+    inside = check_spec(request.experiment_spec)
+    InvalidSpec.check([*inside, *around] if inside else [])
+    InvalidRequest.check(around)
+
+
+def check_entries(experiment_code: str, designs: Sequence[Design]) -> None:
+    """What is added to a draft (contract 4.3).
+
+    Raises:
+        InvalidRequest: with every finding.
+    """
+    InvalidRequest.check([*text("experiment_code", experiment_code), *entries(designs)])
+
+
+def check_changes(fields: Mapping[str, object], designs: Sequence[Design] | None) -> None:
+    """The fields that a modification names; those that are not named are left out (contract 4.2, PATCH rules).
+
+    Raises:
+        InvalidRequest: with every finding.
+    """
+    found = [] if designs is None else list(entries(designs))
+    for name, value in fields.items():
+        match name:
+            case "name":
+                found += text(name, value)
+            case "target_id" if value is not None:
+                found += [] if is_uuid(str(value)) else [f"target_id: {shown(str(value))} is no uuid"]
+            case "n_replicates":
+                found += _replicates(value)
+            case "antigen_concentrations" if isinstance(value, list):
+                found += _concentrations(value)
+            case "webhook_url" if isinstance(value, str):
+                found += webhook_url(value)
+            case _:
+                pass
+    InvalidRequest.check(found)
+
+
+def entries(designs: Sequence[Design]) -> Iterator[str]:
+    """A list of sequences: names, letters, duplicates (contract 2.3 and 2.4)."""
+    if not designs:
+        yield "sequences: none; give at least one"
+    yield from check_sequences(
+        [
+            (d.name, SequenceValue(aa_string=d.aa_string, control=d.control, metadata=d.metadata or None))
+            for d in designs
+        ]
+    )
+
+
+def text(field: str, value: object) -> Iterator[str]:
+    """A field that needs something in it. White space may be enough for the service."""
+    if not isinstance(value, str) or not value:
+        yield f"{field}: empty"
+
+
+def one_of(field: str, value: str, known: Sequence[str]) -> Iterator[str]:
+    """A field with a closed vocabulary."""
+    if value not in known:
+        yield f"{field}: {shown(value)}; {', '.join(known)} are possible"
+
+
+def uuid(field: str, value: str) -> Iterator[str]:
+    """A field that holds a uuid."""
+    if not is_uuid(value):
+        yield f"{field}: {shown(value)} is no uuid"
+
+
+def webhook_url(url: str | None, field: str = "webhook_url") -> Iterator[str]:
+    """HTTPS (contract 4.2). Plain http to this machine is left to `only_for_a_lab`."""
+    if url is None or url_is_local(url):
+        return
+    if not _is_address(url, "https"):
+        yield f"{field}: must be an https address"
+
+
+def webhook_secret(secret: str | None, field: str = "webhook_secret") -> Iterator[str]:
+    """At least 32 characters (contract 8). The value is never shown."""
+    if secret is not None and len(secret) < WEBHOOK_SECRET_MIN_LENGTH:
+        yield f"{field}: {len(secret)} characters; at least {WEBHOOK_SECRET_MIN_LENGTH} are needed"
+
+
+def headers(given: Mapping[str, str]) -> Iterator[str]:
+    """Headers of deliveries. Their values may be credentials and are never shown."""
+    for name, value in given.items():
+        if not _HEADER_NAME.fullmatch(name):
+            yield f"headers: {shown(name)} is no header name"
+        if not value.isprintable():
+            yield f"headers: the value of {shown(name)} cannot stand in a header"
+
+
+def only_for_a_lab(url: object, field: str = "webhook_url") -> tuple[str, ...]:
+    """Findings that stand unless the service itself runs on this machine, which only the client's address says."""
+    return (f"{field}: {_ON_THIS_MACHINE}",) if isinstance(url, str) and url_is_local(url) else ()
+
+
+def url_is_local(url: str) -> bool:
+    """Whether it is plain http to this machine."""
+    return _is_address(url, "http") and is_loopback(urlsplit(url).hostname or "")
+
+
+def _is_address(url: str, scheme: str) -> bool:
+    if _BROKEN_URL.search(url):
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme == scheme and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _paging(limit: int | None, offset: int | None) -> Iterator[str]:
+    if limit is not None and not 1 <= limit <= PAGE_LIMIT_MAX:
+        yield f"limit: {limit}; 1 to {PAGE_LIMIT_MAX} are possible"
+    if offset is not None and offset < 0:
+        yield f"offset: {offset}; 0 and more are possible"
+
+
+def _sorting(sort: object) -> Iterator[str]:
+    count = _columns(str(sort)) if sort is not None else 1
+    if count > SORT_COLUMNS_MAX:
+        yield f"sort: {count} columns; at most {SORT_COLUMNS_MAX} are possible"
+
+
+def _columns(sort: str) -> int:
+    """Columns are separated by commas outside of brackets and quotes."""
+    depth, count = 0, 1
+    for part in _PARTS.findall(sort):
+        depth += {"(": 1, ")": -1}.get(part, 0)
+        count += part == "," and depth == 0
+    return count
+
+
+def _payment(selected: str | None, header: str | None) -> Iterator[str]:
+    """Contract 4.2, create rule 2. `async_invoice` is what happens without a selection."""
+    rails = sorted(MACHINE_RAILS)
+    if selected is not None:
+        yield from one_of("payment.method", str(selected), rails)
+    if header is not None:
+        yield from one_of("payment method header", str(header), rails)
+    if selected is not None and header is not None and str(selected) != str(header):
+        yield f"payment.method: {selected}, and the header says {header}; they must agree"
+
+
+def _replicates(value: object) -> Iterator[str]:
+    if isinstance(value, int) and not REPLICATES_MIN <= value <= REPLICATES_MAX:
+        yield f"n_replicates: {value}; {REPLICATES_MIN} to {REPLICATES_MAX} are possible"
+
+
+def _concentrations(values: list[float]) -> Iterator[str]:
+    if not values:
+        yield "antigen_concentrations: empty; name at least one in nM"
+    wrong = [value for value in values if not math.isfinite(value) or value < 0]
+    if wrong:
+        yield f"antigen_concentrations: {', '.join(map(str, wrong))}; only finite numbers from 0 on, in nM"

@@ -1,0 +1,35 @@
+"""Requests for targets that the catalog does not have (service-shapes, Targets)."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from prefect_assay.models.base import Maybe, WireModel
+from prefect_assay.models.vocabulary import snake_case
+
+
+class CustomTargetStatus(StrEnum):
+    """Where a request stands."""
+
+    PENDING_REVIEW = "pending_review"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+class CustomTarget(WireModel):
+    """A request for a target of one's own. An approved one may name the catalog target that it became."""
+
+    id: str
+    name: Maybe[str] = None
+    product_id: Maybe[str] = None
+    sequence: Maybe[str] = None
+    pdb_id: Maybe[str] = None
+    status: Annotated[
+        CustomTargetStatus | str | None, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
+    ] = None
+    reason: Maybe[str] = None
+    target_id: Maybe[str] = None
+    created_at: Maybe[datetime] = None
+    updated_at: Maybe[datetime] = None

@@ -1,0 +1,74 @@
+"""Reads the status-change notifications of the earlier interface variant (contract 9.4) as deliveries.
+
+They carry the experiment's id, its previous and its new status; the contract spells none of the fields, so several
+spellings are read. They are hints to look: a run that is woken reads the experiment, so the statuses decide nothing.
+The body is signed like every other; nothing else about it is fixed, and a time is compared only where one is given.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from prefect_assay.models.update import Delivery, DeliveryData
+from prefect_assay.models.vocabulary import snake_case
+
+EVENT: Final = "status_change"
+_EXPERIMENT: Final = ("experiment_id", "experimentId")
+_PREVIOUS: Final = ("previous_status", "previousStatus", "old_status", "oldStatus")
+_NEW: Final = ("new_status", "newStatus")
+_TIME: Final = ("timestamp", "created_at", "createdAt")
+_INNER: Final = "data"
+_MOMENT: Final = TypeAdapter(datetime)
+
+
+def status_change(body: bytes, now: datetime) -> Delivery | None:
+    """The notification as a delivery, or None when the body is none. Never raises.
+
+    Args:
+        body: the raw body, whose signature has been checked.
+        now: the delivery's time where the body gives none.
+    """
+    fields = _fields(body)
+    experiment_id, new = _text(fields, _EXPERIMENT), _text(fields, _NEW)
+    if not experiment_id or not new or "update_id" in fields:
+        return None
+    previous = snake_case(_text(fields, _PREVIOUS) or "unknown")
+    # The same body is the same notification: it has no id of its own.
+    key = hashlib.sha256(body).hexdigest()[:32]
+    data = DeliveryData(
+        experiment_id=experiment_id,
+        experiment_code=_text(fields, ("experiment_code", "experimentCode")),
+        update_id=f"{EVENT}-{key}",
+        name=f"{previous} to {snake_case(new)}",
+        update_type=EVENT,
+    )
+    return Delivery(delivery_id=key, event=EVENT, timestamp=_moment(fields) or now, data=data)
+
+
+def _fields(body: bytes) -> Mapping[str, Any]:
+    """The fields of the body, and of the object in it that may hold them."""
+    try:
+        whole = from_json(body)  # not the standard library's: its depth follows the recursion limit
+    except ValueError:
+        return {}
+    if not isinstance(whole, dict):
+        return {}
+    inner = whole.get(_INNER)
+    return {**whole, **inner} if isinstance(inner, dict) else whole
+
+
+def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
+
+
+def _moment(fields: Mapping[str, Any]) -> datetime | None:
+    for name in _TIME:
+        try:
+            return _MOMENT.validate_python(fields[name])
+        except (KeyError, ValidationError):
+            continue
+    return None

@@ -1,0 +1,340 @@
+"""`prefect-assay drift`: nothing to say of the local lab, and a name for every change of its description."""
+
+import copy
+import json
+
+import pytest
+
+from prefect_assay.cli.drift import known_interface, show_drift
+from prefect_assay.cli.drift_compare import compare, field_of
+from prefect_assay.cli.drift_document import facts_of
+from prefect_assay.cli.drift_samples import USES
+from prefect_assay.cli.drift_usage import usage
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import InputError
+from prefect_assay.lab.openapi import document
+from prefect_assay.models.words import WireWords
+from support.command import command
+from support.fault_server import fault_server, reply
+from support.interface_manifest import current
+
+# What the client can do that is no operation of its own: walks, and what they are made of.
+NO_OPERATIONS = {"base_url", "close", "documents", "download", "find_invoice", "openapi", "run", "walk"}
+# Read where a service has it: published elsewhere, or in another variant of the interface (contract 9.4).
+ELSEWHERE = {
+    "GET /info/health": {"ok"},
+    "GET /info/health-db": {"ok"},
+    "POST /experiments/{}/quote/confirm": {"experiment_id"},
+    "POST /quotes/{}/confirm": {"experiment_id"},
+    "GET /experiments/{}/invoice": {"id"},
+    "GET /webhooks": {"items", "total", "offset"},
+}
+# One model for every form of these.
+ONE_MODEL = {
+    "quote",
+    "quotes",
+    "quote_by_id",
+    "reject_quote",
+    "sequences",
+    "sequence",
+    "experiment_sequences",
+}
+ONE_MODEL |= {"updates", "experiment_updates", "results", "result", "create"}
+
+
+def changes(now, known=None):
+    return compare(known or facts_of(document(partner=True)), now, usage())
+
+
+def lab():
+    return copy.deepcopy(document(partner=True))
+
+
+def at(raw, path, method):
+    return raw["paths"][f"/api/v1{path}"][method]
+
+
+def schema(raw, name):
+    return raw["components"]["schemas"][name]
+
+
+def test_the_client_knows_the_lab_as_it_is():
+    assert current() == _manifest_text(), "run: python tests/support/interface_manifest.py"
+    assert changes(facts_of(document()), known_interface()) == (), "partners' routes are not missed by others"
+
+
+def _manifest_text():
+    from importlib.resources import files
+
+    return files("prefect_assay.cli").joinpath("interface.json").read_text(encoding="utf-8")
+
+
+def test_every_method_of_the_client_is_in_the_table():
+    public = {name for name in dir(AssayClient) if not name.startswith("_")}
+    assert {use.name for use in USES} == {
+        name for name in public if not name.startswith("iter_") and name not in NO_OPERATIONS
+    }
+    assert set(usage()) == set(known_interface())
+
+
+_USAGE = usage()
+
+
+@pytest.mark.parametrize(
+    ("use", "operation"), [*zip(USES, _USAGE, strict=True)], ids=[use.name for use in USES]
+)
+def test_what_the_client_uses_is_described(use, operation):
+    places = facts_of(document(partner=True))[operation]
+    used = _USAGE[operation]
+    assert {place for place in used.sent if place not in places} == set()
+    if use.name not in ONE_MODEL:
+        fields = {field_of(place) for place in places}
+        absent = {name for name, (names, _) in used.read.items() if not fields & set(names)}
+        assert absent == ELSEWHERE.get(operation, set())
+
+
+def test_every_place_that_goes_and_every_place_that_comes_is_named():
+    known = known_interface()
+    for operation, places in known.items():
+        for place in places:
+            whole, without = {operation: places}, {operation: {p: f for p, f in places.items() if p != place}}
+            for kind, before, after in (("gone", whole, without), ("new", without, whole)):
+                found = [(c.kind, c.operation, c.place) for c in compare(before, after, _USAGE)]
+                assert found == [(kind, operation, place)]
+
+
+def test_every_aspect_that_changes_is_named():
+    known = known_interface()
+    for operation, places in known.items():
+        for place, fact in places.items():
+            for aspect in fact:
+                other = {"maximum": -1} if aspect == "limits" else ["something else"]
+                changed = {operation: {**places, place: {**fact, aspect: other}}}
+                (change,) = compare({operation: places}, changed, _USAGE)
+                assert (change.kind, change.operation, change.place) == ("changed", operation, place)
+                assert change.detail.startswith(aspect)
+
+
+def gone_operation(raw):
+    del raw["paths"]["/api/v1/updates"]
+
+
+def new_operation(raw):
+    raw["paths"]["/api/v1/plates"] = {"get": {"responses": {"200": {"description": "x"}}}}
+
+
+def gone_parameter(raw):
+    operation = at(raw, "/targets", "get")
+    operation["parameters"] = [p for p in operation["parameters"] if p.get("name") != "detailed"]
+
+
+def required_parameter(raw):
+    at(raw, "/quotes", "get")["parameters"].append(
+        {"name": "region", "in": "query", "required": True, "schema": {"type": "string"}}
+    )
+
+
+def optional_parameter(raw):
+    at(raw, "/quotes", "get")["parameters"].append(
+        {"name": "region", "in": "query", "required": False, "schema": {"type": "string"}}
+    )
+
+
+def smaller_pages(raw):
+    for parameter in at(raw, "/invoices", "get")["parameters"]:
+        if parameter.get("name") == "limit":
+            parameter["schema"]["maximum"] = 50
+
+
+def new_required_field(raw):
+    body = schema(raw, "CreateExperiment")
+    body["properties"]["project_id"] = {"type": "string"}
+    body["required"].append("project_id")
+
+
+def new_optional_field(raw):
+    schema(raw, "CreateExperiment")["properties"]["project_id"] = {"type": "string"}
+
+
+def gone_request_field(raw):
+    del schema(raw, "ModifyExperiment")["properties"]["webhook_url"]
+
+
+def other_type(raw):
+    schema(raw, "ModifyExperiment")["properties"]["n_replicates"] = {"type": "string"}
+
+
+def gone_request_value(raw):
+    reason = schema(raw, "RejectQuote")["properties"]["reason"]
+    reason.clear()
+    reason["enum"] = ["price", "other"]
+
+
+def gone_answer_field(raw):
+    for name in ("AddedSequences",):
+        del schema(raw, name)["properties"]["added_count"]
+
+
+def other_answer_type(raw):
+    schema(raw, "AddedSequences")["properties"]["added_count"] = {"type": "string"}
+
+
+def optional_answer_field(raw):
+    schema(raw, "AddedSequences")["required"].remove("added_count")
+
+
+def new_answer_field(raw):
+    schema(raw, "AddedSequences")["properties"]["plate"] = {"type": "string"}
+
+
+def now_required(raw, *fields):
+    schema(raw, "SequenceEntry")["required"] += fields
+
+
+def required_and_always_sent(raw):
+    now_required(raw, "control")
+
+
+def required_and_sometimes_sent(raw):
+    now_required(raw, "metadata")
+
+
+def required_in_an_order(raw):
+    schema(raw, "ExperimentSpec")["required"] += ["n_replicates"]
+
+
+def required_parameter_that_is_known(raw):
+    for parameter in at(raw, "/updates", "get")["parameters"]:
+        if parameter.get("name") == "limit":
+            parameter["required"] = True
+
+
+def gone_success(raw):
+    answers = at(raw, "/sequences", "post")["responses"]
+    answers["202"] = answers.pop("201")
+
+
+MUTATIONS = [
+    (gone_operation, "gone: GET /updates", True),
+    (new_operation, "new: GET /plates", False),
+    (gone_parameter, "gone: GET /targets: query detailed", True),
+    (required_parameter, "new: GET /quotes: query region: required", True),
+    (optional_parameter, "new: GET /quotes: query region: string", False),
+    (smaller_pages, "changed: GET /invoices: query limit: limits was maximum 100, minimum 1", True),
+    (new_required_field, "new: POST /experiments: body project_id: required", True),
+    (new_optional_field, "new: POST /experiments: body project_id: string", False),
+    (gone_request_field, "gone: PATCH /experiments/{}: body webhook_url", True),
+    (other_type, "changed: PATCH /experiments/{}: body n_replicates: type was", True),
+    (gone_request_value, "changed: POST /quotes/{}/reject: body reason: enum was budget, other, price", True),
+    (gone_answer_field, "gone: POST /sequences: answer 201 added_count", True),
+    (
+        other_answer_type,
+        "changed: POST /sequences: answer 201 added_count: type was integer, is string",
+        True,
+    ),
+    (
+        optional_answer_field,
+        "changed: POST /sequences: answer 201 added_count: required was true, is false",
+        True,
+    ),
+    (new_answer_field, "new: POST /sequences: answer 201 plate: string", False),
+    (
+        required_and_always_sent,
+        "changed: POST /sequences: body sequences[].control: required was false, is true",
+        False,
+    ),
+    (required_and_sometimes_sent, "changed: POST /sequences: body sequences[].metadata: required was", True),
+    (
+        required_in_an_order,
+        "changed: POST /experiments: body experiment_spec.n_replicates: required was",
+        True,
+    ),
+    (required_parameter_that_is_known, "changed: GET /updates: query limit: required was", True),
+    (gone_success, "gone: POST /sequences: answer 201", True),
+]
+
+
+@pytest.mark.parametrize(("mutate", "line", "breaks"), MUTATIONS, ids=[m.__name__ for m, _, _ in MUTATIONS])
+def test_a_changed_description_is_named(mutate, line, breaks):
+    raw = lab()
+    mutate(raw)
+    found = changes(facts_of(raw))
+    named = [change for change in found if str(change).startswith(line)]
+    assert named, [str(change) for change in found]
+    assert named[0].breaks is breaks
+    assert any(change.breaks for change in found) is breaks
+
+
+def test_words_and_forms_of_a_document_are_no_drift():
+    words = WireWords(provider="acme", service="Foo")
+    assert changes(facts_of(document(words, partner=True), words)) == ()
+    assert changes(facts_of(document(words, partner=True)))  # without the words it is another interface
+    raw = lab()
+    body = schema(raw, "AddSequences")
+    raw["components"]["schemas"]["AddSequences"] = {"allOf": [{"$ref": "#/components/schemas/Inner"}]}
+    raw["components"]["schemas"]["Inner"] = body
+    raw["paths"] = {path.removeprefix("/api/v1"): item for path, item in raw["paths"].items()}
+    assert changes(facts_of(raw)) == ()
+
+
+def test_a_document_that_refers_to_itself_ends():
+    raw = lab()
+    schema(raw, "AddedSequences")["properties"]["again"] = {"$ref": "#/components/schemas/AddedSequences"}
+    assert [c.kind for c in changes(facts_of(raw))] == ["new"]
+
+
+@pytest.mark.parametrize("raw", [{}, {"paths": {}}, {"paths": []}])
+def test_no_document_is_bad_input(raw):
+    with pytest.raises(InputError):
+        facts_of(raw)
+
+
+def test_the_command_on_files(tmp_path, capsys):
+    path = tmp_path / "openapi.json"
+    path.write_text(json.dumps(lab()))
+    show_drift(path, base_url=None, credentials=None, words=WireWords(), as_json=False)
+    assert "the client knows" in " ".join(capsys.readouterr().out.split())
+
+    path.write_text("no json")
+    with pytest.raises(InputError, match="is not JSON"):
+        show_drift(path, base_url=None, credentials=None, words=WireWords(), as_json=False)
+
+    raw = lab()
+    gone_operation(raw)
+    path.write_text(json.dumps(raw))
+    broken = command("drift", str(path), "--json")
+    assert broken.code == 1
+    told = broken.json()
+    assert told["breaks"] is True
+    assert told["changes"] == [
+        {"kind": "gone", "operation": "GET /updates", "place": "", "detail": "", "breaks": True}
+    ]
+
+
+def test_the_service_is_asked_without_a_token(monkeypatch, capsys):
+    monkeypatch.delenv("PREFECT_ASSAY_TOKEN", raising=False)
+    words = WireWords(provider="acme", service="Foo")
+    with fault_server() as server:
+        server.will(reply(200, document(words)))
+        show_drift(None, base_url=server.base_url, credentials=None, words=words, as_json=False)
+        assert server.seen[0].target == "/api/v1/openapi.json"
+        assert "authorization" not in server.seen[0].headers
+        assert "the client knows" in " ".join(capsys.readouterr().out.split())
+
+        monkeypatch.setenv("PREFECT_ASSAY_TOKEN", "canary")
+        monkeypatch.setenv("PREFECT_ASSAY_BASE_URL", server.base_url)
+        server.will(reply(200, document(words, partner=True)))
+        show_drift(None, base_url=None, credentials=None, words=words, as_json=False)
+        assert server.seen[0].headers["authorization"] == "Bearer canary"
+
+        server.will(reply(200, b"<html>log in</html>"))
+        with pytest.raises(InputError, match="does not describe itself"):
+            show_drift(None, base_url=server.base_url, credentials=None, words=words, as_json=False)
+
+
+def test_something_has_to_be_named(monkeypatch):
+    monkeypatch.delenv("PREFECT_ASSAY_BASE_URL", raising=False)
+    with pytest.raises(InputError, match="PREFECT_ASSAY_BASE_URL"):
+        show_drift(None, base_url=None, credentials=None, words=WireWords(), as_json=False)
+    with pytest.raises(InputError, match="one of"):
+        show_drift(None, base_url="http://127.0.0.1:1", credentials="x", words=WireWords(), as_json=False)

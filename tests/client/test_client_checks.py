@@ -1,0 +1,266 @@
+"""What is refused before anything is sent: every finding at once, and nothing secret among them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from prefect_assay import errors
+from prefect_assay.client import (
+    AssayClient,
+    custom_targets,
+    experiments,
+    invoices,
+    modifying,
+    quotes,
+    results,
+    sequences,
+    service,
+    tokens,
+    webhooks,
+)
+from prefect_assay.client import filters as f
+from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.partner import ExistingOrg, MintRequest, NewOrg
+from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.tokens import Attenuation
+from prefect_assay.models.vocabulary import ExperimentType, PaymentMethod
+from support.faces import Face, unchecked
+from support.fault_server import reply
+
+GOOD = ExperimentSpec(
+    experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
+)
+BAD = ExperimentSpec(
+    experiment_type=ExperimentType.EPITOPE_BINNING,
+    n_replicates=9,
+    sequences={"a": SequenceValue(aa_string="MKT"), "b": SequenceValue(aa_string="mkt")},
+)
+UUID = "00000000-0000-4000-8000-000000000000"
+SECRET = "canary-of-31-characters-exactly"
+PAST = datetime.now(UTC) - timedelta(days=1)
+
+
+def order(spec=GOOD, name="n", **fields):
+    return CreateRequest(experiment_spec=spec, name=name, **fields)
+
+
+def findings(make, kind=errors.InvalidRequest):
+    with pytest.raises(kind) as caught:
+        make()
+    assert type(caught.value) is kind
+    assert SECRET not in str(caught.value)
+    return caught.value.findings
+
+
+def starts(found, *places):
+    assert [finding.partition(":")[0] for finding in found] == list(places)
+
+
+def test_an_order_is_refused_with_everything_that_is_wrong():
+    found = findings(
+        lambda: experiments.create(
+            order(
+                BAD,
+                name="",
+                auto_accept_quote=True,
+                payment_method=PaymentMethod.ASYNC_INVOICE,
+                webhook_url="ftp://h.example",
+                webhook_secret=SECRET,
+            ),
+            payment_header="mpp-spt",
+        ),
+        errors.InvalidSpec,
+    )
+    starts(
+        found,
+        "target_id",
+        "n_replicates",
+        "sequences",
+        "sequences['b']",
+        "name",
+        "payment.method",
+        "payment.method",
+        "webhook_url",
+        "webhook_secret",
+        "auto_accept_quote",
+    )
+
+
+def test_what_stands_around_a_good_specification_is_no_invalid_specification():
+    starts(findings(lambda: experiments.create(order(webhook_secret=SECRET))), "webhook_secret")
+    starts(findings(lambda: experiments.create(order(auto_accept_quote=True))), "auto_accept_quote")
+    starts(findings(lambda: experiments.estimate(BAD), errors.InvalidSpec)[:1], "target_id")
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "count"),
+    [
+        (None, None, 0),
+        ("x402-exact", None, 0),
+        (None, "mpp-spt", 0),
+        ("x402-exact", "x402-exact", 0),
+        ("x402-exact", "mpp-spt", 1),
+        ("async_invoice", None, 1),
+        (None, "cash", 1),
+        ("mpp-spt", "cash", 2),
+    ],
+)
+def test_the_two_ways_to_select_a_rail_must_agree(body, header, count):
+    def make():
+        return experiments.create(order(payment_method=body), payment_header=header)
+
+    if not count:
+        assert make().request.headers == ({"X-Service-Payment-Method": header} if header else {})
+    else:
+        assert len(findings(make)) == count
+
+
+@pytest.mark.parametrize(
+    ("limit", "offset", "sort", "places"),
+    [
+        (0, -1, ",".join(["a"] * 9), ["limit", "offset", "sort"]),
+        (101, None, None, ["limit"]),
+        (None, None, f.sorted_by(*[f.desc(f.at("m", "a,b"))] * 8), []),
+        (1, 0, ",".join(["-a"] * 8), []),
+        (100, 0, ",".join(["a:asc"] * 9), ["sort"]),
+    ],
+)
+def test_pages_keep_their_limits(limit, offset, sort, places):
+    for make in (experiments.experiments, quotes.quotes, invoices.invoices, results.result_summaries):
+        if places:
+            starts(findings(lambda make=make: make(limit=limit, offset=offset, sort=sort)), *places)
+        else:
+            make(limit=limit, offset=offset, sort=sort)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://h.example/x",
+        "https://",
+        "https://h.example /x",
+        "ftp://h.example",
+        "h.example",
+        "https://h.example:99999",
+    ],
+)
+def test_webhook_addresses_are_https(url):
+    for make in (
+        lambda: experiments.create(order(webhook_url=url)),
+        lambda: modifying.modify("e", webhook_url=url),
+        lambda: webhooks.create_webhook(url),
+    ):
+        assert len(findings(make)) == 1
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8100/a", "http://localhost/a", "http://[::1]:1/a"])
+def test_plain_http_to_this_machine_is_for_a_lab_on_it(server, url):
+    server.will(*[reply(201, {"experiment_id": "e"})] * 2)
+    for kind in ("sync", "async"):
+        assert Face(kind, server.base_url)("create", order(webhook_url=url)).experiment_id == "e"
+    with AssayClient("https://lab.example.org", "t") as client:
+        for call in (
+            lambda: client.create(order(webhook_url=url)),
+            lambda: client.modify("e", webhook_url=url),
+            lambda: client.create_webhook(url),
+        ):
+            assert "lab" in findings(call)[0]
+
+
+def test_a_modification_is_checked_field_by_field():
+    found = findings(
+        lambda: modifying.modify(
+            "e",
+            name="",
+            target_id="EGFR",
+            n_replicates=6,
+            antigen_concentrations=[-1.0],
+            sequences=[Sequence(name="a", aa_string="MKX"), Sequence(name="a", aa_string="MK")],
+            webhook_url="x",
+        )
+    )
+    assert {finding.partition(":")[0].partition("[")[0] for finding in found} == {
+        "name",
+        "target_id",
+        "n_replicates",
+        "antigen_concentrations",
+        "sequences",
+        "webhook_url",
+    }
+    assert modifying.modify("e", target_id=None, webhook_url=None).request.json == {
+        "target_id": None,
+        "webhook_url": None,
+    }
+    with pytest.raises(TypeError):
+        modifying.modify("e", colour="red")
+
+
+def test_added_sequences_are_checked_like_ordered_ones():
+    wrong = [
+        Sequence(name="a", aa_string="MKT"),
+        Sequence(name="a", aa_string="MKX"),
+        Sequence(name="", aa_string=""),
+        Sequence(name="b", aa_string="mkt"),
+        Sequence(name="f", aa_string="MKT", metadata={"type": "FAB"}),
+    ]
+    found = findings(lambda: sequences.add_sequences("", wrong))
+    assert [
+        part
+        for part in ("experiment_code", "X", "2 sequences", "residues", "same residues")
+        if part not in str(found)
+    ] == []
+    assert len(found) >= 6
+    starts(findings(lambda: sequences.add_sequences("c", [])), "sequences")
+
+
+def test_small_bodies_are_checked():
+    starts(findings(lambda: quotes.reject_quote("q", "because")), "reason")
+    starts(findings(lambda: service.feedback("praise", "1")), "feedback_type", "request_uuid")
+    starts(
+        findings(lambda: custom_targets.request_custom_target("", "", None, "")),
+        "name",
+        "product_id",
+        "pdb_id",
+    )
+    starts(findings(lambda: custom_targets.request_custom_target("n", "p")), "sequence")
+    assert "no amino acid" in findings(lambda: custom_targets.request_custom_target("n", "p", "MK1"))[0]
+    starts(
+        findings(lambda: webhooks.create_webhook("https://h.example", secret=SECRET, headers={"a b": "x\n"})),
+        "secret",
+        "headers",
+        "headers",
+    )
+
+
+def test_tokens_are_narrowed_to_something_that_exists():
+    wrong = Attenuation(
+        allowed_actions=("read", "fly"), allowed_org_ids=("x",), allowed_resources=("",), expires_at=PAST
+    )
+    starts(
+        findings(lambda: tokens.attenuate_token("", wrong, "", attenuated_parent_token_id="x")),
+        "token",
+        "name",
+        "attenuation.allowed_actions",
+        "attenuation.allowed_org_ids",
+        "attenuation.allowed_resources",
+        "attenuation.expires_at",
+        "attenuated_parent_token_id",
+    )
+    starts(
+        findings(
+            lambda: tokens.mint_token(MintRequest(org=ExistingOrg(id="x"), email="nobody", expires_at=PAST))
+        ),
+        "org.id",
+        "email",
+        "expires_at",
+    )
+    starts(findings(lambda: tokens.mint_token(MintRequest(org=NewOrg(name=""), email="a@b.c"))), "org.name")
+
+
+def test_a_request_by_hand_is_not_checked(face, server):
+    server.will(reply(400, {"error": "limit: 1 to 100", "request_id": "req_9"}))
+    with pytest.raises(errors.RequestRefused) as caught:
+        face("run", unchecked("GET", "/experiments", params=(("limit", "1000"),)))
+    assert caught.value.errors == ("limit: 1 to 100",)
+    assert server.seen[0].target.endswith("?limit=1000")

@@ -1,0 +1,25 @@
+"""The local rules refuse exactly what the lab refuses, as far as that does not take the catalog."""
+
+from prefect_assay.designs import read_sequences, split
+from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.spec import Assay, ExperimentSpec
+from support.lab_core import PRICED
+from support.spec_fuzz import SpecFuzz, judged
+
+
+def test_client_and_lab_judge_random_orders_alike():
+    fuzz = SpecFuzz(seed=21)
+    for _ in range(600):
+        fuzz.one()
+    assert 100 < fuzz.agreed < 500  # both sides of the line are met
+    fuzz.close()
+
+
+def test_what_is_read_from_a_file_is_never_refused():
+    fuzz = SpecFuzz(seed=22)
+    text = "name,sequence,type,VH,VL,ch,cl,tag,control\na,mkv,ScFv,E,D,,,N,true\nb,GHI:KLM,FAB,,,x,y,,\nc,GHI:KLM,,,,,,C,\n"
+    assay = Assay(experiment_type="affinity", target=PRICED["id"])
+    for batch in split(read_sequences("designs", text=text), assay, per_experiment=2):
+        request = CreateRequest(experiment_spec=ExperimentSpec.of(assay, batch, PRICED["id"]), name="x")
+        assert not fuzz._lab(judged(request)[0])
+    fuzz.close()
