@@ -140,6 +140,7 @@ def test_confirming_needs_a_json_body(core):
         "kind": "hosted_invoice",
         "hosted_invoice_url": answer["hosted_invoice_url"],
         "methods": [],
+        "pay_url": f"/api/v1/invoices/{answer['invoice_id']}/pay",
     }
 
 

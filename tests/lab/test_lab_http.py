@@ -228,12 +228,12 @@ def test_an_advance_delivers_the_webhooks_before_it_returns(lab, http):
 
 def test_organisations_come_with_their_own_tokens_and_clock(lab):
     other = lab.seed("neighbour", payment_policy=["x402-exact"])
-    with lab.http(other["member_token"]) as client:
+    with lab.http(other.token) as client:
         assert client.get("/experiments").json()["total"] == 0
-        assert client.get("/whoami").json()["active_organization_id"] == other["organization_id"]
+        assert client.get("/whoami").json()["active_organization_id"] == other.organization_id
     before = lab.clock()["now"]
-    theirs = lab.sim("GET", "/clock", organization_id=other["organization_id"])["now"]
-    assert lab.advance(days=3, organization_id=other["organization_id"])["now"] > theirs
+    theirs = lab.sim("GET", "/clock", organization_id=other.organization_id)["now"]
+    assert lab.advance(days=3, organization_id=other.organization_id)["now"] > theirs
     assert lab.clock()["now"] == before
 
 

@@ -202,7 +202,7 @@ def test_organisations_have_clocks_of_their_own(core):
     # And nobody sees the other's experiments.
     assert refusal(core, "GET", f"/experiments/{mine}", token=other.member_token).status == 404
     answer = refusal(core, "GET", f"/experiments/{mine}/invoice", token=other.member_token)
-    assert answer.status == 400
+    assert answer.status == 403  # contract 7: no access to this experiment (invoice)
     assert core.request("GET", "/updates", token=other.member_token).body["total"] == 0
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.routes import ROUTES
+from prefect_assay.lab.routing import ROUTES
 from support.lab_core import BY_LOT, PRICED, UNPRICED, get, lab_core, order, refusal, spec
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

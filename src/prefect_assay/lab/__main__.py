@@ -6,6 +6,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab import times
 from prefect_assay.lab.server import run
 from prefect_assay.lab.settings import LabSettings
@@ -13,6 +14,7 @@ from prefect_assay.models.words import WireWords
 
 # Secrets come from the environment rather than from the command line, which other users can see.
 TOKEN_VARIABLE = "PREFECT_ASSAY_LAB_TOKEN"  # noqa: S105 - a variable's name
+PARTNER_TOKEN_VARIABLE = "PREFECT_ASSAY_LAB_PARTNER_TOKEN"  # noqa: S105 - a variable's name
 VIEWER_TOKEN_VARIABLE = "PREFECT_ASSAY_LAB_VIEWER_TOKEN"  # noqa: S105 - a variable's name
 SIM_TOKEN_VARIABLE = "PREFECT_ASSAY_LAB_SIM_TOKEN"  # noqa: S105 - a variable's name
 
@@ -28,8 +30,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", default="lab", help="decides every experiment's lab window")
     parser.add_argument("--allow-http-webhooks", action="store_true", help="http webhook URLs on loopback")
     parser.add_argument("--real-time-retries", action="store_true", help="webhook back-off in real seconds")
+    parser.add_argument("--webhook-timeout", type=float, default=5.0, help="seconds a receiver may take")
     parser.add_argument("--provider-word", default="provider")
     parser.add_argument("--service-word", default="Service")
+    parser.add_argument("--allow-host", action="append", default=[], help="name of the lab for tool clients")
+    parser.add_argument("--session-hours", type=float, default=12.0, help="real hours of a portal session")
     parser.add_argument("--sim-token", help=f"control surface token; better in {SIM_TOKEN_VARIABLE}")
     parser.add_argument("--deployment-secret", help="signs webhooks that have no secret of their own")
     parser.add_argument("--until-input-ends", action="store_true", help="stop when standard input closes")
@@ -49,8 +54,12 @@ def _settings(options: argparse.Namespace) -> LabSettings:
         "epoch": times.parse(options.epoch) if options.epoch else None,
         "allow_http_webhooks": options.allow_http_webhooks,
         "retry_on_real_clock": options.real_time_retries,
+        "webhook_timeout_seconds": options.webhook_timeout,
+        "allowed_hosts": tuple(options.allow_host),
+        "session_hours": options.session_hours,
         "member_token": os.environ.get(TOKEN_VARIABLE),
         "viewer_token": os.environ.get(VIEWER_TOKEN_VARIABLE),
+        "partner_token": os.environ.get(PARTNER_TOKEN_VARIABLE),
         "sim_token": options.sim_token or os.environ.get(SIM_TOKEN_VARIABLE) or secrets.token_urlsafe(24),
     }
     if options.deployment_secret:
@@ -61,6 +70,13 @@ def _settings(options: argparse.Namespace) -> LabSettings:
 def main() -> None:
     """Entry point."""
     options = _parser().parse_args()
+    try:
+        _serve(options)
+    except ConfigurationError as error:
+        raise SystemExit(f"the local lab did not start: {error}") from error
+
+
+def _serve(options: argparse.Namespace) -> None:
     run(
         _settings(options),
         host=options.host,

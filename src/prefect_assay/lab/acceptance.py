@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from prefect_assay.lab import invoices, machine, quotes, schedule, validation
+from prefect_assay.lab import invoices, machine, quotes, schedule, times, validation
 from prefect_assay.lab.core import Answer, Call, Lab, experiment_of
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.schemas import ConfirmQuote, RejectQuote
@@ -22,6 +22,9 @@ def accept(
     experiment = db.one("SELECT * FROM experiments WHERE id = ?", quote["experiment_id"])
     if experiment is None or quote["status"] != QuoteStatus.PENDING:
         raise Refusal(409, f"the quote is {quotes.acceptance_word(quote['status'])} and cannot be accepted")
+    if times.read(quote["valid_until"]) <= at:
+        # On a running clock the request may be quicker than the lab's own bookkeeping.
+        raise Refusal(409, f"the quote expired at {quote['valid_until']} and cannot be accepted")
     if experiment["status"] != ExperimentStatus.QUOTE_SENT:
         raise Refusal(
             409, f"the experiment is {experiment['status']}; only a quote_sent one takes a confirmation"
@@ -48,9 +51,9 @@ def body(lab: Lab, quote: Row, invoice: Row) -> dict[str, Any]:
         "kind": "machine" if machine_rail else "hosted_invoice",
         "hosted_invoice_url": hosted,
         "methods": [invoice["payment_method"]] if machine_rail else [],
+        # Contract 2.6 names it for both kinds; for a hosted invoice the call only tells the state.
+        "pay_url": invoices.pay_path(invoice),
     }
-    if machine_rail:
-        pointer["pay_url"] = invoices.pay_path(invoice)
     return {
         "id": quote["id"],
         "status": QuoteStatus.ACCEPTED,
@@ -78,10 +81,7 @@ def reject(db: Db, quote: Row, reason: str, feedback: str | None, at: datetime) 
 def confirm_of_experiment(call: Call) -> Answer:
     """POST /experiments/{id}/quote/confirm."""
     with call.lab.store.transaction() as db:
-        quote = quotes.current(db, experiment_of(db, call))
-        if quote is None:
-            raise Refusal(404, "the quote is not generated yet; submit the experiment and ask again later")
-        return _confirm(call, db, quote)
+        return _confirm(call, db, quotes.of(db, experiment_of(db, call)))
 
 
 def confirm(call: Call) -> Answer:
@@ -92,6 +92,9 @@ def confirm(call: Call) -> Answer:
 
 def _confirm(call: Call, db: Db, quote: Row) -> Answer:
     wanted = validation.read(ConfirmQuote, call.json())
+    experiment = db.one("SELECT payment_method FROM experiments WHERE id = ?", quote["experiment_id"])
+    if experiment is not None:  # whoever may not pay this way may not commit to it either
+        call.lab.tokens.authorize_payment(call.who, "update", "quote", experiment["payment_method"])
     number, notes = wanted.purchase_order_number, wanted.notes
     return Answer(accept(call.lab, db, quote, call.now(), purchase_order_number=number, notes=notes))
 

@@ -164,7 +164,7 @@ def _row_label(name: str, y: float) -> str:
 def _svg(width: int, height: float, title: str, content: str) -> str:
     return (
         f'<svg viewBox="0 0 {width} {height:.0f}" role="img" aria-label="{escape(title)}"'
-        f' style="max-width:{width}px">{content}</svg>'
+        f' class="w{width}">{content}</svg>'
     )
 
 

@@ -22,9 +22,11 @@ class Clock:
         self._settings = settings
         # Real anchor of a running clock, per organisation. Not stored: lab time stands while no lab runs.
         self._anchors: dict[str, float] = {}
+        self._begin = time.monotonic()
 
     def create(self, db: Db, org_id: str) -> None:
         """Give a new organisation its clock."""
+        self._anchors[org_id] = time.monotonic()
         db.insert(
             "clocks",
             {
@@ -49,7 +51,7 @@ class Clock:
         now = times.read(row["now"])
         if row["mode"] != "scaled":
             return now
-        anchor = self._anchors.setdefault(org_id, time.monotonic())
+        anchor = self._anchors.setdefault(org_id, self._begin)
         return now + timedelta(days=(time.monotonic() - anchor) / row["seconds_per_day"])
 
     def set(self, db: Db, org_id: str, moment: datetime) -> None:
@@ -57,6 +59,17 @@ class Clock:
         moment = max(moment, self.now(org_id))
         self._anchors[org_id] = time.monotonic()
         db.update("clocks", org_id, now=moment)
+
+    def refresh(self) -> None:
+        """Run on from what is stored: the database was exchanged."""
+        self._begin = time.monotonic()
+        self._anchors.clear()
+
+    def checkpoint_all(self) -> None:
+        """Store the time of every running clock."""
+        with self._store.transaction() as db:
+            for row in db.all("SELECT id FROM clocks WHERE mode = 'scaled'"):
+                self.set(db, row["id"], self.now(row["id"]))
 
     def checkpoint(self, org_id: str) -> None:
         """Store a running clock's time, so that it does not fall back when the lab ends."""

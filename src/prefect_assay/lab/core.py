@@ -15,6 +15,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from prefect_assay.lab.clock import Clock
+from prefect_assay.lab.payment_faults import PaymentFaults
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.settings import API_PREFIX, LabSettings
 from prefect_assay.lab.store import Db, Store
@@ -32,7 +33,8 @@ class Lab:
         self.settings = settings
         self.store = Store(settings.database)
         self.clock = Clock(self.store, settings)
-        self.tokens = Tokens(self.store, self.clock)
+        self.tokens = Tokens(self.store, self.clock, settings.token_prefix)
+        self.payment_faults = PaymentFaults()
         self._news = threading.Condition()
         self._changes = 0
 
@@ -99,11 +101,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status, JSON body in neutral words, and further headers."""
+    """Status, body and further headers. Bytes are a file; anything else is JSON in neutral words.
+
+    An answer without a body, such as a 204 or a redirect, has the body None.
+    """
 
     body: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    media_type: str = "application/json"
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -139,19 +145,13 @@ def integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> int:
     return number
 
 
-def experiment_of(db: Db, call: Call, *, status: int = 404) -> dict[str, Any]:
-    """The experiment that the path names, if the caller's organisation owns it.
-
-    Args:
-        db: the transaction.
-        call: the request; its path holds `experiment_id`.
-        status: how to refuse; the invoice call answers 400 where others answer 404 (contract 7).
-    """
+def experiment_of(db: Db, call: Call) -> dict[str, Any]:
+    """The experiment that the path's `experiment_id` names, if the caller's organisation owns it."""
     row = db.one(
         "SELECT * FROM experiments WHERE id = ? AND org_id = ?",
         uuid_or_none(call.path["experiment_id"]),
         call.who.org_id,
     )
     if row is None:
-        raise Refusal(status, "experiment not found, or this token has no access to it")
+        raise Refusal(404, "experiment not found, or this token has no access to it")
     return row

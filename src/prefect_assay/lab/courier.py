@@ -1,30 +1,27 @@
 """Delivers webhooks from the durable outbox (contract 6): signed, retried, and journalled.
 
-Delivery happens outside every transaction, because receivers call the lab back before they answer. A row leaves
-the outbox when it is acknowledged, refused for good, or out of retries.
+Delivery happens outside every transaction, because receivers call the lab back before they answer. What was sent
+is written down afterwards: a lab that dies in between sends it again, and never loses it. Every organisation has
+its own thread, so that a receiver that is slow or away holds up no other organisation.
 """
 
-import hashlib
-import hmac
-import json
 import threading
 import time
-import uuid
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import httpx
 
-from prefect_assay.lab import times
+from prefect_assay.lab import delivery, outbox, times
 from prefect_assay.lab.core import Lab
-from prefect_assay.lab.faults import WebhookFaults
+from prefect_assay.lab.crew import Crew
+from prefect_assay.lab.delivery import Attempt
 from prefect_assay.lab.store import Db, Row
+from prefect_assay.lab.turns import Turns
+from prefect_assay.lab.webhook_faults import HOLDING, WebhookFaults
 from prefect_assay.models.vocabulary import WEBHOOK_RETRIES_MAX
 
-API_VERSION: Final = "2025-01"
-EVENT: Final = "experiment_update"
-TIMEOUT_SECONDS: Final = 5.0
 BACKOFF_SECONDS: Final = 30.0  # doubles; on the lab's clock unless the settings say otherwise
 REAL_BACKOFF_SECONDS: Final = 0.5
 _POLL_SECONDS: Final = 0.5
@@ -32,137 +29,116 @@ _SERVER_ERROR: Final = 500
 _OK: Final = range(200, 300)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One POST, ready to be sent."""
-
-    delivery_id: str
-    url: str
-    body: bytes
-    signature: str
-    fault: str | None
-
-
-def sign(body: bytes, secret: str) -> str:
-    """`sha256=<hex>`, HMAC-SHA256 of the raw body."""
-    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
-
-
 class Courier:
-    """Sends what is due, in order, one at a time."""
+    """Sends what is due, per organisation one at a time, and per experiment and destination in order."""
 
     def __init__(self, lab: Lab, faults: WebhookFaults) -> None:
         self._lab = lab
         self._faults = faults
-        self._sending = threading.RLock()
+        self._sending = Turns()
         self._stopping = False
+        self._timeout = lab.settings.webhook_timeout_seconds
         # trust_env: a proxy setting must not carry loopback deliveries away.
-        self._http = httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False, follow_redirects=False)
-        self._thread = threading.Thread(target=self._run, name="lab-courier", daemon=True)
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+        self._http = httpx.Client(
+            timeout=self._timeout, limits=limits, trust_env=False, follow_redirects=False
+        )
+        self._crew = Crew("lab-courier", self.deliver)
+        self._thread = threading.Thread(target=self._run, name="lab-couriers", daemon=True)
 
     def start(self) -> None:
-        """Start the background thread."""
+        """Start the background threads."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the background thread."""
+    def halt(self) -> None:
+        """Begin nothing more; what is queued stays queued."""
         self._stopping = True
+
+    def stop(self) -> None:
+        """End the background threads."""
+        self.halt()
         self._lab.changed()
         self._thread.join(timeout=5)
+        self._crew.join(self._timeout + 1)
         self._http.close()
 
     def _run(self) -> None:
         while not self._stopping:
             seen = self._lab.changes
-            for org_id in self._waiting():
-                self.deliver(org_id)
-            self._lab.wait(seen, _POLL_SECONDS if self._waiting() else None)
+            with self._lab.store.transaction() as db:
+                waiting = outbox.organizations(db)
+                ready = [org_id for org_id in waiting if outbox.due(db, org_id, self._lab.clock.now(org_id))]
+            for org_id in ready:
+                self._crew.call(org_id)
+            self._lab.wait(seen, _POLL_SECONDS if waiting else None)
 
-    def _waiting(self) -> list[str]:
-        with self._lab.store.transaction() as db:
-            return [row["org_id"] for row in db.all("SELECT DISTINCT org_id FROM outbox")]
+    def held(self) -> AbstractContextManager[None]:
+        """While it is open, nothing is sent."""
+        return self._sending.held()
 
     def deliver(self, org_id: str) -> None:
         """Send everything due now, and return when it is done."""
-        with self._sending:
-            while not self._stopping and (row := self._due(org_id)):
-                self._send(row)
+        while not self._stopping and self._send_one(org_id, self._due):
+            pass
 
     def settle(self, org_id: str) -> None:
         """Send everything including retries, as if their back-off had passed (the end of an advance)."""
-        with self._sending:
-            while not self._stopping and (row := self._first(org_id)):
-                pause = row["due_real"] - time.time()
-                if self._lab.settings.retry_on_real_clock and pause > 0:
-                    time.sleep(pause)
-                self._send(row)
+        while not self._stopping and self._send_one(org_id, self._first):
+            pass
 
-    def _first(self, org_id: str) -> Row | None:
-        with self._lab.store.transaction() as db:
-            return db.one("SELECT * FROM outbox WHERE org_id = ? ORDER BY due_at, id LIMIT 1", org_id)
+    def _send_one(self, org_id: str, choose: Callable[[str], Row | None]) -> bool:
+        with self._sending.turn(org_id):
+            row = choose(org_id)
+            if row is None:
+                return False
+            pause = row["due_real"] - time.time()
+            if self._lab.settings.retry_on_real_clock and pause > 0:
+                time.sleep(pause)
+            self._send(row)
+            return True
 
     def _due(self, org_id: str) -> Row | None:
         with self._lab.store.transaction() as db:
-            return db.one(
-                "SELECT * FROM outbox WHERE org_id = ? AND due_at <= ? AND due_real <= ?"
-                " ORDER BY due_at, id LIMIT 1",
-                org_id,
-                self._lab.clock.now(org_id),
-                time.time(),
-            )
+            return outbox.due(db, org_id, self._lab.clock.now(org_id))
+
+    def _first(self, org_id: str) -> Row | None:
+        with self._lab.store.transaction() as db:
+            # A clock that jumps comes to rest here: nothing would ever end a delay.
+            jumps = self._lab.clock.row(org_id)["mode"] == "auto"
+            return outbox.first(db, org_id, None if jumps else self._lab.clock.now(org_id))
 
     def _send(self, row: Row) -> None:
         with self._lab.store.transaction() as db:
-            attempt = self._prepare(db, row)
+            attempt = delivery.prepare(self._lab, db, row, self._faults)
             if attempt is None:
-                db.run("DELETE FROM outbox WHERE id = ?", row["id"])
+                outbox.done(db, row)
+                return
+            if attempt.action in HOLDING:
+                self._hold(db, row, attempt)
                 return
         status, error = None, None
-        if attempt.fault != "drop":
-            status, error = self._post(attempt)
-        if attempt.fault == "double":
-            status, error = self._post(attempt)
+        if attempt.action != "drop":
+            status, error = delivery.post(self._http, attempt, self._timeout)
+        if attempt.action == "double":
+            status, error = delivery.post(self._http, attempt, self._timeout)
         self._settle_attempt(row, attempt, status, error)
 
-    def _prepare(self, db: Db, row: Row) -> Attempt | None:
-        """The signed body for this attempt; the URL is read now, because it can change at any time."""
-        experiment = db.one("SELECT * FROM experiments WHERE id = ?", row["experiment_id"])
-        update = db.one("SELECT * FROM updates WHERE id = ?", row["update_id"])
-        if experiment is None or update is None or not experiment["webhook_url"]:
-            return None
-        now = self._lab.clock.now(row["org_id"])
-        delivery_id = str(uuid.uuid4())
-        content = json.dumps(body(experiment, update, delivery_id, now)).encode()
-        fault = self._faults.take()
-        secret = self._secret(db, experiment)
-        signature = sign(content, f"not {secret}" if fault == "bad_signature" else secret)
-        return Attempt(delivery_id, experiment["webhook_url"], content, signature, fault)
-
-    def _secret(self, db: Db, experiment: Row) -> str:
-        """The experiment's, else the organisation's, else the deployment's (contract 6, rule 2)."""
-        org = db.one("SELECT webhook_secret FROM organizations WHERE id = ?", experiment["org_id"])
-        own = experiment["webhook_secret"] or (org or {}).get("webhook_secret")
-        return str(own or self._lab.settings.deployment_secret)
-
-    def _post(self, attempt: Attempt) -> tuple[int | None, str | None]:
-        header = self._lab.settings.words.header
-        headers = {
-            "Content-Type": "application/json",
-            header("Event"): EVENT,
-            header("Delivery-Id"): attempt.delivery_id,
-            header("Signature"): attempt.signature,
-        }
-        try:
-            answer = self._http.post(attempt.url, content=attempt.body, headers=headers)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return None, type(error).__name__
-        return answer.status_code, None
+    def _hold(self, db: Db, row: Row, attempt: Attempt) -> None:
+        seconds = attempt.fault.seconds if attempt.fault else None
+        if attempt.action == "reorder":
+            outbox.hold(db, row, "next", None)
+        elif seconds is None:
+            outbox.hold(db, row, "release", None)
+        else:
+            now = self._lab.clock.now(row["org_id"])
+            outbox.hold(db, row, "time", times.later(now, seconds=seconds))
+        self._journal(db, row, attempt, status=None, error=None, outcome="held")
 
     def _settle_attempt(self, row: Row, attempt: Attempt, status: int | None, error: str | None) -> None:
         attempts = row["attempts"] + 1
-        failed_for_now = attempt.fault != "drop" and (status is None or status >= _SERVER_ERROR)
+        failed_for_now = attempt.action != "drop" and (status is None or status >= _SERVER_ERROR)
         again = failed_for_now and attempts <= WEBHOOK_RETRIES_MAX
-        outcome = "retry" if again else "dropped" if attempt.fault == "drop" else "failed"
+        outcome = "retry" if again else "dropped" if attempt.action == "drop" else "failed"
         if status in _OK:
             outcome = "delivered"
         with self._lab.store.transaction() as db:
@@ -170,7 +146,7 @@ class Courier:
             if again:
                 self._postpone(db, row, attempts)
             else:
-                db.run("DELETE FROM outbox WHERE id = ?", row["id"])
+                outbox.done(db, row)
 
     def _postpone(self, db: Db, row: Row, attempts: int) -> None:
         factor = 2.0 ** (attempts - 1)
@@ -191,34 +167,16 @@ class Courier:
                 "org_id": row["org_id"],
                 "experiment_id": row["experiment_id"],
                 "update_id": row["update_id"],
+                "webhook_id": row["webhook_id"],
                 "url": attempt.url,
                 "attempt": row["attempts"] + 1,
                 "sent_at": self._lab.clock.now(row["org_id"]),
-                "fault": attempt.fault,
+                "fault": attempt.action,
+                "headers": attempt.shown_headers,
+                "body": attempt.body.decode(),
+                "signed_with": attempt.signed_with,
                 "status": status,
                 "error": error,
                 "outcome": outcome,
             },
         )
-
-
-def body(experiment: Row, update: Row, delivery_id: str, now: datetime) -> dict[str, Any]:
-    """The delivery's body (contract 6)."""
-    return {
-        "delivery_id": delivery_id,
-        "event": EVENT,
-        "timestamp": times.stamp(now),
-        "api_version": API_VERSION,
-        "data": {
-            "type": "experiment.update",
-            "experiment_id": experiment["id"],
-            "experiment_code": experiment["code"],
-            "organization_id": experiment["org_id"],
-            "update_id": update["id"],
-            "name": update["name"],
-            "description": update["description"],
-            "update_type": update["type"],
-            "eta": experiment["eta"],
-            "created_at": update["created_at"],
-        },
-    }

@@ -9,9 +9,10 @@ from prefect_assay.lab.core import Answer, Call, Lab, experiment_of
 from prefect_assay.lab.lists import Column, Listing
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.schemas import ModifyExperiment
+from prefect_assay.lab.settings import API_PREFIX
 from prefect_assay.lab.store import Db, Row
 from prefect_assay.lab.validation import Entry, Finding
-from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, ResultsStatus
+from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentStatus, ExperimentType, ResultsStatus
 
 _STATUS: Final = Column("experiments.status", "enum", frozenset(ExperimentStatus))
 
@@ -26,7 +27,7 @@ LISTING: Final = Listing(
         "results_status": Column("results_status", "enum", frozenset(ResultsStatus)),
         "experiment_type": Column("experiment_type", "enum", frozenset(ExperimentType)),
         "created_at": Column("created_at", "timestamp"),
-        "experiment_spec": Column("spec", "json"),
+        "experiment_spec": Column("shown_spec", "json"),
     },
     search=("name", "code"),
     plain=("status", "state", "experiment_type", "results_status"),
@@ -57,20 +58,26 @@ def summary(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
 def record(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
     """The detail record."""
     quote = quotes.current(db, experiment)
-    return summary(lab, db, experiment) | {
+    body = summary(lab, db, experiment) | {
         "experiment_spec": specs.view(db, experiment),
         "provider_quote_id": quote["id"] if quote else None,
-        "costs": costs(lab, db, experiment, quote),
     }
+    known = costs(lab, db, experiment, quote)
+    return body if known is None else body | {"costs": known}
 
 
-def costs(lab: Lab, db: Db, experiment: Row, quote: Row | None) -> dict[str, Any]:
-    """The furthest of estimate, quote and invoice."""
+def costs(lab: Lab, db: Db, experiment: Row, quote: Row | None) -> dict[str, Any] | None:
+    """The furthest of estimate, quote and invoice; none for an experiment from before all pricing."""
     invoice = invoices.latest(db, experiment["id"])
     if invoice is not None:
         return invoices.costs(lab, invoice)
     if quote is None:
-        return pricing.costs(specs.price_of(db, experiment))
+        if not pricing.began(lab.settings, times.read(experiment["created_at"])):
+            return None  # contract 9: experiments created before pricing v1 cannot be estimated
+        price = specs.price_of(db, experiment)
+        if experiment["experiment_type"] in BINDING_TYPES and price.target is None:
+            return None  # the target was cleared: without its materials any total would be too low
+        return pricing.costs(price, pricing.version(lab.settings))
     return {
         "type": "quoted",
         "amount_cents": quote["total_cents"],
@@ -99,7 +106,7 @@ def submit(call: Call) -> Answer:
         experiment = experiment_of(db, call)
         if experiment["status"] != ExperimentStatus.DRAFT:
             message = f"the experiment is {experiment['status']}; only a draft can be submitted"
-            raise Refusal(409, message, extra={"error_kind": "other"})
+            raise Refusal(409, message, extra={"error_kind": "other", "hint": _hint(experiment)})
         spec = json.loads(experiment["spec"])
         validation.refuse(validation.spec_findings(spec, specs.count_sequences(db, experiment)))
         at = call.now()
@@ -110,8 +117,23 @@ def submit(call: Call) -> Answer:
             "previous_status": experiment["status"],
             "status": ExperimentStatus.WAITING_FOR_CONFIRMATION,
             "confirmed_at": times.stamp(at),
+            "provider_invoice_url": None,  # there is no invoice before the quote is accepted
         }
     )
+
+
+def _hint(experiment: Row) -> str:
+    """What to do instead of submitting again."""
+    path = f"{API_PREFIX}/experiments/{experiment['id']}"
+    match experiment["status"]:
+        case ExperimentStatus.WAITING_FOR_CONFIRMATION:
+            return f"it is submitted already; poll GET {path}/quote"
+        case ExperimentStatus.QUOTE_SENT:
+            return f"the quote waits for POST {path}/quote/confirm"
+        case ExperimentStatus.CANCELED:
+            return "create a new experiment"
+        case _:
+            return f"it is ordered already; poll GET {path}"
 
 
 def modify(call: Call) -> Answer:
@@ -123,8 +145,8 @@ def modify(call: Call) -> Answer:
         _check_status(experiment, raw)
         entries = sequences.entries_of(wanted.sequences) if wanted.sequences is not None else None
         spec = _merged(json.loads(experiment["spec"]), raw)
-        validation.refuse(_findings(call, db, experiment, raw, spec, entries))
-        changes = _changes(experiment, raw, spec)
+        validation.refuse(_findings(call, db, raw, spec, entries))
+        changes = _changes(db, experiment, raw, spec)
         for name, value in changes.items():
             db.run(f"UPDATE experiments SET {name} = ? WHERE id = ?", value, experiment["id"])  # noqa: S608 - own names
         replaced = entries is not None and _replace_sequences(db, experiment, entries, call)
@@ -153,30 +175,29 @@ def _merged(spec: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
 def _findings(
     call: Call,
     db: Db,
-    experiment: Row,
     raw: Mapping[str, Any],
     spec: dict[str, Any],
     entries: list[Entry] | None,
 ) -> list[Finding]:
-    count = specs.count_sequences(db, experiment) if entries is None else len(entries)
-    found = validation.spec_findings(spec, count)
-    if "target_id" in raw and raw["target_id"] is None:
-        # Clearing the target of a draft is allowed; submitting without one is not.
-        found = [
-            finding for finding in found if not finding.text.startswith("experiment_spec.target_id: required")
-        ]
+    # A draft may lack its target (null clears it) or have sequences to spare: what the request does not touch is
+    # judged when the draft is submitted.
+    found = validation.spec_findings(spec, None if entries is None else len(entries), target_needed=False)
     if entries is not None:
         found += validation.sequence_findings(entries)
-    if isinstance(raw.get("target_id"), str) and not found and specs.target_row(db, raw["target_id"]) is None:
+    if (
+        isinstance(raw.get("target_id"), str)
+        and not found
+        and specs.target_row(db, raw["target_id"], call.who.org_id) is None
+    ):
         found.append(Finding(f"target_id: target {raw['target_id']} is not in the catalog", 404))
     allow_http = call.lab.settings.allow_http_webhooks
     return found + validation.webhook_findings(raw.get("webhook_url"), allow_http=allow_http)
 
 
-def _changes(experiment: Row, raw: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+def _changes(db: Db, experiment: Row, raw: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if spec != json.loads(experiment["spec"]):
-        found["spec"] = spec
+        found |= specs.columns(db, spec, experiment["org_id"])
     for name in ("name", "description"):
         if raw.get(name) is not None and raw[name] != experiment[name]:
             found[name] = raw[name]

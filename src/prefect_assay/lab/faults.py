@@ -1,121 +1,194 @@
-"""Faults that a test asks for through the control surface: for API routes and for webhooks.
+"""Faults of API routes that a test asks for through the control surface; those of webhooks stand in `webhook_faults`.
 
 The one that matters most is `lose_answer`: the request is handled fully and its answer never arrives.
 """
 
+import copy
+import random
 import threading
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
-from prefect_assay.lab.refusals import Refusal
+from pydantic import ConfigDict, Field
+
+from prefect_assay.lab.schemas import Body
 from prefect_assay.lab.settings import API_PREFIX
 
-Action = Literal["status", "delay", "late_answer", "reset", "lose_answer", "partial_create"]
+Action = Literal[
+    "status",
+    "delay",
+    "reset",
+    "lose_answer",
+    "late_answer",
+    "truncate",
+    "error_after",
+    "partial_create",
+    "post_invoice_failure",
+]
 ACTIONS: Final = get_args(Action)
-WEBHOOK_ACTIONS: Final = ("drop", "double", "bad_signature")
+NEVER_HANDLED: Final = frozenset({"status", "reset"})
+NEVER_ANSWERED: Final = frozenset({"reset", "lose_answer"})
+BREAKS_ORDER: Final = frozenset({"partial_create", "post_invoice_failure"})
+
+Seconds = Annotated[float, Field(ge=0, le=600)]
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What happens to matching requests.
+class Fault(Body):
+    """What happens to matching requests (docs/lab.md has the table of actions).
 
     Attributes:
-        action: `status` answers with `status` and handles nothing; `delay` waits `seconds` before handling;
-            `reset` closes the connection and handles nothing; `lose_answer` handles the request and then closes
-            the connection; `late_answer` handles it and answers after `seconds`; `partial_create` breaks an order
-            after its invoice was made (contract 4.2, create rule 6).
+        action: what happens.
         method: HTTP method, or `*`.
         path: pattern with `*`, with or without `/api/v1` in front.
-        count: how many requests it still hits.
+        organization_id: hits only requests with a token of this organisation.
+        count: how many requests it hits; without it one, or any number where `probability` is given.
         after: how many matching requests it lets pass first.
-        status: the status of `status`.
+        probability: hits each matching request with this chance instead of every one.
+        seed: decides which ones: the same seed hits the same places in the sequence of matching requests.
+        status: status of `status`, `error_after` and `post_invoice_failure`; 503 or 500 without it.
         seconds: the wait of `delay` and `late_answer`.
-        retry_after: Retry-After header of `status`.
+        retry_after: Retry-After header of an error answer, in seconds.
+        error: its message.
+        fields: further fields of its body, such as `error_kind`.
+        keep_bytes: how much of the body `truncate` sends; without it half of it.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     action: Action
     method: str = "*"
     path: str = "*"
-    count: int = 1
-    after: int = 0
-    status: int = 503
-    seconds: float = 0.0
-    retry_after: float | None = None
+    organization_id: str | None = None
+    count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    after: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    seed: int | str = 0
+    status: Annotated[int, Field(ge=200, le=599)] | None = None
+    seconds: Seconds = 0.0
+    retry_after: Annotated[float, Field(ge=0, le=86_400)] | None = None
+    error: str = "fault asked for by the test"
+    fields: Annotated[dict[str, Any], Field(default_factory=dict)]
+    keep_bytes: Annotated[int, Field(ge=0)] | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """How many requests it hits at most; None for any number."""
+        return 1 if self.count is None and self.probability is None else self.count
 
     def matches(self, method: str, path: str) -> bool:
-        """Whether the request is hit."""
+        """Whether it is meant for this call."""
         named = fnmatchcase(path, self.path) or fnmatchcase(path.removeprefix(API_PREFIX), self.path)
         return self.method in ("*", method) and named
 
 
+class Placed:
+    """A fault in the queue, with what it has done so far."""
+
+    def __init__(self, number: int, fault: Fault) -> None:
+        self.number = number
+        self.fault = fault
+        self.matched = 0
+        self.used = 0
+        self._draw = random.Random(fault.seed)  # noqa: S311 - which requests fail, no secret
+
+    @property
+    def spent(self) -> bool:
+        """Whether it has hit all it may hit."""
+        return self.fault.limit is not None and self.used >= self.fault.limit
+
+    def strikes(self) -> bool:
+        """Count one matching request; whether it is hit."""
+        self.matched += 1
+        if self.matched <= self.fault.after:
+            return False
+        chance = self.fault.probability
+        if chance is not None and self._draw.random() >= chance:
+            return False
+        self.used += 1
+        return True
+
+    def view(self) -> dict[str, Any]:
+        """As the control surface shows it: what was asked for, and what came of it."""
+        return {
+            "id": self.number,
+            **self.fault.model_dump(exclude_unset=True),
+            "matched": self.matched,
+            "used": self.used,
+            "waiting": not self.spent,
+        }
+
+
 class Faults:
-    """The queue of faults; the first that matches is used up by one."""
+    """The queue of faults; the first that strikes decides about a request."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._faults: list[Fault] = []
+        self._placed: list[Placed] = []
+        self._count = 0
 
-    def add(self, fault: Fault) -> None:
-        """Queue a fault.
-
-        Raises:
-            Refusal: 400 for an unknown action.
-        """
-        if fault.action not in ACTIONS:
-            raise Refusal(400, f"unknown fault {fault.action!r}; known are {', '.join(ACTIONS)}")
+    def add(self, fault: Fault) -> Placed:
+        """Queue a fault."""
         with self._lock:
-            self._faults.append(fault)
+            self._count += 1
+            placed = Placed(self._count, fault)
+            self._placed = [*self._placed, placed]
+            return placed
 
-    def take(self, method: str, path: str) -> Fault | None:
-        """The fault for this request, if any."""
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is queued."""
+        return not self._placed
+
+    def ask_for_organization(self, method: str, path: str) -> bool:
+        """Whether it matters for this call whose token it carries."""
+        return any(
+            placed.fault.organization_id is not None and placed.fault.matches(method, path)
+            for placed in self._placed
+        )
+
+    def take(self, method: str, path: str, organization_id: str | None = None) -> Placed | None:
+        """The fault that strikes this request, if any."""
         with self._lock:
-            for index, fault in enumerate(self._faults):
-                if not fault.matches(method, path):
-                    continue
-                if fault.after > 0:
-                    self._faults[index] = replace(fault, after=fault.after - 1)
-                else:
-                    left = replace(fault, count=fault.count - 1)
-                    self._faults[index : index + 1] = [left] if left.count > 0 else []
-                    return fault
+            for placed in self._placed:
+                whose = placed.fault.organization_id
+                meant = whose in (None, organization_id) and placed.fault.matches(method, path)
+                if meant and not placed.spent and placed.strikes():
+                    return placed
         return None
 
-    def waiting(self) -> list[Fault]:
-        """Faults not used up yet."""
+    def give_back(self, placed: Placed) -> None:
+        """It struck a request that it cannot harm, such as an order without an invoice: it waits on."""
         with self._lock:
-            return list(self._faults)
+            placed.used -= 1
 
-    def clear(self) -> None:
-        """Drop all."""
+    def views(self) -> list[dict[str, Any]]:
+        """All faults since the last clearing, used up or not, oldest first."""
         with self._lock:
-            self._faults.clear()
+            return [placed.view() for placed in self._placed]
 
-
-class WebhookFaults:
-    """Faults of the next deliveries, in order."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._queue: list[str] = []
-
-    def add(self, action: Any, count: int) -> None:
-        """Queue `drop`, `double` or `bad_signature` for the next `count` deliveries.
-
-        Raises:
-            Refusal: 400 for an unknown action.
-        """
-        if action not in WEBHOOK_ACTIONS:
-            raise Refusal(400, f"unknown webhook fault {action!r}; known are {', '.join(WEBHOOK_ACTIONS)}")
+    def remove(self, number: int) -> bool:
+        """Drop one; whether it was there."""
         with self._lock:
-            self._queue.extend([action] * count)
+            kept = [placed for placed in self._placed if placed.number != number]
+            removed = len(kept) < len(self._placed)
+            self._placed = kept
+            return removed
 
-    def take(self) -> str | None:
-        """The fault of the next delivery, if any."""
+    def clear(self, organization_id: str | None = None) -> None:
+        """Drop all, or those of one organisation."""
         with self._lock:
-            return self._queue.pop(0) if self._queue else None
+            self._placed = [
+                placed
+                for placed in self._placed
+                if organization_id is not None and placed.fault.organization_id != organization_id
+            ]
 
-    def clear(self) -> None:
-        """Drop all."""
+    def save(self) -> list[Placed]:
+        """A copy for a snapshot, with counts and the state of chance."""
         with self._lock:
-            self._queue.clear()
+            return copy.deepcopy(self._placed)
+
+    def load(self, saved: list[Placed]) -> None:
+        """Back to a copy. Numbers go on, so that no two faults ever share one."""
+        with self._lock:
+            self._placed = copy.deepcopy(saved)

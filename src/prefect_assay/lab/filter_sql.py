@@ -1,11 +1,12 @@
 """Filter and sort trees to SQL (contract 4.1): only listed columns, every value bound.
 
-NULL behaves as in SQL: it equals nothing, and sorts last.
+NULL behaves as in SQL: it equals nothing, and sorts last. A cast that fails gives NULL.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from prefect_assay.lab import times
@@ -18,22 +19,29 @@ Kind = Literal["text", "uuid", "enum", "int", "float", "bool", "timestamp", "dat
 
 _COMPARISONS: Final = {"eq": "=", "neq": "<>", "gt": ">", "lt": "<", "gte": ">=", "lte": "<="}
 _CASTS: Final[dict[str, tuple[str, Kind]]] = {
-    "float": ("CAST({} AS REAL)", "float"),
-    "int": ("CAST({} AS INTEGER)", "int"),
+    "float": ("lab_float({})", "float"),
+    "int": ("lab_int({})", "int"),
     "text": ("CAST({} AS TEXT)", "text"),
     "timestamp": ("lab_stamp({})", "timestamp"),
     "date": ("substr(lab_stamp({}), 1, 10)", "date"),
 }
 _INT64: Final = 2**63
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_FLOAT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_LIKE_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column a list may be filtered and sorted by: its SQL, its kind, and the values of an enum."""
+    """A column a list may be filtered and sorted by: its SQL, its kind, and the values of an enum.
+
+    `aliases` are further words for those values, such as those of a second vocabulary.
+    """
 
     sql: str
     kind: Kind = "text"
     values: frozenset[str] = frozenset()
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,9 @@ class _Field:
     sql: Sql
     kind: Kind
     enum: frozenset[str] = frozenset()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    document: Sql | None = None  # the JSON that `sql` looks into, and the way inside
+    way: str = "$"
 
 
 class _Compiler:
@@ -103,7 +114,7 @@ class _Compiler:
 
     def _contains(self, tree: Node) -> Sql:
         field = self.field(self._arity(tree, 2)[0])
-        if field.kind not in ("text", "any"):
+        if field.kind not in ("text", "enum", "any"):
             raise self.fail(
                 tree, f"contains needs a text field, and this one is {field.kind}; cast it with text(...)"
             )
@@ -129,7 +140,7 @@ class _Compiler:
             column = None if tree.quoted else self._columns.get(tree.text)
             if column is None:
                 raise self.fail(tree, f"unknown field {tree.text!r}")
-            return _Field(Sql(column.sql), column.kind, column.values)
+            return _Field(Sql(column.sql), column.kind, column.values, column.aliases)
         if tree.name == "at":
             return self._at(tree)
         if tree.name in _CASTS:
@@ -144,11 +155,15 @@ class _Compiler:
         if inner.kind not in ("json", "any"):
             raise self.fail(tree, "at(...) needs a JSON field")
         key = self._text(key_tree)
-        if '"' in key or "\\" in key:
-            raise self.fail(key_tree, "a key cannot contain a quotation mark or a backslash")
+        if any(letter in key for letter in '"\\\0'):  # SQLite's paths know no escapes, and end at a NUL
+            raise self.fail(key_tree, "a key cannot contain a quotation mark, a backslash or a NUL")
+        # at(at(f,a),b) is one way into f: written inside each other, the SQL would double with every step.
+        document, way = inner.document or inner.sql, f'{inner.way}."{key}"'
         # Only JSON text can be entered: a number or a plain string inside has no keys, and gives NULL.
-        guarded = f"CASE WHEN json_valid({inner.sql.text}) THEN json_extract({inner.sql.text}, ?) END"
-        return _Field(Sql(guarded, (*inner.sql.values, *inner.sql.values, f'$."{key}"')), "any")
+        guarded = f"CASE WHEN json_valid({document.text}) THEN json_extract({document.text}, ?) END"
+        return _Field(
+            Sql(guarded, (*document.values, *document.values, way)), "any", document=document, way=way
+        )
 
     def _text(self, tree: Expression) -> str:
         if isinstance(tree, Node):
@@ -160,22 +175,22 @@ class _Compiler:
         if field.kind == "any" and isinstance(tree, Atom) and tree.quoted:
             return text  # a quoted number is text
         try:
-            return _READERS[field.kind](text) if field.kind != "enum" else _enum(text, field.enum)
+            return _READERS[field.kind](text) if field.kind != "enum" else _enum(text, field)
         except ValueError:
             hint = f", one of {', '.join(sorted(field.enum))}" if field.enum else ""
             raise self.fail(tree, f"{text!r} is no {field.kind}{hint}") from None
 
 
 def _integer(text: str) -> int:
-    number = int(text)
-    if not -_INT64 <= number < _INT64:
+    number = int(text)  # takes "1_000" and " 1 " as well, which are no numbers here
+    if not _INTEGER.fullmatch(text) or not -_INT64 <= number < _INT64:
         raise ValueError(text)
     return number
 
 
 def _number(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number):
+    if not _FLOAT.fullmatch(text) or not math.isfinite(number):
         raise ValueError(text)
     return number
 
@@ -191,9 +206,10 @@ def _uuid(text: str) -> str:
     return found
 
 
-def _enum(text: str, values: frozenset[str]) -> str:
+def _enum(text: str, field: _Field) -> str:
     word = str(snake_case(text))
-    if word not in values:
+    word = field.aliases.get(word, word)
+    if word not in field.enum:
         raise ValueError(text)
     return word
 
@@ -222,7 +238,10 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
 
 def contains(field: Sql, text: str) -> Sql:
     """Substring match that ignores the case of ASCII letters, without wildcards."""
-    return Sql(f"instr(lower({field.text}), lower(?)) > 0", (*field.values, text))
+    if "\x00" in text or len(text) > _LIKE_MAX:  # LIKE ends at a NUL, and refuses long patterns
+        return Sql(f"instr(lower({field.text}), lower(?)) > 0", (*field.values, text))
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return Sql(f"{field.text} LIKE ? ESCAPE '\\'", (*field.values, f"%{escaped}%"))
 
 
 def where(text: str, columns: Mapping[str, Column]) -> Sql:
@@ -241,7 +260,7 @@ def order_by(text: str, columns: Mapping[str, Column], tie_break: str) -> Sql:
     compiler = _Compiler(columns, "sort")
     items = parse_list(text)
     if len(items) > SORT_COLUMNS_MAX:
-        raise Refusal(400, f"sort: more than {SORT_COLUMNS_MAX} columns")
+        raise compiler.fail(items[SORT_COLUMNS_MAX], f"more than {SORT_COLUMNS_MAX} columns")
     terms: list[str] = []
     values: tuple[Any, ...] = ()
     direction = "ASC"

@@ -1,7 +1,7 @@
 """The filter and sort language of the lists (contract 4.1): text to a tree, by recursive descent.
 
     expression := name "(" [expression {"," expression}] ")" | word | string
-    string     := '"' characters '"'      with backslash escapes
+    string     := '"' characters '"'      with backslash escapes; single quotes will do as well
 
 It knows neither columns nor SQL (`filter_sql` does), and caps length, depth and size, because the text is
 foreign input.
@@ -18,8 +18,10 @@ DEPTH_MAX: Final = 16
 NODES_MAX: Final = 400
 
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<mark>[(),])|"(?P<string>(?:[^"\\]|\\.)*)"|(?P<word>[^\s(),"]+))""", re.DOTALL
+    r"""\s*(?:(?P<mark>[(),])|"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|(?P<word>[^\s(),"]+))""",
+    re.DOTALL,
 )
+_MORE_WORDS = re.compile(r"""(?:\s+[^\s(),"'][^\s(),"]*)+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class _Parser:
         self._position = 0
         self._nodes = 0
         if len(text) > LENGTH_MAX:
-            raise Refusal(400, f"{what}: longer than {LENGTH_MAX} characters")
+            raise complaint(what, LENGTH_MAX, f"longer than {LENGTH_MAX} characters")
 
     def fail(self, message: str, position: int | None = None) -> Refusal:
         return complaint(self._what, self._position if position is None else position, message)
@@ -88,16 +90,20 @@ class _Parser:
         if self._nodes > NODES_MAX:
             raise self.fail(f"more than {NODES_MAX} parts")
         token = self._take()
-        if token["string"] is not None:
-            return Atom(
-                re.sub(r"\\(.)", r"\1", token["string"], flags=re.DOTALL), token.start("string"), quoted=True
-            )
+        for quotes in ("double", "single"):
+            if token[quotes] is not None:
+                text = re.sub(r"\\(.)", r"\1", token[quotes], flags=re.DOTALL)
+                return Atom(text, token.start(quotes), quoted=True)
         if token["word"] is None:
             raise self.fail(f"unexpected {token['mark']!r}", token.start("mark"))
         word, position = token["word"], token.start("word")
-        if not self.mark("("):
-            return Atom(word, position)
-        return Node(word, self._arguments(depth), position)
+        if self.mark("("):
+            return Node(word, self._arguments(depth), position)
+        if depth > 0 and (more := _MORE_WORDS.match(self._text, self._position)):
+            # A bare value may hold spaces: the contract knows no quotes (4.1).
+            self._position = more.end()
+            word = self._text[position : more.end()]
+        return Atom(word, position)
 
     def _arguments(self, depth: int) -> tuple[Expression, ...]:
         arguments: list[Expression] = []

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from prefect_assay.lab import lists, quotes
-from prefect_assay.lab.core import Answer, Call, Lab, experiment_of
+from prefect_assay.lab.core import Answer, Call, Lab, uuid_or_none
 from prefect_assay.lab.lists import Column, Listing
 from prefect_assay.lab.refusals import Refusal, not_found
 from prefect_assay.lab.settings import API_PREFIX
@@ -26,7 +26,7 @@ LISTING: Final = Listing(
         "created_at": Column("invoices.created_at", "timestamp"),
     },
     search=("provider_invoice_id",),
-    plain=("status",),
+    plain=("status", "experiment_id"),
 )
 
 
@@ -70,7 +70,7 @@ def pay_path(invoice: Row) -> str:
 def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/invoice: 404 names the next call (contract 4.2, rules for invoice)."""
     with call.lab.store.transaction() as db:
-        experiment = experiment_of(db, call, status=400)
+        experiment = _experiment(db, call)
         invoice = latest(db, experiment["id"])
         quote = quotes.current(db, experiment)
     path = f"{API_PREFIX}/experiments/{experiment['id']}"
@@ -85,6 +85,16 @@ def of_experiment(call: Call) -> Answer:
             "provider_invoice_url": url(call.lab, invoice),
         }
     )
+
+
+def _experiment(db: Db, call: Call) -> Row:
+    """The experiment that the path names. This call alone tells unknown (400) from forbidden (403), contract 7."""
+    row = db.one("SELECT * FROM experiments WHERE id = ?", uuid_or_none(call.path["experiment_id"]))
+    if row is None:
+        raise Refusal(400, "unknown experiment")
+    if row["org_id"] != call.who.org_id:
+        raise Refusal(403, "this token has no access to this experiment")
+    return row
 
 
 def find(db: Db, call: Call) -> Row:

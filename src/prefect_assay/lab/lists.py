@@ -1,5 +1,7 @@
 """One page of a list (contract 4.1): paging, filter, search, sort and the per-field query forms."""
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -7,13 +9,17 @@ from typing import Any, Final
 from prefect_assay.lab import filter_sql
 from prefect_assay.lab.core import Call, integer
 from prefect_assay.lab.filter_sql import Column, Sql
+from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.store import Db, Row
 from prefect_assay.models.vocabulary import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 
 __all__ = ["Column", "Listing", "Sql", "page"]
 
 # `equ(field)=value` and its kin, contract 4.1.
+# Up to so many matches the second look at the table is by number: a search through all rows is done once.
+_FEW: Final = 5000
 _QUERY_OPERATORS: Final = {"equ": "eq", "geq": "gte", "gtr": "gt", "leq": "lte", "lss": "lt"}
+_FORM: Final = re.compile(rf"({'|'.join(_QUERY_OPERATORS)})\((.*)\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +83,47 @@ def page(
         conditions.append(Sql(f"{listing.table}.org_id = ?", (call.who.org_id,)))
     clause = " AND ".join(f"({part.text})" for part in conditions) or "1"
     values = [value for part in conditions for value in part.values]
+    total, matching = _matching(db, listing, Sql(clause, tuple(values)))
     order = _order(listing, query)
-    # Text below comes from column lists only; what callers send is bound.
-    total = db.one(f"SELECT count(*) AS n FROM {listing.source} WHERE {clause}", *values)  # noqa: S608
-    rows = db.all(
-        f"SELECT {listing.select} FROM {listing.source} WHERE {clause} ORDER BY {order.text} LIMIT ? OFFSET ?",  # noqa: S608
-        *values,
+    numbers = db.all(
+        f"SELECT {listing.table}.seq AS seq FROM {listing.source} WHERE {matching.text}"  # noqa: S608 - see _matching
+        f" ORDER BY {order.text} LIMIT ? OFFSET ?",
+        *matching.values,
         *order.values,
         limit,
         offset,
     )
-    items = [render(db, row) for row in rows]
-    return {"items": items, "total": total["n"] if total else 0, "count": len(items), "offset": offset}
+    items = [render(db, row) for row in _rows(db, listing, [row["seq"] for row in numbers])]
+    return {"items": items, "total": total, "count": len(items), "offset": offset}
+
+
+def _rows(db: Db, listing: Listing, numbers: list[int]) -> list[Row]:
+    """The rows of a page, in its order: whole rows are read only here, because sorting a long list moves them all."""
+    by_number = _by_number(listing, numbers)
+    found = db.all(
+        f"SELECT {listing.table}.seq AS page_seq, {listing.select} FROM {listing.source} WHERE {by_number.text}",  # noqa: S608 - own names
+        *by_number.values,
+    )
+    rows = {row.pop("page_seq"): row for row in found}
+    return [rows[number] for number in numbers]
+
+
+def _by_number(listing: Listing, numbers: list[int]) -> Sql:
+    text = f"{listing.table}.seq IN (SELECT value FROM json_each(?))"  # noqa: S608 - own names only
+    return Sql(text, (json.dumps(numbers),))
+
+
+def _matching(db: Db, listing: Listing, clause: Sql) -> tuple[int, Sql]:
+    """How many rows match, and a condition that finds them: the few there are by number, many by the clause again.
+
+    The text comes from column lists only; what callers send is bound.
+    """
+    source = f"FROM {listing.source} WHERE {clause.text}"
+    few = db.all(f"SELECT {listing.table}.seq AS seq {source} LIMIT ?", *clause.values, _FEW + 1)
+    if len(few) <= _FEW:
+        return len(few), _by_number(listing, [row["seq"] for row in few])
+    total = db.one(f"SELECT count(*) AS n {source}", *clause.values) or {"n": 0}
+    return total["n"], clause
 
 
 def _order(listing: Listing, query: Mapping[str, str]) -> Sql:
@@ -110,8 +145,11 @@ def _conditions(listing: Listing, query: Mapping[str, str]) -> list[Sql]:
         for name in listing.plain
         if name in query
     ]
-    for name, column in listing.columns.items():
-        for word, operator in _QUERY_OPERATORS.items():
-            if (key := f"{word}({name})") in query:
-                found.append(filter_sql.compare(column, operator, query[key], name))
+    for key, value in query.items():
+        if form := _FORM.fullmatch(key):
+            operator, name = _QUERY_OPERATORS[form[1]], form[2].strip()
+            if name not in listing.columns:
+                # Other unknown parameters are ignored; a filter that filters nothing would look like an answer.
+                raise Refusal(400, f"{key}: unknown field {name!r}")
+            found.append(filter_sql.compare(listing.columns[name], operator, value, name))
     return found

@@ -21,8 +21,8 @@ def submitted(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
 def requote(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
     """Queue a quote in place of whatever was queued."""
     schedule.forget(db, experiment["id"])
-    delays = plan.plan(lab.settings.seed, experiment["code"])
-    schedule.add(db, experiment, at + delays.quote_after, "quote_ready")
+    delays = plan.of_experiment(db, lab.settings.seed, experiment)
+    schedule.add(db, experiment, at + delays.quote_after, "quote_ready", held=delays.hold_quote)
 
 
 def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
@@ -37,7 +37,7 @@ def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_fi
     """
     updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
     if not paid_first:
-        delays = plan.plan(lab.settings.seed, experiment["code"])
+        delays = plan.of_experiment(db, lab.settings.seed, experiment)
         schedule.add(db, experiment, at + delays.review_after, "confirmed")
 
 
@@ -65,15 +65,20 @@ def paid(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
 
 def start_work(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
     """Queue the whole lab window, 5 to 15 days from now (contract 8)."""
-    window = plan.plan(lab.settings.seed, experiment["code"]).window
+    queue_work(lab, db, experiment, at)
+    db.run("UPDATE experiments SET work_started_at = ? WHERE id = ?", times.stamp(at), experiment["id"])
+
+
+def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: float = 0.0) -> None:
+    """Queue what is left of the lab window after a share of it, from now."""
+    delays = plan.of_experiment(db, lab.settings.seed, experiment)
     for share, kind, detail in plan.MILESTONES:
-        schedule.add(db, experiment, at + share * window, kind, detail=detail)
-    db.run(
-        "UPDATE experiments SET work_started_at = ?, eta = ? WHERE id = ?",
-        times.stamp(at),
-        times.stamp(at + window),
-        experiment["id"],
-    )
+        if share > after_share:
+            due_at = at + (share - after_share) * delays.window
+            held = delays.hold_review and detail == ExperimentStatus.DONE
+            schedule.add(db, experiment, due_at, kind, detail=detail, held=held)
+    eta = times.stamp(at + (1 - after_share) * delays.window)
+    db.run("UPDATE experiments SET eta = ? WHERE id = ?", eta, experiment["id"])
 
 
 def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:

@@ -1,8 +1,13 @@
-"""Results of an experiment: measured when they are released, packaged when somebody downloads them."""
+"""Results of an experiment: fixed when they are released, measured when somebody looks, packaged when downloaded.
+
+What a release is measured from is kept with it, so that nothing that happens later changes a result. Measuring
+itself waits, because a lab that runs through weeks in a moment would spend most of it on results nobody reads.
+"""
 
 import json
 import secrets
 import uuid
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -36,45 +41,74 @@ def _request(db: Db, experiment: Row, *, partial: bool) -> dict[str, Any]:
     }
 
 
-def release(db: Db, experiment: Row, status: ResultsStatus, at: datetime) -> None:
-    """Measure and publish. The complete release replaces the preliminary one under the same result ids."""
+def release(
+    db: Db, experiment: Row, status: ResultsStatus, at: datetime, *, only: Collection[str] | None = None
+) -> None:
+    """Publish. The complete release replaces the preliminary one under the same result ids.
+
+    Args:
+        db: the transaction.
+        experiment: its row.
+        status: `partial` or `all`.
+        at: lab time.
+        only: names of the sequences that have a result; None means every one.
+    """
     partial = status == ResultsStatus.PARTIAL
     request = _request(db, experiment, partial=partial)
-    # A released package must not change when the experiment is edited later: keep what it is made from.
-    key = secrets.token_urlsafe(18)
+    if only is not None:
+        request["sequences"] = [entry for entry in request["sequences"] if entry["name"] in only]
+    count = db.one("SELECT coalesce(max(rowid), 0) + 1 AS n FROM packages") or {"n": 1}
     db.insert(
         "packages",
         {
-            "id": key,
+            "id": secrets.token_urlsafe(18),
+            "seq": count["n"],
+            "org_id": experiment["org_id"],
             "experiment_id": experiment["id"],
             "file_name": f"{experiment['code']}{'_preliminary' if partial else ''}.zip",
             "request": request,
+            "released_at": at,
         },
     )
-    for position, record in enumerate(measure_records(**request)):
-        _publish(db, experiment, position, record, key, at)
     db.run("UPDATE experiments SET results_status = ? WHERE id = ?", status, experiment["id"])
 
 
-def _publish(
-    db: Db, experiment: Row, position: int, record: dict[str, Any], package_key: str, at: datetime
-) -> None:
+def measure_released(db: Db, org_id: str, experiment_id: str | None = None) -> None:
+    """Measure what was released and not looked at yet, of an organisation or of one experiment.
+
+    To be called before results are read.
+    """
+    waiting = db.all(
+        "SELECT id, experiment_id, request, released_at FROM packages WHERE org_id = ?"
+        " AND (? IS NULL OR experiment_id = ?) AND NOT measured ORDER BY seq",
+        org_id,
+        experiment_id,
+        experiment_id,
+    )
+    # Only the last release of an experiment can be read: it replaces the earlier ones.
+    for package in {package["experiment_id"]: package for package in waiting}.values():
+        for position, record in enumerate(measure_records(**json.loads(package["request"]))):
+            _publish(db, org_id, package, position, record)
+    for package in waiting:
+        db.run("UPDATE packages SET measured = 1 WHERE id = ?", package["id"])
+
+
+def _publish(db: Db, org_id: str, package: Row, position: int, record: dict[str, Any]) -> None:
+    experiment_id = package["experiment_id"]
     row = {
         "result_type": record["result_type"],
         "title": record["title"],
         "summary": record["summary"],
         "metadata": record["metadata"],
-        "package_key": package_key,
+        "package_key": package["id"],
         "size_bytes": len(json.dumps(record)),
-        "created_at": at,
+        "created_at": package["released_at"],
     }
-    known = db.one(
-        "SELECT id FROM results WHERE experiment_id = ? AND position = ?", experiment["id"], position
-    )
+    known = db.one("SELECT id FROM results WHERE experiment_id = ? AND position = ?", experiment_id, position)
     if known:
         db.update("results", known["id"], **row)
     else:
-        owner = {"org_id": experiment["org_id"], "experiment_id": experiment["id"], "position": position}
+        owner = {"org_id": org_id, "experiment_id": experiment_id, "position": position}
         db.insert("results", {"id": str(uuid.uuid4()), **owner, **row})
 
 

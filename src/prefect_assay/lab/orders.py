@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from prefect_assay.lab import acceptance, invoices, machine, pricing, quotes, sequences, specs, validation
+from prefect_assay.lab import (
+    acceptance,
+    experiments,
+    invoices,
+    machine,
+    pricing,
+    quotes,
+    sequences,
+    specs,
+    validation,
+)
 from prefect_assay.lab.core import Answer, Call, Lab, uuid_or_none
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.schemas import CreateExperiment, EstimateCost
@@ -30,13 +40,20 @@ def estimate(call: Call) -> Answer:
     _, shapes = validation.shape(EstimateCost, raw)
     spec, entries = _spec_of(raw)
     with call.lab.store.transaction() as db:
-        rules = _spec_findings(db, spec, entries, unknown_target=422)
+        rules = _spec_findings(db, call.who.org_id, spec, entries, unknown_target=422)
         if any(finding.schema for finding in shapes):
             # contract 4.2: a schema mismatch is a 422 here, and a 400 on create
             raise Refusal.of_findings(422, [finding.text for finding in [*shapes, *rules]])
         validation.refuse([*shapes, *rules])
-        target = specs.target_row(db, spec.get("target_id"))
-    return Answer(pricing.estimate(pricing.price(spec, len(entries), target)))
+        if not pricing.began(call.lab.settings, call.now()):
+            raise Refusal(422, f"pricing unavailable: {_too_early(call.lab)}")
+        target = specs.target_row(db, spec.get("target_id"), call.who.org_id)
+    price = pricing.price(spec, len(entries), target)
+    return Answer(pricing.estimate(price, pricing.version(call.lab.settings)))
+
+
+def _too_early(lab: Lab) -> str:
+    return f"pricing v1 begins on {lab.settings.pricing_v1.date().isoformat()}"
 
 
 def _spec_of(raw: Any) -> tuple[Mapping[str, Any], list[Entry]]:
@@ -47,14 +64,14 @@ def _spec_of(raw: Any) -> tuple[Mapping[str, Any], list[Entry]]:
 
 
 def _spec_findings(
-    db: Db, spec: Mapping[str, Any], entries: list[Entry], *, unknown_target: int
+    db: Db, org_id: str, spec: Mapping[str, Any], entries: list[Entry], *, unknown_target: int
 ) -> list[Finding]:
     given = spec.get("sequences")
     found = validation.spec_findings(spec, len(given) if isinstance(given, dict) else 0)
     found += validation.sequence_findings(entries)
     found += [finding for entry in entries for finding in validation.metadata_findings(entry)]
     target = spec.get("target_id")
-    if isinstance(target, str) and uuid_or_none(target) and specs.target_row(db, target) is None:
+    if isinstance(target, str) and uuid_or_none(target) and specs.target_row(db, target, org_id) is None:
         found.append(
             Finding(f"experiment_spec.target_id: target {target} is not in the catalog", unknown_target)
         )
@@ -71,11 +88,15 @@ def create(call: Call) -> Answer:
         allow_http = call.lab.settings.allow_http_webhooks
         findings += validation.webhook_findings(raw.get("webhook_url"), allow_http=allow_http)
     with call.lab.store.transaction() as db:
-        findings += _spec_findings(db, spec, entries, unknown_target=404)
+        findings += _spec_findings(db, call.who.org_id, spec, entries, unknown_target=404)
         validation.refuse(findings)
         if wanted is None:
             raise Refusal(400, "the body does not match its schema")
-        price = pricing.price(spec, len(entries), specs.target_row(db, spec.get("target_id")))
+        price = pricing.price(
+            spec, len(entries), specs.target_row(db, spec.get("target_id"), call.who.org_id)
+        )
+        if wanted.auto_accept_quote and not pricing.began(call.lab.settings, call.now()):
+            raise Refusal(400, f"auto_accept_quote: needs full pricing, and {_too_early(call.lab)}")
         if wanted.auto_accept_quote and (price.target is None or not price.complete):
             # contract 4.2: auto_accept_quote needs target_id and full pricing
             raise Refusal(400, "auto_accept_quote: needs target_id and a target with self-service pricing")
@@ -87,7 +108,7 @@ def create(call: Call) -> Answer:
         if wanted.skip_draft:
             machine.submitted(call.lab, db, experiment, at)
             experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
-        return Answer(_created(experiment, pricing.costs(price)), 201)
+        return Answer(_created(experiment, experiments.costs(call.lab, db, experiment, None)), 201)
 
 
 def _selector(call: Call, raw: Any) -> str | None:
@@ -109,12 +130,24 @@ def _selector(call: Call, raw: Any) -> str | None:
 
 
 def _method(db: Db, call: Call, selected: str | None) -> str:
-    """The selected rail, else the first of the caller's payment policy (create rule 2)."""
+    """The selected rail, else the first that the caller's policies allow (create rule 2).
+
+    A token's own payment policy comes first and sets the order; the organisation's bounds it.
+
+    Raises:
+        Refusal: 403 when the policies do not allow the selected rail, or none at all.
+    """
     org = db.one("SELECT * FROM organizations WHERE id = ?", call.who.org_id)
     policy = load(org, "payment_policy")["payment_policy"] if org else []
     if selected is not None and selected not in policy:
-        raise Refusal(403, f"the payment policy does not allow {selected}")
-    return selected or policy[0]
+        raise Refusal(403, f"the organization's payment policy does not allow {selected}")
+    own = call.who.payment_policy
+    allowed = policy if own is None else [method for method in own if method in policy]
+    if selected is not None and selected not in allowed:
+        raise Refusal(403, f"the token's payment policy does not allow {selected}")
+    if not allowed:
+        raise Refusal(403, "the token's payment policy allows none of the organization's methods")
+    return selected or allowed[0]
 
 
 def _insert(
@@ -130,7 +163,7 @@ def _insert(
         "status": ExperimentStatus.DRAFT,
         "results_status": ResultsStatus.NONE,
         "experiment_type": spec["experiment_type"],
-        "spec": specs.stored(spec),
+        **specs.columns(db, specs.stored(spec), call.who.org_id),
         "payment_method": method,
         "webhook_url": wanted.webhook_url,
         "webhook_secret": wanted.webhook_secret,
@@ -141,13 +174,13 @@ def _insert(
     return db.one("SELECT * FROM experiments WHERE id = ?", row["id"]) or row
 
 
-def _created(experiment: Row, costs: dict[str, Any]) -> dict[str, Any]:
-    return {
+def _created(experiment: Row, costs: dict[str, Any] | None) -> dict[str, Any]:
+    body = {
         "experiment_id": experiment["id"],
         "experiment_code": experiment["code"],
         "status": experiment["status"],
-        "costs": costs,
     }
+    return body if costs is None else body | {"costs": costs}
 
 
 def _accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> Answer:

@@ -11,7 +11,17 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from prefect_assay.lab import acceptance, experiments, invoices, measuring, pages, payment, records
+from prefect_assay.lab import (
+    acceptance,
+    documents,
+    experiments,
+    invoices,
+    measuring,
+    pages,
+    pages_frame,
+    payment,
+    records,
+)
 from prefect_assay.lab.core import Lab
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.service import LabCore
@@ -47,6 +57,7 @@ def _experiment_page(lab: Lab, key: str) -> str:
             " WHERE experiment_id = ? ORDER BY seq",
             row["id"],
         )
+        measuring.measure_released(db, row["org_id"], row["id"])
         results = db.all("SELECT * FROM results WHERE experiment_id = ? ORDER BY position", row["id"])
         return pages.experiment_page(record, updates, [records.result(lab, result) for result in results])
 
@@ -72,7 +83,7 @@ def _public(row: Row) -> Row:
 
 
 async def _page(core: LabCore, make: Callable[[Lab, str], str], key: str) -> Response:
-    return HTMLResponse(await run_in_threadpool(make, core.lab, key), headers={"Cache-Control": "no-store"})
+    return HTMLResponse(await run_in_threadpool(make, core.lab, key), headers=pages_frame.headers())
 
 
 @router.get("/experiments/{key}/")
@@ -91,6 +102,13 @@ async def quote_page(core: Core, key: str) -> Response:
 async def invoice_page(core: Core, key: str) -> Response:
     """A hosted invoice, with a button."""
     return await _page(core, _invoice_page, key)
+
+
+@router.get("/invoices/{key}/pdf")
+async def invoice_pdf(core: Core, key: str) -> Response:
+    """The invoice as a file."""
+    content = await run_in_threadpool(documents.hosted_invoice, core.lab, key)
+    return Response(content, media_type=documents.MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
 
 @router.get("/packages/{key}/")

@@ -1,16 +1,17 @@
 """What an experiment costs (contract 2.5). Integer US cents, excluding VAT.
 
-The figures are invented; the shape and the rule "no self-service price, no total" are the contract's.
+The figures are invented; the shape and the rule "no self-service price, no total" are the contract's. Two published
+sets of field names exist for the parts of an estimate; every part carries both.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
+from prefect_assay.lab.settings import LabSettings
 from prefect_assay.lab.store import Row, load
 from prefect_assay.models.vocabulary import BINDING_TYPES, REPLICATES_DEFAULT, ExperimentType
-
-PRICING_VERSION: Final = "v1_2025-01-01"
 
 # Per sequence: one replicate, and every further replicate.
 _ASSAY_CENTS: Final[dict[str, tuple[int, int]]] = {
@@ -24,6 +25,8 @@ _ASSAY_CENTS: Final[dict[str, tuple[int, int]]] = {
 }
 # What staff charge per sequence when a target has no self-service price and is quoted by hand.
 _HAND_QUOTED_TARGET_CENTS: Final = 9_500
+# How much antigen the lab reckons for one sequence, where a target is sold by the lot.
+_UG_PER_SEQUENCE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Price:
     target: dict[str, Any] | None
     materials: dict[str, Any] | None
     n_sequences: int
+    warnings: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -46,84 +50,135 @@ class Price:
         return int(self.assay["subtotal_cents"]) + int((self.materials or {}).get("subtotal_cents", 0))
 
 
+def version(settings: LabSettings) -> str:
+    """The pricing rules, shape `v<n>_<date>` (contract 2.5)."""
+    return f"v1_{settings.pricing_v1.date().isoformat()}"
+
+
+def began(settings: LabSettings, at: datetime) -> bool:
+    """Whether there was pricing at that time; nothing older can be estimated (contract 4.2 and 9)."""
+    return at >= settings.pricing_v1
+
+
 def price(spec: Mapping[str, Any], n_sequences: int, target: Row | None) -> Price:
     """Price a checked specification."""
     kind = spec["experiment_type"]
+    assay = _assay(kind, spec.get("n_replicates"), n_sequences)
+    warnings: list[str] = []
+    if kind != ExperimentType.EPITOPE_BINNING and spec.get("n_replicates") is None:
+        warnings.append(f"n_replicates is not given: priced with {REPLICATES_DEFAULT} replicates")
+    if kind not in BINDING_TYPES or target is None:
+        return Price(assay, None, None, n_sequences, tuple(warnings))
+    named = {"name": target["name"], "target_catalog_id": target["id"]}
+    priced = load(target, "pricing")["pricing"]
+    materials = _materials(named, priced, n_sequences) if priced else None
+    warnings += _material_warnings(materials, priced, n_sequences)
+    return Price(assay, named, materials, n_sequences, tuple(warnings))
+
+
+def _assay(kind: str, replicates: int | None, n_sequences: int) -> dict[str, Any]:
     unit, addon = _ASSAY_CENTS[kind]
-    replicates = spec.get("n_replicates") or REPLICATES_DEFAULT
+    count = 1 if kind == ExperimentType.EPITOPE_BINNING else replicates or REPLICATES_DEFAULT
     base_cents = unit * n_sequences
-    addon_cents = addon * (replicates - 1) * n_sequences
-    assay = {
+    addon_cents = addon * (count - 1) * n_sequences
+    return {
         "name": kind,
+        "experiment_type": kind,
+        "unit_price_cents": unit,
+        "replicate_price_cents": addon,
+        "n_replicates": count,
+        "sequence_count": n_sequences,
         "base_cents": base_cents,
         "replicate_addon_cents": addon_cents,
         "subtotal_cents": base_cents + addon_cents,
     }
-    if kind not in BINDING_TYPES or target is None:
-        return Price(assay, None, None, n_sequences)
-    named = {"name": target["name"], "target_catalog_id": target["id"]}
-    return Price(
-        assay, named, _materials(named, load(target, "pricing")["pricing"], n_sequences), n_sequences
-    )
 
 
-def _materials(
-    target: dict[str, Any], pricing: dict[str, Any] | None, n_sequences: int
-) -> dict[str, Any] | None:
-    if pricing is None:
-        return None
-    if pricing["type"] == "per_sequence":
-        cents = pricing["price_per_sequence_cents"]
-        return {"target": target, "price_per_sequence_cents": cents, "subtotal_cents": cents * n_sequences}
-    subtotal = _lots(pricing["lot_prices"], n_sequences)
+def _materials(target: dict[str, Any], priced: dict[str, Any], n_sequences: int) -> dict[str, Any]:
+    if priced["type"] == "per_sequence":
+        cents = priced["price_per_sequence_cents"]
+        return {
+            "type": "per_sequence",
+            "target": target,
+            "price_per_sequence_cents": cents,
+            "sequence_count": n_sequences,
+            "subtotal_cents": cents * n_sequences,
+        }
+    lots = _lots(priced["lot_prices"], n_sequences)
+    subtotal = sum(lot["lot_price_cents"] * lot["quantity"] for lot in lots)
     return {
+        "type": "per_broken_lot",
         "target": target,
+        "lots": lots,
+        # contract 2.5 has one price per sequence: here the average, rounded up
         "price_per_sequence_cents": -(-subtotal // n_sequences),
+        "sequence_count": n_sequences,
         "subtotal_cents": subtotal,
     }
 
 
-def _lots(lots: list[dict[str, int]], n_sequences: int) -> int:
-    """Cents of the lots opened: whole largest lots, then the smallest that covers the rest."""
+def _lots(lots: list[dict[str, int]], n_sequences: int) -> list[dict[str, int]]:
+    """The lots opened: whole largest lots, then the smallest that covers the rest."""
     ordered = sorted(lots, key=lambda lot: lot["num_sequences"])
-    largest = ordered[-1]
-    whole, rest = divmod(n_sequences, largest["num_sequences"])
-    cents = whole * largest["price_usdcent"]
+    whole, rest = divmod(n_sequences, ordered[-1]["num_sequences"])
+    opened = [(ordered[-1], whole)] if whole else []
     if rest:
-        cents += next(lot["price_usdcent"] for lot in ordered if lot["num_sequences"] >= rest)
-    return cents
+        opened.append((next(lot for lot in ordered if lot["num_sequences"] >= rest), 1))
+    return [
+        {
+            "lot_size_ug": lot["num_sequences"] * _UG_PER_SEQUENCE,
+            "lot_price_cents": lot["price_usdcent"],
+            "quantity": quantity,
+        }
+        for lot, quantity in opened
+    ]
 
 
-def estimate(price: Price) -> dict[str, Any]:
+def _material_warnings(
+    materials: dict[str, Any] | None, priced: dict[str, Any] | None, n_sequences: int
+) -> list[str]:
+    if materials is None or priced is None:
+        return ["this is no price: the target has no self-service pricing"]
+    if materials["type"] == "per_sequence":
+        return []
+    covered = sum(lot["lot_size_ug"] * lot["quantity"] for lot in materials["lots"]) // _UG_PER_SEQUENCE
+    if covered == n_sequences:
+        return []
+    return [
+        f"the target is sold by the lot: the lots are enough for {covered} sequences, not only {n_sequences}"
+    ]
+
+
+def estimate(price: Price, pricing_version: str) -> dict[str, Any]:
     """The cost estimate response (contract 2.5)."""
     return {
-        "breakdown": _breakdown(price) if price.complete else None,
-        "incomplete": None if price.complete else _incomplete(price),
-        "warnings": [],
+        "breakdown": _breakdown(price, pricing_version) if price.complete else None,
+        "incomplete": None if price.complete else _incomplete(price, pricing_version),
+        "warnings": list(price.warnings),
     }
 
 
-def _breakdown(price: Price) -> dict[str, Any]:
-    body: dict[str, Any] = {"pricing_version": PRICING_VERSION, "assay": price.assay}
+def _breakdown(price: Price, pricing_version: str) -> dict[str, Any]:
+    body: dict[str, Any] = {"pricing_version": pricing_version, "assay": price.assay}
     if price.materials is not None:
         body["materials"] = price.materials
     return body | {"total_cents": price.total_cents}
 
 
-def _incomplete(price: Price) -> dict[str, Any]:
+def _incomplete(price: Price, pricing_version: str) -> dict[str, Any]:
     reason = "the target has no self-service pricing; submit the experiment to get a quote"
     return {
-        "pricing_version": PRICING_VERSION,
+        "pricing_version": pricing_version,
         "assay": price.assay,
         "materials_unavailable": {"target": price.target, "reason": reason},
     }
 
 
-def costs(price: Price) -> dict[str, Any]:
+def costs(price: Price, pricing_version: str) -> dict[str, Any]:
     """`costs` of an experiment that has no quote yet."""
     if price.complete:
-        return {"type": "estimate", "breakdown": _breakdown(price)}
-    return {"type": "incomplete_estimate", **_incomplete(price), "total_cents": None}
+        return {"type": "estimate", "breakdown": _breakdown(price, pricing_version)}
+    return {"type": "incomplete_estimate", **_incomplete(price, pricing_version), "total_cents": None}
 
 
 def line_items(price: Price) -> list[dict[str, Any]]:

@@ -25,15 +25,19 @@ LISTING: Final = Listing(
         "quote_number": Column("quote_number"),
         "experiment_id": Column("quotes.experiment_id", "uuid"),
         "status": Column(
-            "quotes.status", "enum", frozenset({"draft", "pending", "accepted", "rejected", "expired"})
+            "quotes.status",
+            "enum",
+            frozenset({"draft", "pending", "accepted", "rejected", "expired"}),
+            aliases={word: stored for stored, word in _ACCEPTANCE_WORDS.items()},
         ),
         "amount_cents": Column("total_cents", "int"),
         "currency": Column("currency"),
         "valid_until": Column("valid_until", "timestamp"),
+        "expires_at": Column("valid_until", "timestamp"),
         "created_at": Column("quotes.created_at", "timestamp"),
     },
     search=("quote_number",),
-    plain=("status",),
+    plain=("status", "experiment_id"),
 )
 
 
@@ -85,6 +89,18 @@ def current(db: Db, experiment: Row) -> Row | None:
     return None if being_prepared else quote
 
 
+def of(db: Db, experiment: Row) -> Row:
+    """The quote that speaks for the experiment now.
+
+    Raises:
+        Refusal: 404, meaning not yet (contract 4.2, rules for quote).
+    """
+    quote = current(db, experiment)
+    if quote is None:
+        raise Refusal(404, "the quote is not generated yet; submit the experiment and ask again later")
+    return quote
+
+
 def acceptance_word(status: str) -> str:
     """A quote status in the vocabulary of contract 2.6."""
     return str(_ACCEPTANCE_WORDS.get(status, status))
@@ -99,9 +115,7 @@ def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/quote: 404 means not yet (contract 4.2)."""
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
-        quote = current(db, experiment)
-    if quote is None:
-        raise Refusal(404, "the quote is not generated yet; submit the experiment and ask again later")
+        quote = of(db, experiment)
     return Answer(
         {
             "experiment_id": experiment["id"],
@@ -127,10 +141,12 @@ def _row(call: Call, quote: Row) -> dict[str, Any]:
         "id": quote["id"],
         "quote_number": quote["quote_number"],
         "organization": call.who.org_name,
+        "experiment_id": quote["experiment_id"],
         "amount_cents": quote["total_cents"],
         "currency": quote["currency"],
         "status": quote["status"],
         "valid_until": quote["valid_until"],
+        "expires_at": quote["valid_until"],  # the same under the name of contract 2.7
         "created_at": quote["created_at"],
         "provider_quote_url": url(call.lab, quote),
     }
@@ -154,6 +170,7 @@ def detail(call: Call) -> Answer:
             "quote_number": quote["quote_number"],
             "organization_id": quote["org_id"],
             "organization_name": call.who.org_name,
+            "experiment_id": quote["experiment_id"],
             "line_items": quote["line_items"],
             "subtotal_cents": quote["subtotal_cents"],
             "tax_cents": 0,
@@ -161,6 +178,7 @@ def detail(call: Call) -> Answer:
             "currency": quote["currency"],
             "status": quote["status"],
             "valid_until": quote["valid_until"],
+            "expires_at": quote["valid_until"],  # the same under the name of contract 2.7
             "created_at": quote["created_at"],
             "notes": quote["notes"],
             "terms_and_conditions": "Prices exclude VAT. This quote comes from a local lab and binds nobody.",

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from prefect_assay.lab import lists
+from prefect_assay.lab import lists, measuring, specs
 from prefect_assay.lab.core import Answer, Call, Lab, experiment_of, uuid_or_none
 from prefect_assay.lab.lists import Column, Listing, Sql
 from prefect_assay.lab.refusals import Refusal, not_found
@@ -18,8 +18,10 @@ UPDATES: Final = Listing(
         "name": Column("updates.name"),
         "type": Column("updates.type", "enum", frozenset({"status_change", "progress", "error"})),
         "timestamp": Column("updates.created_at", "timestamp"),
+        "created_at": Column("updates.created_at", "timestamp"),
     },
     search=("updates.name", "e.code"),
+    plain=("experiment_id", "type"),
 )
 _OLDEST_FIRST: Final = Listing(
     UPDATES.source, UPDATES.columns, UPDATES.search, order="updates.seq", select=UPDATES.select
@@ -36,6 +38,7 @@ RESULTS: Final = Listing(
         "created_at": Column("created_at", "timestamp"),
     },
     search=("title",),
+    plain=("experiment_id", "result_type"),
 )
 _IN_ORDER: Final = Listing(RESULTS.source, RESULTS.columns, RESULTS.search, order="position, results.seq")
 
@@ -45,12 +48,13 @@ TARGETS: Final = Listing(
         "id": Column("targets.id", "uuid"),
         "name": Column("name"),
         "vendor_name": Column("vendor_name"),
+        "vendor": Column("vendor_name"),
         "catalog_number": Column("catalog_number"),
         "purity": Column("purity"),
         "uniprot_id": Column("uniprot_id"),
     },
     search=("name", "catalog_number", "vendor_name", "uniprot_id"),
-    plain=("name", "vendor_name", "catalog_number"),
+    plain=("name", "vendor_name", "vendor", "catalog_number"),
     order="targets.seq",
     by_org=False,
 )
@@ -99,6 +103,7 @@ def results(call: Call) -> Answer:
     """GET /results: summaries (contract 2.10). `size_bytes` is the size of the record."""
     wanted = ("id", "experiment_id", "result_type", "title", "created_at", "size_bytes")
     with call.lab.store.transaction() as db:
+        measuring.measure_released(db, call.who.org_id)
         return Answer(
             lists.page(db, RESULTS, call, render=lambda _db, row: {name: row[name] for name in wanted})
         )
@@ -107,7 +112,9 @@ def results(call: Call) -> Answer:
 def results_of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/results: whole records; empty until something is released."""
     with call.lab.store.transaction() as db:
-        own = Sql("results.experiment_id = ?", (experiment_of(db, call)["id"],))
+        experiment = experiment_of(db, call)
+        measuring.measure_released(db, experiment["org_id"], experiment["id"])
+        own = Sql("results.experiment_id = ?", (experiment["id"],))
         return Answer(
             lists.page(db, _IN_ORDER, call, render=lambda _db, row: result(call.lab, row), only=(own,))
         )
@@ -116,6 +123,7 @@ def results_of_experiment(call: Call) -> Answer:
 def one_result(call: Call) -> Answer:
     """GET /results/{result_id}."""
     with call.lab.store.transaction() as db:
+        measuring.measure_released(db, call.who.org_id)
         row = db.one(
             "SELECT * FROM results WHERE id = ? AND org_id = ?",
             uuid_or_none(call.path["result_id"]),
@@ -126,11 +134,14 @@ def one_result(call: Call) -> Answer:
     return Answer(result(call.lab, row))
 
 
+_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
 def _flag(call: Call, name: str) -> bool:
     text = call.query.get(name, "false").lower()
-    if text not in ("true", "false"):
+    if text not in _FLAGS:
         raise Refusal(400, f"{name} must be true or false, not {text!r}")
-    return text == "true"
+    return _FLAGS[text]
 
 
 def _target(row: Row, *, detailed: bool) -> dict[str, Any]:
@@ -143,7 +154,9 @@ def _target(row: Row, *, detailed: bool) -> dict[str, Any]:
 def targets(call: Call) -> Answer:
     """GET /targets (contract 4.4)."""
     detailed = _flag(call, "detailed")
-    only = [Sql("pricing IS NOT NULL")] if _flag(call, "selfservice_only") else []
+    only = [Sql("org_id IS NULL OR org_id = ?", (call.who.org_id,))]
+    if _flag(call, "selfservice_only"):
+        only.append(Sql("pricing IS NOT NULL"))
     if not _flag(call, "show_conjugated"):
         only.append(Sql("NOT conjugated"))
     with call.lab.store.transaction() as db:
@@ -161,22 +174,7 @@ def targets(call: Call) -> Answer:
 def one_target(call: Call) -> Answer:
     """GET /targets/{target_id}."""
     with call.lab.store.transaction() as db:
-        row = db.one("SELECT * FROM targets WHERE id = ?", uuid_or_none(call.path["target_id"]))
+        row = specs.target_row(db, uuid_or_none(call.path["target_id"]), call.who.org_id)
     if row is None:
         raise not_found("target")
     return Answer(_target(row, detailed=True))
-
-
-def whoami(call: Call) -> Answer:
-    """GET /whoami (service shapes, Tokens and identity)."""
-    who = call.who
-    organization = {"id": who.org_id, "name": who.org_name, "role": who.role, "active": True}
-    return Answer(
-        {
-            "user_id": None,
-            "organizations": [organization],
-            "active_organization_id": who.org_id,
-            "permissions": who.permissions,
-            "token_expires_at": who.expires_at,
-        }
-    )

@@ -4,28 +4,40 @@ A row is deleted in the transaction that carries out its effect. `passive` rows 
 time passes them, but nobody moves the clock for their sake.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Final
 
 from prefect_assay.lab.store import Db, Row
 
+# No clock gets there (`timekeeper`): what is held waits for a lab event.
+NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
+
 
 def add(  # noqa: D417 - the rest is named for what it is
-    db: Db, experiment: Row, due_at: datetime, kind: str, *, detail: str | None = None, passive: bool = False
+    db: Db,
+    experiment: Row,
+    due_at: datetime,
+    kind: str,
+    *,
+    detail: str | None = None,
+    passive: bool = False,
+    held: bool = False,
 ) -> None:
     """Queue one thing.
 
     Args:
         detail: what `kind` needs to know, such as a status or a quote's id.
+        held: it does not happen before it is released.
     """
     db.insert(
         "due",
         {
             "org_id": experiment["org_id"],
             "experiment_id": experiment["id"],
-            "due_at": due_at,
+            "due_at": NEVER if held else due_at,
             "kind": kind,
             "detail": detail,
-            "passive": int(passive),
+            "passive": int(passive or held),
         },
     )
 
@@ -37,6 +49,26 @@ def following(db: Db, org_id: str, *, passive: bool) -> Row | None:
         org_id,
         int(passive),
     )
+
+
+def queued(db: Db, experiment_id: str, kind: str, detail: str | None = None) -> Row | None:
+    """One queued thing of an experiment."""
+    return db.one(
+        "SELECT * FROM due WHERE experiment_id = ? AND kind = ? AND ? IN ('', detail)",
+        experiment_id,
+        kind,
+        detail or "",
+    )
+
+
+def hold(db: Db, item: Row) -> None:
+    """Let a queued thing wait until it is released."""
+    db.update("due", item["id"], due_at=NEVER, passive=1)
+
+
+def put_off(db: Db, item: Row, due_at: datetime) -> None:
+    """Give a queued thing, held or not, another time."""
+    db.update("due", item["id"], due_at=due_at, passive=0)
 
 
 def forget(db: Db, experiment_id: str) -> None:

@@ -1,6 +1,7 @@
 """Strict schemas of the request bodies: the lab's own, shared with nobody.
 
-They refuse unknown fields and wrong types. Rules that need more than one field stand in `validation`.
+They refuse unknown fields and wrong types. Rules that need more than one field stand in `validation`, and so do
+those that have a status of their own: what is `shown` stands in openapi.json only, and checks nothing here.
 """
 
 from typing import Annotated, Any, Literal
@@ -8,12 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from prefect_assay.models.vocabulary import (
+    AMINO_ACIDS,
+    CHAIN_SEPARATOR,
     REPLICATES_MAX,
     REPLICATES_MIN,
     WEBHOOK_SECRET_MIN_LENGTH,
     ExperimentType,
     Method,
-    PaymentMethod,
 )
 
 
@@ -23,10 +25,23 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
+def shown(**schema: Any) -> Any:
+    """A rule that the description tells, and that is checked elsewhere."""
+    return Field(json_schema_extra=schema)
+
+
+_LETTERS = "".join(sorted(AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}))
+Residues = Annotated[
+    str, shown(pattern=f"^[{_LETTERS}]+({CHAIN_SEPARATOR}[{_LETTERS}]+)*$", examples=["MKTAYIAKQR"])
+]
+TargetId = Annotated[str, shown(format="uuid")]
+HttpsUrl = Annotated[str, shown(format="uri", pattern="^https://")]
+
+
 class SequenceObject(Body):
     """The object form of a sequence value (contract 2.3)."""
 
-    aa_string: str
+    aa_string: Residues
     control: bool = False
     metadata: dict[str, Any] | None = None
 
@@ -36,7 +51,7 @@ def _form(value: Any) -> str:
 
 
 SequenceValue = Annotated[
-    Annotated[str, Tag("text")] | Annotated[SequenceObject, Tag("object")], Discriminator(_form)
+    Annotated[Residues, Tag("text")] | Annotated[SequenceObject, Tag("object")], Discriminator(_form)
 ]
 Concentration = Annotated[float, Field(ge=0)]
 Replicates = Annotated[int, Field(ge=REPLICATES_MIN, le=REPLICATES_MAX)]
@@ -48,8 +63,11 @@ class ExperimentSpec(Body):
 
     experiment_type: ExperimentType
     method: Method | None = None
-    target_id: str | None = None
-    sequences: Annotated[dict[str, SequenceValue], Field(min_length=1)]
+    target_id: TargetId | None = None
+    sequences: Annotated[
+        dict[str, SequenceValue],
+        Field(min_length=1, json_schema_extra={"propertyNames": {"pattern": r"\S"}}),
+    ]
     n_replicates: Replicates | None = None
     antigen_concentrations: Concentrations | None = None
     parameters: dict[str, Any] | None = None
@@ -58,7 +76,7 @@ class ExperimentSpec(Body):
 class PaymentSelector(Body):
     """`payment` (contract 4.2): machine rails only."""
 
-    method: Literal[PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT]
+    method: Literal["x402-exact", "mpp-spt"]  # values of PaymentMethod; text keeps the message plain
 
 
 class CreateExperiment(Body):
@@ -69,7 +87,7 @@ class CreateExperiment(Body):
     skip_draft: bool = False
     auto_accept_quote: bool = False
     payment: PaymentSelector | None = None
-    webhook_url: str | None = None
+    webhook_url: HttpsUrl | None = None
     webhook_secret: Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)] | None = None
 
 
@@ -83,7 +101,7 @@ class SequenceEntry(Body):
     """One entry for the add-sequences endpoint and for a replacement list (contract 2.4)."""
 
     name: Annotated[str, Field(min_length=1)]
-    aa_string: str
+    aa_string: Residues
     control: bool = False
     metadata: Any = None
 
@@ -100,12 +118,12 @@ class ModifyExperiment(Body):
 
     name: Annotated[str, Field(min_length=1)] | None = None
     description: str | None = None
-    target_id: str | None = None
+    target_id: TargetId | None = None
     antigen_concentrations: Concentrations | None = None
     n_replicates: Replicates | None = None
     parameters: dict[str, Any] | None = None
     sequences: Annotated[list[SequenceEntry], Field(min_length=1)] | None = None
-    webhook_url: str | None = None
+    webhook_url: HttpsUrl | None = None
 
 
 class ConfirmQuote(Body):

@@ -1,19 +1,21 @@
 """Fills a lab: the catalog, organisations and their tokens; and empties it again."""
 
-import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from prefect_assay.lab import tokens
+from prefect_assay.lab import organizations
+from prefect_assay.lab.capabilities import ROLES, Role
 from prefect_assay.lab.core import Lab
 from prefect_assay.lab.measure.targets import CATALOG
+from prefect_assay.lab.organizations import DEFAULT_POLICY
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.store import Db
 from prefect_assay.lab.tables import ALL_TABLES
 from prefect_assay.models.vocabulary import PaymentMethod
 
 DEFAULT_SLUG: Final = "lab"
-DEFAULT_POLICY: Final = (PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT)
+START_DAYS: Final = 365
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Seeded:
     organization_id: str
     member_token: str = field(repr=False)
     viewer_token: str = field(repr=False)
+    partner_token: str = field(repr=False)
 
     def view(self) -> dict[str, str]:
         """As the control surface answers."""
@@ -30,6 +33,7 @@ class Seeded:
             "organization_id": self.organization_id,
             "member_token": self.member_token,
             "viewer_token": self.viewer_token,
+            "partner_token": self.partner_token,
         }
 
 
@@ -38,8 +42,13 @@ def start(lab: Lab) -> Seeded:
     with lab.store.transaction() as db:
         _load_catalog(db)
         row = db.one("SELECT id FROM organizations WHERE slug = ?", DEFAULT_SLUG)
-        org_id = row["id"] if row else _organization(lab, db, DEFAULT_SLUG, "Local lab", list(DEFAULT_POLICY))
-        return _tokens(lab, db, org_id, lab.settings.member_token, lab.settings.viewer_token)
+        org_id = row["id"] if row else organizations.create(lab, db, slug=DEFAULT_SLUG, name="Local lab")
+        given: dict[Role, str | None] = {
+            "member": lab.settings.member_token,
+            "viewer": lab.settings.viewer_token,
+            "partner": lab.settings.partner_token,
+        }
+        return _tokens(lab, db, org_id, DEFAULT_SLUG, given)
 
 
 def organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None) -> Seeded:
@@ -56,8 +65,13 @@ def organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None
     with lab.store.transaction() as db:
         if db.one("SELECT 1 FROM organizations WHERE slug = ?", slug):
             raise Refusal(409, f"organization {slug!r} exists already")
-        org_id = _organization(lab, db, slug, name, policy or list(DEFAULT_POLICY))
-        return _tokens(lab, db, org_id, None, None)
+        org_id = organizations.create(lab, db, slug=slug, name=name, policy=policy or DEFAULT_POLICY)
+        return _tokens(lab, db, org_id, slug, {})
+
+
+def email(role: str, slug: str = DEFAULT_SLUG) -> str:
+    """Address of the user of this role that an organisation begins with."""
+    return f"{role}@{slug}.example"
 
 
 def reset(lab: Lab) -> Seeded:
@@ -68,34 +82,32 @@ def reset(lab: Lab) -> Seeded:
         return start(lab)
 
 
-def _organization(lab: Lab, db: Db, slug: str, name: str, policy: list[str]) -> str:
-    org_id = str(uuid.uuid4())
-    row: dict[str, Any] = {"id": org_id, "slug": slug, "code": slug.upper(), "name": name}
-    db.insert("organizations", row | {"payment_policy": policy})
-    lab.clock.create(db, org_id)
-    return org_id
+def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str | None]) -> Seeded:
+    """A user and a token for each role. The text given in the settings stands for the same token at every start."""
+    texts: dict[Role, str] = {}
+    for role in ROLES:
+        user_id = _user(lab, db, org_id, email(role, slug), role)
+        name = f"{role} of the lab's start"
+        text = given.get(role)
+        if text is None:
+            minted = lab.tokens.mint(
+                db, org_id=org_id, role=role, name=name, days=START_DAYS, user_id=user_id, kind="start"
+            )
+            texts[role] = minted.token
+        else:
+            lab.tokens.stand_for(db, text, name=name, role=role, org_id=org_id, user_id=user_id)
+            texts[role] = text
+    return Seeded(org_id, texts["member"], texts["viewer"], texts["partner"])
 
 
-def _tokens(lab: Lab, db: Db, org_id: str, member: str | None, viewer: str | None) -> Seeded:
-    minted: dict[tokens.Role, str] = {}
-    given: dict[tokens.Role, str | None] = {"member": member, "viewer": viewer}
-    for role, token in given.items():
-        if token is not None:
-            tokens.forget(db, token)  # the same token at every start: keep one row, with a fresh expiry
-        minted[role] = tokens.mint(
-            db,
-            org_id=org_id,
-            role=role,
-            name=f"{role} of the lab's start",
-            prefix=lab.settings.token_prefix,
-            now=lab.clock.now(org_id),
-            token=token,
-        )
-    return Seeded(org_id, minted["member"], minted["viewer"])
+def _user(lab: Lab, db: Db, org_id: str, email: str, role: str) -> str:
+    row = db.one("SELECT id FROM users WHERE email = ?", email)
+    at = lab.clock.now(org_id)
+    return row["id"] if row else organizations.add_user(db, org_id=org_id, email=email, role=role, at=at)
 
 
 def _load_catalog(db: Db) -> None:
-    db.run("DELETE FROM targets")
+    db.run("DELETE FROM targets WHERE org_id IS NULL")
     for number, target in enumerate(CATALOG):
         details = target.get("details") or {}
         names = ("id", "name", "vendor_name", "catalog_number", "url", "uniprot_id", "pricing", "details")

@@ -15,6 +15,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from prefect_assay.lab import seeding, sessions
 from prefect_assay.lab.service import LabCore
 from prefect_assay.lab.settings import LabSettings
 from prefect_assay.lab.web import create_app
@@ -103,6 +104,10 @@ def _announce(core: LabCore) -> None:
         "base_url": settings.base_url,
         "token": core.seeded.member_token,
         "viewer_token": core.seeded.viewer_token,
+        "partner_token": core.seeded.partner_token,
+        "token_public_key": core.lab.tokens.public_key,
+        "mcp_url": f"{settings.base_url}/mcp",
+        "portal_url": sessions.sign_in_link(settings, seeding.email("member")),
         "sim_token": settings.sim_token,
         "organization_id": core.seeded.organization_id,
     }

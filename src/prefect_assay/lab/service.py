@@ -4,23 +4,26 @@
 """
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from prefect_assay.lab import seeding
 from prefect_assay.lab.core import Answer, Call, Lab
 from prefect_assay.lab.courier import Courier
-from prefect_assay.lab.faults import Faults, WebhookFaults
-from prefect_assay.lab.journal import Journal
+from prefect_assay.lab.faults import Faults
+from prefect_assay.lab.gate import Gate
+from prefect_assay.lab.journal import Journal, name_caller
+from prefect_assay.lab.limiter import Limiter
 from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.routes import ROUTES, Route
+from prefect_assay.lab.routing import ROUTES, Route, Router
 from prefect_assay.lab.settings import LabSettings
+from prefect_assay.lab.snapshots import Snapshot, Snapshots, new_id
 from prefect_assay.lab.timekeeper import Timekeeper
+from prefect_assay.lab.tokens import NOBODY
+from prefect_assay.lab.webhook_faults import WebhookFaults
 
-_PATTERNS: Final = {
-    route.path: re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)) for route in ROUTES
-}
+ROUTER: Final = Router(ROUTES)
 
 
 class LabCore:
@@ -30,10 +33,13 @@ class LabCore:
         self.lab = Lab(settings or LabSettings())
         self.faults = Faults()
         self.webhook_faults = WebhookFaults()
+        self.limiter = Limiter()
         self.journal = Journal()
+        self.snapshots = Snapshots()
         self.courier = Courier(self.lab, self.webhook_faults)
         self.timekeeper = Timekeeper(self.lab, self.courier)
         self.seeded = seeding.start(self.lab)
+        self._gate = Gate()
         self._threads = False
 
     def start(self) -> None:
@@ -47,16 +53,64 @@ class LabCore:
         if self._threads:
             self.timekeeper.stop()
             self.courier.stop()
+        self.snapshots.close()
         self.lab.store.close()
 
     def reset(self) -> seeding.Seeded:
-        """Empty the lab: data, clocks, faults and journals."""
-        self.faults.clear()
-        self.webhook_faults.clear()
-        self.journal.clear()
-        self.seeded = seeding.reset(self.lab)
+        """Empty the lab: data, clocks, faults, rate limit and journals. Snapshots stay."""
+        with self._alone():
+            self.faults.clear()
+            self.webhook_faults.clear()
+            self.lab.payment_faults.clear()
+            self.limiter.set(None)
+            self.journal.clear()
+            self.seeded = seeding.reset(self.lab)
+            self.lab.clock.refresh()
         self.lab.changed()
         return self.seeded
+
+    def snapshot(self, name: str | None = None) -> Snapshot:
+        """Keep the lab as it is now; requests may go on meanwhile and are in it wholly or not at all."""
+        with self.timekeeper.held(), self.courier.held():
+            self.lab.clock.checkpoint_all()
+            taken = Snapshot(
+                id=new_id(),
+                name=name,
+                position=self.journal.position,
+                seeded=self.seeded,
+                database=self.lab.store.copy(),
+                faults=self.faults.save(),
+                webhook_faults=self.webhook_faults.save(),
+                payment_faults=self.lab.payment_faults.save(),
+                limit=self.limiter.limit,
+            )
+        self.snapshots.keep(taken)
+        return taken
+
+    def restore(self, snapshot_id: str) -> seeding.Seeded:
+        """Back to a snapshot: tokens of then are valid again, and lab time is what it was.
+
+        Raises:
+            Refusal: 404 for an unknown snapshot.
+        """
+        snapshot = self.snapshots.find(snapshot_id)
+        with self._alone():
+            self.lab.store.replace(snapshot.database)
+            self.lab.clock.refresh()
+            self.faults.load(snapshot.faults)
+            self.webhook_faults.load(snapshot.webhook_faults)
+            self.lab.payment_faults.load(snapshot.payment_faults)
+            self.limiter.set(snapshot.limit)
+            self.journal.rewind(snapshot.position)
+            self.seeded = snapshot.seeded
+        self.lab.changed()
+        return self.seeded
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No request, no clock and no delivery runs. The gate closes last: receivers call the lab back."""
+        with self.timekeeper.held(), self.courier.held(), self._gate.closed():
+            yield
 
     def request(
         self,
@@ -79,11 +133,11 @@ class LabCore:
         if json_body is not None:
             sent.setdefault("content-type", "application/json")
             body = json.dumps(json_body).encode()
-        for route in ROUTES:
-            found = _PATTERNS[route.path].fullmatch(path) if route.method == method else None
-            if found:
-                return self.perform(route, path=found.groupdict(), query=query or {}, headers=sent, body=body)
-        raise Refusal(404, "no such path")
+        found = ROUTER.find(method, path)
+        if found is None:
+            raise Refusal(404, "no such path")
+        route, parameters = found
+        return self.perform(route, path=parameters, query=query or {}, headers=sent, body=body)
 
     def perform(
         self,
@@ -99,11 +153,24 @@ class LabCore:
         Raises:
             Refusal: whatever the service would refuse with.
         """
-        who = self.lab.tokens.authenticate(headers.get("authorization"))
-        if route.access == "write" and who.role != "member":
-            raise Refusal(403, f"a {who.role} token may not do this; it takes a member token")
+        self._gate.enter()
         try:
-            return route.handler(Call(self.lab, who, path, query, headers, body))
+            return self._handle(route, path, query, headers, body)
         finally:
-            if route.access == "write":
+            self._gate.leave()
+            if route.writes:
                 self.lab.changed()
+
+    def _handle(
+        self,
+        route: Route,
+        path: Mapping[str, str],
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> Answer:
+        who = NOBODY if route.open else self.lab.tokens.authenticate(headers.get("authorization"))
+        if not route.open:
+            name_caller(who.org_id, who.token_id)
+            self.lab.tokens.authorize(who, route.action, route.resource, destructive=route.destructive)
+        return route.handler(Call(self.lab, who, path, query, headers, body))

@@ -5,10 +5,11 @@ Secrets stand in `repr=False` fields, so that no log line or traceback shows the
 
 import secrets
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
+from prefect_assay.lab.mpp import MppSettings
 from prefect_assay.lab.x402 import X402Settings
 from prefect_assay.models.words import WireWords
 
@@ -27,10 +28,16 @@ class LabSettings:
         seconds_per_day: real seconds that one lab day takes when the clock is `scaled`.
         seed: decides every experiment's lab window and delays (with the experiment's code).
         epoch: lab time at the first start; None means the real time.
+        pricing_v1: when pricing v1 began; nothing before it has a price (contract 9).
         allow_http_webhooks: let `webhook_url` be plain http on loopback (demo and tests only).
         retry_on_real_clock: webhook back-off runs on real seconds instead of lab time.
+        webhook_timeout_seconds: how long a receiver may take to answer; then the delivery counts as failed.
         deployment_secret: signs deliveries when neither experiment nor organisation has a secret.
+        allowed_hosts: further names under which the tool endpoint may be reached, such as a container's.
+        session_hours: real hours that a portal session lasts (contract 5.7).
+        portal_secret: sign-in links are made with it.
         x402: the chain, token contract and account that machine payments name.
+        mpp: the receiver that payments with shared payment tokens name.
     """
 
     base_url: str = "http://127.0.0.1:8000"
@@ -40,11 +47,18 @@ class LabSettings:
     seconds_per_day: float = 1.0
     seed: str = "lab"
     epoch: datetime | None = None
+    pricing_v1: datetime = datetime(2025, 1, 1, tzinfo=UTC)
     allow_http_webhooks: bool = False
     retry_on_real_clock: bool = False
+    webhook_timeout_seconds: float = 5.0
     token_prefix: str = "assay"  # noqa: S105 - what every token starts with
     member_token: str | None = field(default=None, repr=False)
     viewer_token: str | None = field(default=None, repr=False)
+    partner_token: str | None = field(default=None, repr=False)
     sim_token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     deployment_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    allowed_hosts: tuple[str, ...] = ()
+    session_hours: float = 12.0
+    portal_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     x402: X402Settings = field(default_factory=X402Settings)
+    mpp: MppSettings = field(default_factory=MppSettings)

@@ -24,9 +24,13 @@ def stored(raw: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def target_row(db: Db, target_id: str | None) -> Row | None:
-    """The catalog target, or None."""
-    return db.one("SELECT * FROM targets WHERE id = ?", target_id.lower() if target_id else None)
+def target_row(db: Db, target_id: str | None, org_id: str) -> Row | None:
+    """The target in the catalog that this organisation sees, or None."""
+    return db.one(
+        "SELECT * FROM targets WHERE id = ? AND (org_id IS NULL OR org_id = ?)",
+        target_id.lower() if target_id else None,
+        org_id,
+    )
 
 
 def stored_entries(db: Db, experiment: Row) -> list[Entry]:
@@ -53,27 +57,47 @@ def count_sequences(db: Db, experiment: Row) -> int:
 def price_of(db: Db, experiment: Row) -> pricing.Price:
     """The price of the experiment as it stands."""
     spec = json.loads(experiment["spec"])
-    return pricing.price(spec, count_sequences(db, experiment), target_row(db, spec.get("target_id")))
+    return pricing.price(
+        spec, count_sequences(db, experiment), target_row(db, spec.get("target_id"), experiment["org_id"])
+    )
+
+
+def columns(db: Db, spec: Mapping[str, Any], org_id: str) -> dict[str, Any]:
+    """The columns that hold a specification: as it is stored, and as filters see it.
+
+    Filters see what the record shows, without residues, which have a list of their own; and `target_id` as it was
+    asked for. It stands ready, because putting it together for every row takes a long list a second.
+    """
+    target = target_row(db, spec.get("target_id"), org_id)
+    return {"spec": dict(spec), "shown_spec": {"target_id": spec.get("target_id"), **_shown(spec, target)}}
 
 
 def view(db: Db, experiment: Row) -> dict[str, Any]:
     """`experiment_spec` of the detail record: the resolved target stands in it (service shapes, Experiments)."""
     spec = json.loads(experiment["spec"])
+    target = target_row(db, spec.get("target_id"), experiment["org_id"])
+    body = _shown(spec, target)
+    if target and (residues := (load(target, "details")["details"] or {}).get("sequence")):
+        body["target"]["sequence"] = residues
+    body["sequences"] = {
+        entry.name: {"aa_string": entry.aa_string, "control": entry.control, "metadata": entry.metadata}
+        for entry in stored_entries(db, experiment)
+    }
+    return body
+
+
+def _shown(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
+    """The specification with its defaults and its resolved target, without its sequences."""
     kind = spec["experiment_type"]
     body: dict[str, Any] = {"experiment_type": kind}
     if spec.get("method"):
         body["method"] = spec["method"]
-    target = target_row(db, spec.get("target_id"))
     if target is not None:
         body["target"] = {
             "name": target["name"],
             "target_catalog_id": target["id"],
             "supplier_url": target["url"],
         }
-    body["sequences"] = {
-        entry.name: {"aa_string": entry.aa_string, "control": entry.control, "metadata": entry.metadata}
-        for entry in stored_entries(db, experiment)
-    }
     if kind != ExperimentType.EPITOPE_BINNING:
         body["n_replicates"] = spec.get("n_replicates") or REPLICATES_DEFAULT
     if kind == ExperimentType.AFFINITY:

@@ -5,15 +5,20 @@ package's own code only.
 """
 
 import json
+import math
+import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
+from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab import times
 from prefect_assay.lab.tables import TABLES
 
@@ -21,12 +26,28 @@ Row = dict[str, Any]
 Change = Mapping[str, Any]
 
 
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# Another text makes other tables: a file of another version is refused instead of failing at some later request.
+_TABLES_VERSION: Final = zlib.crc32(TABLES.encode()) & 0x7FFFFFFF
+# What SQLite takes as it is; exact types, because most values are of these and this runs for every one of them.
+_PLAIN: Final = frozenset({str, int, float, bytes, type(None)})
+
+
 def _value(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, (dict, list, tuple)):
         return json.dumps(value)
     if isinstance(value, datetime):
         return times.stamp(value)
     return value
+
+
+@cache
+def _insertion(table: str, *columns: str) -> str:
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - own names only
 
 
 def _dict_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Row:
@@ -41,6 +62,28 @@ def _sql_stamp(value: Any) -> str | None:
         return None
 
 
+def _sql_float(value: Any) -> float | None:
+    """SQL function: a number, or the text of one, as a finite float, else NULL (the filter's `float` cast)."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _sql_int(value: Any) -> int | None:
+    """SQL function: a number, its fraction cut off, or the text of a whole one, else NULL (the `int` cast)."""
+    if isinstance(value, str):
+        text = value.strip()
+        whole = int(text) if _WHOLE.fullmatch(text) else None
+    else:
+        number = _sql_float(value)
+        whole = None if number is None else value if isinstance(value, int) else int(number)
+    return whole if whole is not None and -(2**63) <= whole < 2**63 else None
+
+
 class Db:
     """Statements inside a transaction. Rows are plain dicts; JSON columns stay text until `load`ed."""
 
@@ -49,29 +92,31 @@ class Db:
 
     def one(self, sql: str, *values: Any) -> Row | None:
         """The first row, or None."""
-        row: Row | None = self._connection.execute(sql, [_value(v) for v in values]).fetchone()
+        row: Row | None = self._connection.execute(sql, list(map(_value, values))).fetchone()
         return row
 
     def all(self, sql: str, *values: Any) -> list[Row]:
         """All rows."""
-        return self._connection.execute(sql, [_value(v) for v in values]).fetchall()
+        return self._connection.execute(sql, list(map(_value, values))).fetchall()
 
     def run(self, sql: str, *values: Any) -> int:
         """Execute; the number of rows changed."""
-        return self._connection.execute(sql, [_value(v) for v in values]).rowcount
+        return self._write(sql, values).rowcount
+
+    def _write(self, sql: str, values: Iterable[Any]) -> sqlite3.Cursor:
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
+        return self._connection.execute(sql, list(map(_value, values)))
 
     def insert(self, table: str, row: Change) -> int:
         """Insert one row; its rowid."""
-        marks = ", ".join("?" * len(row))
-        sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"  # noqa: S608 - own names only
-        cursor = self._connection.execute(sql, [_value(v) for v in row.values()])
-        return int(cursor.lastrowid or 0)
+        return int(self._write(_insertion(table, *row), row.values()).lastrowid or 0)
 
     def update(self, table: str, row_id: Any, **changes: Any) -> None:
         """Change the row with this id."""
         columns = ", ".join(f"{name} = ?" for name in changes)
         sql = f"UPDATE {table} SET {columns} WHERE id = ?"  # noqa: S608 - own names only
-        self._connection.execute(sql, [*(_value(v) for v in changes.values()), row_id])
+        self._write(sql, [*changes.values(), row_id])
 
 
 def load(row: Row, *columns: str) -> Row:
@@ -89,31 +134,60 @@ class Store:
         self._depth = 0
         self._connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
         self._connection.row_factory = _dict_row
-        self._connection.create_function("lab_stamp", 1, _sql_stamp, deterministic=True)
+        for name, cast in (("lab_stamp", _sql_stamp), ("lab_int", _sql_int), ("lab_float", _sql_float)):
+            self._connection.create_function(name, 1, cast, deterministic=True)
+        if path is None:  # goes away with the process: nobody else reads it, and no disk has to keep it
+            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.execute(f"PRAGMA synchronous = {'OFF' if path is None else 'NORMAL'}")
         self._connection.execute("PRAGMA foreign_keys = ON")
-        self._connection.executescript(TABLES)
+        self._connection.execute("PRAGMA cache_size = -262144")  # KiB: many filters read a long list whole
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Make the tables, or refuse a file whose tables are other ones."""
+        known = self._connection.execute("PRAGMA user_version").fetchone()["user_version"]
+        filled = self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        if filled and known != _TABLES_VERSION:
+            self._connection.close()
+            raise ConfigurationError(
+                f"{self.path} was not written by this version of the lab; give --database another file"
+            )
+        self._connection.executescript(f"{TABLES}; PRAGMA user_version = {_TABLES_VERSION}")
 
     @contextmanager
     def transaction(self) -> Iterator[Db]:
-        """All or nothing. A transaction inside another one joins it."""
+        """All or nothing. A transaction inside another one joins it.
+
+        The lock alone keeps readers apart from writers; SQLite is told of a transaction at its first write, which
+        spares the many requests that only read two statements each.
+        """
         with self._lock:
             outermost = self._depth == 0
-            if outermost:
-                self._connection.execute("BEGIN IMMEDIATE")
             self._depth += 1
             try:
                 yield Db(self._connection)
             except BaseException:
-                if outermost:
+                if outermost and self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
             else:
-                if outermost:
+                if outermost and self._connection.in_transaction:
                     self._connection.execute("COMMIT")
             finally:
                 self._depth -= 1
+
+    def copy(self) -> sqlite3.Connection:
+        """The whole database as it is now, in memory."""
+        copied = sqlite3.connect(":memory:", check_same_thread=False)
+        with self._lock:
+            self._connection.backup(copied)
+        return copied
+
+    def replace(self, source: sqlite3.Connection) -> None:
+        """Put a copy in place of everything."""
+        with self._lock:
+            source.backup(self._connection)
 
     def close(self) -> None:
         """Close the file, and remove it when it was a temporary one."""

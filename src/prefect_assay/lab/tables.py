@@ -8,20 +8,42 @@ from typing import Final
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS organizations (
   id TEXT PRIMARY KEY, slug TEXT UNIQUE NOT NULL, code TEXT NOT NULL, name TEXT NOT NULL,
-  webhook_secret TEXT, payment_policy TEXT NOT NULL, experiments INTEGER NOT NULL DEFAULT 0);
+  webhook_secret TEXT, payment_policy TEXT NOT NULL, experiments INTEGER NOT NULL DEFAULT 0, onboarded_by TEXT);
 CREATE TABLE IF NOT EXISTS clocks (
   id TEXT PRIMARY KEY, mode TEXT NOT NULL, seconds_per_day REAL NOT NULL, now TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS users (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
+  email TEXT UNIQUE NOT NULL, name TEXT, role TEXT NOT NULL, created_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS portal_sessions (
+  id TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id), csrf TEXT NOT NULL, expires_at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS oauth_clients (id TEXT PRIMARY KEY, information TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS oauth_grants (
+  id TEXT PRIMARY KEY, client_id TEXT NOT NULL, request TEXT NOT NULL, expires_at REAL NOT NULL, session_id TEXT,
+  code TEXT UNIQUE, used INTEGER NOT NULL DEFAULT 0, token_id TEXT);
+CREATE TABLE IF NOT EXISTS signing_keys (private_key TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS tokens (
-  id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES organizations, name TEXT NOT NULL, role TEXT NOT NULL,
-  digest TEXT UNIQUE NOT NULL, created_at TEXT NOT NULL, expires_at TEXT NOT NULL, revoked_at TEXT);
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
+  user_id TEXT REFERENCES users (id), name TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL,
+  revocation_id TEXT UNIQUE NOT NULL, root_token_id TEXT, parent_token_id TEXT, attenuation_spec TEXT,
+  alias TEXT UNIQUE, created_at TEXT NOT NULL, expires_at TEXT NOT NULL, revoked_at TEXT);
+CREATE INDEX IF NOT EXISTS tokens_by_org ON tokens (org_id, created_at, seq);
+CREATE INDEX IF NOT EXISTS tokens_by_root ON tokens (root_token_id);
 CREATE TABLE IF NOT EXISTS targets (
   id TEXT PRIMARY KEY, seq INTEGER, name TEXT, vendor_name TEXT, catalog_number TEXT, url TEXT, uniprot_id TEXT,
-  purity TEXT, conjugated INTEGER NOT NULL DEFAULT 0, pricing TEXT, details TEXT);
+  purity TEXT, conjugated INTEGER NOT NULL DEFAULT 0, pricing TEXT, details TEXT,
+  org_id TEXT REFERENCES organizations);
+CREATE TABLE IF NOT EXISTS custom_targets (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
+  name TEXT NOT NULL, product_id TEXT NOT NULL, sequence TEXT, pdb_id TEXT, status TEXT NOT NULL, reason TEXT,
+  target_id TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, UNIQUE (org_id, product_id));
+CREATE TABLE IF NOT EXISTS feedback (
+  id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES organizations, created_at TEXT NOT NULL,
+  content TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS experiments (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
   code TEXT UNIQUE NOT NULL, name TEXT, description TEXT, status TEXT NOT NULL, results_status TEXT NOT NULL,
-  experiment_type TEXT NOT NULL, spec TEXT NOT NULL, payment_method TEXT, webhook_url TEXT, webhook_secret TEXT,
-  created_at TEXT NOT NULL, work_started_at TEXT, eta TEXT, portal_key TEXT UNIQUE NOT NULL);
+  experiment_type TEXT NOT NULL, payment_method TEXT, webhook_url TEXT, webhook_secret TEXT, created_at TEXT NOT NULL,
+  work_started_at TEXT, eta TEXT, portal_key TEXT UNIQUE NOT NULL, spec TEXT NOT NULL, shown_spec TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS experiments_by_org ON experiments (org_id, created_at, seq);
 CREATE TABLE IF NOT EXISTS sequences (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, experiment_id TEXT NOT NULL, name TEXT,
@@ -56,25 +78,44 @@ CREATE TABLE IF NOT EXISTS results (
   summary TEXT NOT NULL, metadata TEXT NOT NULL, package_key TEXT, size_bytes INTEGER, created_at TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS results_by_experiment ON results (experiment_id, position);
 CREATE TABLE IF NOT EXISTS packages (
-  id TEXT PRIMARY KEY, experiment_id TEXT NOT NULL, file_name TEXT NOT NULL, request TEXT NOT NULL,
+  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL,
+  file_name TEXT NOT NULL, request TEXT NOT NULL, released_at TEXT NOT NULL, measured INTEGER NOT NULL DEFAULT 0,
   content BLOB);
+CREATE INDEX IF NOT EXISTS packages_to_measure ON packages (org_id, experiment_id, seq) WHERE NOT measured;
 CREATE TABLE IF NOT EXISTS due (
   id INTEGER PRIMARY KEY AUTOINCREMENT, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL, due_at TEXT NOT NULL,
   kind TEXT NOT NULL, detail TEXT, passive INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS due_by_time ON due (org_id, due_at, id);
+CREATE TABLE IF NOT EXISTS webhooks (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
+  url TEXT NOT NULL, secret TEXT, headers TEXT NOT NULL, enabled INTEGER NOT NULL, created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS replaced_secrets (
+  id TEXT PRIMARY KEY, secret TEXT NOT NULL, replaced_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS plans (
+  id TEXT PRIMARY KEY, org_id TEXT NOT NULL, quote_minutes REAL, review_minutes REAL, window_days REAL,
+  hold_quote INTEGER, hold_review INTEGER);
 CREATE TABLE IF NOT EXISTS outbox (
   id INTEGER PRIMARY KEY AUTOINCREMENT, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL,
-  update_id TEXT NOT NULL, due_at TEXT NOT NULL, due_real REAL NOT NULL, attempts INTEGER NOT NULL);
+  update_id TEXT NOT NULL, webhook_id TEXT, due_at TEXT NOT NULL, due_real REAL NOT NULL,
+  attempts INTEGER NOT NULL, held TEXT NOT NULL DEFAULT '', was_held INTEGER NOT NULL DEFAULT 0, replay_of INTEGER);
+CREATE INDEX IF NOT EXISTS outbox_by_time ON outbox (org_id, due_at, id);
+CREATE INDEX IF NOT EXISTS outbox_by_lane ON outbox (experiment_id, id);
 CREATE TABLE IF NOT EXISTS deliveries (
   id INTEGER PRIMARY KEY AUTOINCREMENT, delivery_id TEXT NOT NULL, org_id TEXT NOT NULL,
-  experiment_id TEXT NOT NULL, update_id TEXT NOT NULL, url TEXT NOT NULL, attempt INTEGER NOT NULL,
-  sent_at TEXT NOT NULL, fault TEXT, status INTEGER, error TEXT, outcome TEXT NOT NULL);
+  experiment_id TEXT NOT NULL, update_id TEXT NOT NULL, webhook_id TEXT, url TEXT NOT NULL,
+  attempt INTEGER NOT NULL, sent_at TEXT NOT NULL, fault TEXT, headers TEXT NOT NULL, body TEXT NOT NULL,
+  signed_with TEXT NOT NULL, status INTEGER, error TEXT, outcome TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS deliveries_by_experiment ON deliveries (experiment_id, id);
 """
 
 ALL_TABLES: Final = (
     "deliveries",
     "outbox",
+    "replaced_secrets",
+    "webhooks",
     "due",
+    "plans",
     "packages",
     "results",
     "updates",
@@ -83,7 +124,14 @@ ALL_TABLES: Final = (
     "quotes",
     "sequences",
     "experiments",
+    "custom_targets",
+    "targets",
+    "feedback",
+    "oauth_grants",
+    "oauth_clients",
     "tokens",
+    "portal_sessions",
+    "users",
     "clocks",
     "organizations",
 )

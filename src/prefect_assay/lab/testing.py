@@ -10,6 +10,8 @@ import os
 import selectors
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from json import loads
 from pathlib import Path
 from types import TracebackType
@@ -18,12 +20,17 @@ from typing import Any, Final, Self
 import httpx
 
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.testing_controls import Controls, PlacedFault, plain_client
+from prefect_assay.lab.testing_organization import LabOrganization
+from prefect_assay.lab.testing_views import Delays, RateLimitView, Settlement, SnapshotView
+
+__all__ = ["LabOrganization", "LocalLab", "PlacedFault"]
 
 START_SECONDS: Final = 20.0
 STOP_SECONDS: Final = 10.0
 
 
-class LocalLab:
+class LocalLab(Controls):
     """A running lab. Use it as a context manager.
 
     Args:
@@ -39,15 +46,18 @@ class LocalLab:
         base_url: address of the service, without /api/v1.
         token: a member's token.
         viewer_token: a read-only token.
+        partner_token: a partner's token.
+        token_public_key: `ed25519/<hex>`, for attenuating tokens offline.
+        mcp_url: the tool endpoint.
+        portal_url: link that signs the default organisation's member in to the portal.
         sim_token: token of the control surface.
         organization_id: the tokens' organisation.
     """
 
-    base_url: str
-    token: str
-    viewer_token: str
+    token_public_key: str
+    mcp_url: str
+    portal_url: str
     sim_token: str
-    organization_id: str
 
     def __init__(
         self,
@@ -95,13 +105,10 @@ class LocalLab:
         ready = loads(self._first_line())
         self.base_url, self.token = ready["base_url"], ready["token"]
         self.viewer_token, self.sim_token = ready["viewer_token"], ready["sim_token"]
+        self.partner_token, self.token_public_key = ready["partner_token"], ready["token_public_key"]
+        self.mcp_url, self.portal_url = ready["mcp_url"], ready["portal_url"]
         self.organization_id = ready["organization_id"]
-        self._sim = httpx.Client(
-            base_url=f"{self.base_url}/_sim",
-            headers={"Authorization": f"Bearer {self.sim_token}"},
-            timeout=120,
-            trust_env=False,
-        )
+        self._sim = plain_client(f"{self.base_url}/_sim", self.sim_token, seconds=120)
         return self
 
     def _first_line(self) -> str:
@@ -137,46 +144,23 @@ class LocalLab:
             self._process.kill()
         self.stop()
 
-    def sim(self, method: str, path: str, json: dict[str, Any] | None = None, **query: Any) -> Any:
-        """Any call of the control surface; its JSON answer."""
+    def sim(self, method: str, path: str, json: dict[str, Any] | None = None, /, **query: Any) -> Any:
+        """Any call of the control surface; its JSON answer.
+
+        Raises:
+            httpx.HTTPStatusError: the lab refused, and the message says why.
+        """
         if self._sim is None:
             raise ConfigurationError("the local lab is not running")
         answer = self._sim.request(method, path, json=json, params=query)
-        answer.raise_for_status()
+        if answer.is_error:
+            said = f"{method} /_sim{path}: {answer.status_code} {answer.text}"
+            raise httpx.HTTPStatusError(said, request=answer.request, response=answer)
         return answer.json()
 
-    def http(self, token: str | None = None) -> httpx.Client:
-        """A plain HTTP client for the API, with the member's token unless told otherwise."""
-        return httpx.Client(
-            base_url=f"{self.base_url}/api/v1",
-            headers={"Authorization": f"Bearer {token or self.token}"},
-            timeout=30,
-            trust_env=False,
-        )
-
-    def advance(self, **span: Any) -> dict[str, Any]:
-        """Move the clock: `days=`, `hours=`, `minutes=`, `seconds=`, or `until="next"|"idle"`."""
-        answer: dict[str, Any] = self.sim("POST", "/clock/advance", span)
-        return answer
-
-    def clock(self) -> dict[str, Any]:
-        """Lab time and mode."""
-        answer: dict[str, Any] = self.sim("GET", "/clock")
-        return answer
-
-    def journal(self, after: int = 0) -> list[dict[str, Any]]:
-        """Requests to the API so far, oldest first."""
-        items: list[dict[str, Any]] = self.sim("GET", "/journal", after=after)["items"]
-        return items
-
-    def deliveries(self, after: int = 0) -> list[dict[str, Any]]:
-        """Webhook attempts so far, oldest first."""
-        items: list[dict[str, Any]] = self.sim("GET", "/deliveries", after=after)["items"]
-        return items
-
-    def settlements(self) -> list[dict[str, Any]]:
+    def settlements(self) -> list[Settlement]:
         """Every settlement in the lab's books, oldest first: the judge of paying once."""
-        items: list[dict[str, Any]] = self.sim("GET", "/settlements")["items"]
+        items: list[Settlement] = self.sim("GET", "/settlements")["items"]
         return items
 
     @property
@@ -185,28 +169,98 @@ class LocalLab:
         terms: dict[str, Any] = self.sim("GET", "/x402")
         return terms
 
-    def fault(self, action: str, path: str = "*", method: str = "*", **details: Any) -> None:
-        """Queue a route fault: status, delay, late_answer, reset, lose_answer, partial_create (docs/lab.md)."""
-        self.sim("POST", "/faults", {"action": action, "path": path, "method": method, **details})
+    def rate_limit(
+        self, requests: int, *, per_seconds: float, organization_id: str | None = None
+    ) -> RateLimitView:
+        """Refuse with 429 and Retry-After what a token asks beyond so many requests in so many real seconds."""
+        body = {"requests": requests, "per_seconds": per_seconds, **self._whose(organization_id)}
+        view: RateLimitView = self.sim("POST", "/rate-limit", body)
+        return view
 
-    def webhook_fault(self, action: str, count: int = 1) -> None:
-        """Queue a webhook fault: drop, double or bad_signature."""
-        self.sim("POST", "/webhook-faults", {"action": action, "count": count})
+    def rate_limited(self) -> RateLimitView:
+        """The rate limit in force, and how many requests it has refused."""
+        view: RateLimitView = self.sim("GET", "/rate-limit")
+        return view
 
-    def event(self, event: str, experiment_id: str, **details: Any) -> dict[str, Any]:
-        """Make something happen at the lab: expire_quote, force_status, pay_invoice or progress."""
-        answer: dict[str, Any] = self.sim(
-            "POST", "/events", {"event": event, "experiment_id": experiment_id, **details}
-        )
-        return answer
+    def end_rate_limit(self) -> None:
+        """No limit any more."""
+        self.sim("DELETE", "/rate-limit")
 
-    def seed(self, slug: str, **details: Any) -> dict[str, Any]:
-        """A further organisation with its own clock: ids and tokens."""
-        answer: dict[str, Any] = self.sim("POST", "/seed", {"slug": slug, **details})
-        return answer
+    def seed(
+        self,
+        slug: str,
+        *,
+        name: str | None = None,
+        payment_policy: Sequence[str] | None = None,
+        webhook_secret: str | None = None,
+        experiments: int = 0,
+        plan: Delays | None = None,
+    ) -> LabOrganization:
+        """A further organisation with tokens and a clock of its own.
+
+        Args:
+            slug: lower-case letters and digits, unique in the lab.
+            name: for people; without it the slug.
+            payment_policy: its rails, the first is the one taken without a selector; without it all.
+            webhook_secret: signs its webhooks.
+            experiments: fills it with so many drafts.
+            plan: fixes the delays of its experiments.
+
+        Raises:
+            httpx.HTTPStatusError: 409 when the slug is taken.
+        """
+        wanted: dict[str, Any] = {
+            "name": name,
+            "payment_policy": None if payment_policy is None else list(payment_policy),
+            "webhook_secret": webhook_secret,
+            "plan": plan,
+        }
+        body = {key: value for key, value in wanted.items() if value is not None}
+        seeded = self.sim("POST", "/seed", {"slug": slug, "experiments": experiments, **body})
+        return LabOrganization(self, slug, seeded)
+
+    def sign_in_link(self, email: str) -> str:
+        """Link that signs a user in to the portal, such as `viewer@lab.example`."""
+        link: str = self.sim("POST", "/sign-in-links", {"email": email})["portal_url"]
+        return link
+
+    def end_sessions(self) -> None:
+        """Let every portal session expire, and the tokens of tool clients that signed in with them."""
+        self.sim("DELETE", "/sessions")
 
     def reset(self) -> None:
         """Empty the lab; random tokens are replaced, given ones stay."""
-        answer = self.sim("POST", "/reset")
-        self.token, self.viewer_token = answer["member_token"], answer["viewer_token"]
-        self.organization_id = answer["organization_id"]
+        self._adopt(self.sim("POST", "/reset"))
+
+    def snapshot(self, name: str | None = None) -> str:
+        """Keep the whole lab as it is now; the snapshot's id."""
+        kept: SnapshotView = self.sim("POST", "/snapshots", {} if name is None else {"name": name})
+        return kept["id"]
+
+    def snapshots(self) -> list[SnapshotView]:
+        """All snapshots, oldest first."""
+        items: list[SnapshotView] = self.sim("GET", "/snapshots")["items"]
+        return items
+
+    def restore(self, snapshot_id: str) -> None:
+        """Back to a snapshot: data, clocks and faults are as they were, and tokens of then are valid again."""
+        self._adopt(self.sim("POST", f"/snapshots/{snapshot_id}/restore"))
+
+    def delete_snapshot(self, snapshot_id: str) -> None:
+        """Forget a snapshot."""
+        self.sim("DELETE", f"/snapshots/{snapshot_id}")
+
+    @contextmanager
+    def rolled_back(self) -> Iterator[Self]:
+        """Whatever happens inside is undone at the end."""
+        kept = self.snapshot()
+        try:
+            yield self
+        finally:
+            self.restore(kept)
+            self.delete_snapshot(kept)
+
+    def _adopt(self, seeded: dict[str, str]) -> None:
+        self.token, self.viewer_token = seeded["member_token"], seeded["viewer_token"]
+        self.partner_token = seeded["partner_token"]
+        self.organization_id = seeded["organization_id"]

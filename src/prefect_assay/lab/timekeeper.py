@@ -1,30 +1,37 @@
 """Moves the lab's clocks: carries out what falls due, in order, and delivers webhooks in between.
 
-One step is one transaction: the clock moves to the due time, the effect happens and the row goes. A crash in
-between leaves all of it or none of it.
+In one transaction the clock moves to the due time, the effect happens and the row goes. A crash in between leaves
+all of it or none of it. Steps that nobody is told of share a transaction.
 """
 
+import contextlib
 import threading
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Final
 
-from prefect_assay.lab import machine, schedule, times
+from prefect_assay.lab import machine, outbox, schedule, times
 from prefect_assay.lab.core import Lab
 from prefect_assay.lab.courier import Courier
+from prefect_assay.lab.crew import Crew
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.store import Row
+from prefect_assay.lab.turns import Turns
 
 STEPS_MAX: Final = 1_000_000
+_STEPS_AT_ONCE: Final = 200  # requests wait in between
 _IDLE_SECONDS: Final = 5.0
+_BUSY_SECONDS: Final = 0.01
 
 
 class Timekeeper:
-    """Advances clocks on request, and runs the `scaled` and `auto` ones in a background thread."""
+    """Advances clocks on request, and runs the `scaled` and `auto` ones in background threads."""
 
     def __init__(self, lab: Lab, courier: Courier) -> None:
         self._lab = lab
         self._courier = courier
-        self._moving = threading.RLock()
+        self._moving = Turns()
+        self._crew = Crew("lab-clock", self._tend)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="lab-timekeeper", daemon=True)
 
@@ -35,8 +42,14 @@ class Timekeeper:
     def stop(self) -> None:
         """End the background thread."""
         self._stopping = True
+        self._courier.halt()
         self._lab.changed()
         self._thread.join(timeout=5)
+        self._crew.join(5)
+
+    def held(self) -> AbstractContextManager[None]:
+        """While it is open, no clock moves."""
+        return self._moving.held()
 
     def advance(self, org_id: str, until: datetime) -> int:
         """Move the clock to a moment; returns when everything due is done and delivered.
@@ -47,19 +60,22 @@ class Timekeeper:
         Raises:
             Refusal: 400 when the moment lies in the past.
         """
-        with self._moving:
+        with self._moving.turn(org_id):
             if until < self._lab.clock.now(org_id):
                 raise Refusal(400, "the clock moves forward only")
+            if until >= _FAR:
+                raise Refusal(400, "the lab's calendar ends with the year 8999")
+            self._courier.deliver(org_id)
             steps = 0
-            while self._step(org_id, until, passive=True):
-                steps += 1
+            while taken := self._steps(org_id, until, passive=True):
+                steps += taken
             self._set(org_id, until)
             self._courier.settle(org_id)
         return steps
 
     def to_next(self, org_id: str) -> int:
         """Move to the next thing the lab does, and do all that is due there."""
-        with self._moving, self._lab.store.transaction() as db:
+        with self._moving.turn(org_id), self._lab.store.transaction() as db:
             item = schedule.following(db, org_id, passive=False)
         return self.advance(org_id, self._moment(org_id, item)) if item else 0
 
@@ -80,52 +96,72 @@ class Timekeeper:
             self._lab.clock.set(db, org_id, moment)
         self._lab.changed()
 
-    def _step(self, org_id: str, until: datetime, *, passive: bool) -> bool:
-        """One due thing, if there is one until then."""
+    def _steps(self, org_id: str, until: datetime, *, passive: bool) -> int:
+        """The next due things until then, up to the first that somebody is told of; how many."""
+        try:
+            return self._together(org_id, until, _STEPS_AT_ONCE, passive=passive)
+        except Exception:  # noqa: BLE001 - the step that fails raises again, alone
+            # Nothing of it has happened; what comes before the step that fails happens all the same.
+            return self._together(org_id, until, 1, passive=passive)
+
+    def _together(self, org_id: str, until: datetime, limit: int, *, passive: bool) -> int:
         with self._lab.store.transaction() as db:
-            item = schedule.following(db, org_id, passive=passive)
-            if item is None or times.read(item["due_at"]) > until:
-                return False
-            at = self._moment(org_id, item)
+            now, taken = self._lab.clock.now(org_id), 0
+            while taken < limit and (item := schedule.following(db, org_id, passive=passive)):
+                if times.read(item["due_at"]) > until:
+                    break
+                now = max(now, times.read(item["due_at"]))
+                machine.apply(self._lab, db, item, now)
+                taken += 1
+                if not outbox.empty(db, org_id):
+                    break
             runs_by_itself = self._lab.clock.row(org_id)["mode"] == "scaled"
-            if not runs_by_itself:
-                self._lab.clock.set(db, org_id, at)
-            machine.apply(self._lab, db, item, at)
+            if taken and not runs_by_itself:
+                self._lab.clock.set(db, org_id, now)
         if runs_by_itself:
             self._lab.changed()  # the courier's own thread delivers; a slow receiver must not stop the clock
-        else:
+        elif taken:
             # A receiver sees the experiment as it was when the update was written, not at the end.
             self._courier.deliver(org_id)
-        return True
+        return taken
 
     def _run(self) -> None:
         while not self._stopping:
             seen = self._lab.changes
-            with self._moving:
-                pauses = [self._tend(org_id) for org_id in self._organizations()]
-            self._lab.wait(seen, min([_IDLE_SECONDS, *pauses]))
+            pauses = [_IDLE_SECONDS]
+            for org_id in self._organizations():
+                self._crew.call(org_id)  # a thread each: an advance of one must not stop the others' clocks
+                with contextlib.suppress(Refusal):  # a restore has taken the organisation away
+                    pauses.append(self._pause(org_id))
+            self._lab.wait(seen, min(pauses))
 
     def _organizations(self) -> list[str]:
         with self._lab.store.transaction() as db:
             return [row["id"] for row in db.all("SELECT id FROM clocks WHERE mode <> 'manual'")]
 
-    def _tend(self, org_id: str) -> float:
-        """Do what a running clock has due; real seconds until there is more."""
-        row = self._lab.clock.row(org_id)
-        if row["mode"] == "auto":
-            # Jumps to whatever comes next, but never expires a quote: that would end every wait for a person.
-            while not self._stopping and self._step(org_id, _FAR, passive=False):
-                pass
-            self._courier.settle(org_id)
+    def _pause(self, org_id: str) -> float:
+        """Real seconds until a running clock has something due."""
+        if self._lab.clock.row(org_id)["mode"] != "scaled":
             return _IDLE_SECONDS
-        while not self._stopping and self._step(org_id, self._lab.clock.now(org_id), passive=True):
-            pass
-        self._lab.clock.checkpoint(org_id)
         with self._lab.store.transaction() as db:
             item = schedule.following(db, org_id, passive=True)
-        return (
-            self._lab.clock.real_seconds_until(org_id, times.read(item["due_at"])) if item else _IDLE_SECONDS
-        )
+        if item is None:
+            return _IDLE_SECONDS
+        return max(_BUSY_SECONDS, self._lab.clock.real_seconds_until(org_id, times.read(item["due_at"])))
+
+    def _tend(self, org_id: str) -> None:
+        """Do what a running clock has due."""
+        with self._moving.turn(org_id):
+            mode = self._lab.clock.row(org_id)["mode"]
+            if mode == "auto":
+                # Jumps to whatever comes next, but never expires a quote: that would end every wait for a person.
+                while not self._stopping and self._steps(org_id, _FAR, passive=False):
+                    pass
+                self._courier.settle(org_id)
+            elif mode == "scaled":
+                while not self._stopping and self._steps(org_id, self._lab.clock.now(org_id), passive=True):
+                    pass
+                self._lab.clock.checkpoint(org_id)
 
 
 _FAR: Final = times.parse("9000-01-01")

@@ -5,17 +5,15 @@ The fixed width makes text order equal to time order, which the list filters rel
 
 from datetime import UTC, date, datetime, timedelta
 
-_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
-
 
 def stamp(moment: datetime) -> str:
     """`2026-03-01T09:30:00.000000Z`, always in UTC and always of the same width."""
-    return moment.astimezone(UTC).strftime(_FORMAT)
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def read(text: str) -> datetime:
     """Read what `stamp` wrote."""
-    return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
+    return datetime.fromisoformat(text)
 
 
 def parse(text: str) -> datetime:

@@ -1,10 +1,10 @@
-"""Customer-facing updates: one row in the feed, and one webhook in the outbox where a URL is set (contract 6)."""
+"""Customer-facing updates: one row in the feed, and one delivery in the outbox per webhook that gets it (contract 6)."""
 
-import time
 import uuid
 from datetime import datetime
 from typing import Final, Literal
 
+from prefect_assay.lab import addressing, outbox
 from prefect_assay.lab.store import Db, Row
 from prefect_assay.models.vocabulary import ExperimentStatus
 
@@ -30,7 +30,7 @@ def title(status: str) -> str:
 
 
 def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> None:
-    """Write an update, and queue its webhook delivery."""
+    """Write an update, and queue its webhook deliveries."""
     update_id = str(uuid.uuid4())
     db.insert(
         "updates",
@@ -44,19 +44,8 @@ def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: st
             "created_at": at,
         },
     )
-    fresh = db.one("SELECT webhook_url FROM experiments WHERE id = ?", experiment["id"])
-    if fresh and fresh["webhook_url"]:
-        db.insert(
-            "outbox",
-            {
-                "org_id": experiment["org_id"],
-                "experiment_id": experiment["id"],
-                "update_id": update_id,
-                "due_at": at,
-                "due_real": time.time(),
-                "attempts": 0,
-            },
-        )
+    for webhook_id in addressing.recipients(db, experiment):
+        outbox.add(db, experiment, update_id, webhook_id, at)
 
 
 def move(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:

@@ -33,6 +33,8 @@ Schema = TypeVar("Schema", bound=Body)
 _LIMITS: Final = frozenset(
     {"greater_than_equal", "less_than_equal", "too_short", "string_too_short", "finite_number"}
 )
+# Compared as they are: some letters outside ASCII turn into amino acids when they are upper-cased.
+_LETTERS: Final = AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}
 _FAB: Final = frozenset({"fab"})
 _SCFV: Final = frozenset({"scfv", "sc_fv"})
 _TYPES: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
@@ -72,7 +74,10 @@ def shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Finding]]
         return schema.model_validate_json(json.dumps(raw)), []
     except ValidationError as error:
         return None, [
-            Finding(f"{_place(item['loc'])}: {item['msg']}", schema=item["type"] not in _LIMITS)
+            Finding(
+                f"{_place(item['loc'])}: {item['msg'].removeprefix('Value error, ')}",
+                schema=item["type"] not in _LIMITS,
+            )
             for item in error.errors(include_url=False, include_input=False, include_context=False)
         ]
 
@@ -165,13 +170,14 @@ def sequence_findings(entries: list[Entry], *, earlier: Iterable[Entry] = ()) ->
 
 
 def _letters(entry: Entry) -> list[Finding]:
-    chains = entry.aa_string.upper().split(CHAIN_SEPARATOR)
-    if not all(chains):
-        return [Finding(f"{entry.place}: empty sequence or chain", 422)]
-    wrong = sorted({letter for chain in chains for letter in chain} - AMINO_ACIDS)
+    chains = entry.aa_string.split(CHAIN_SEPARATOR)
+    found = [] if all(chains) else [Finding(f"{entry.place}: empty sequence or chain", 422)]
+    wrong = sorted(set("".join(chains)) - _LETTERS)
     if wrong:
-        return [Finding(f"{entry.place}: invalid amino-acid letters {', '.join(map(repr, wrong))}", 422)]
-    return []
+        found.append(
+            Finding(f"{entry.place}: invalid amino-acid letters {', '.join(map(ascii, wrong))}", 422)
+        )
+    return found
 
 
 def metadata_findings(entry: Entry) -> list[Finding]:
@@ -195,22 +201,30 @@ def metadata_findings(entry: Entry) -> list[Finding]:
     return found
 
 
-def spec_findings(raw: Mapping[str, Any], n_sequences: int) -> list[Finding]:
-    """Which fields the experiment type needs, refuses and limits (contract 2.2 and 8)."""
+def spec_findings(
+    raw: Mapping[str, Any], n_sequences: int | None, *, target_needed: bool = True
+) -> list[Finding]:
+    """Which fields the experiment type needs, refuses and limits (contract 2.2 and 8).
+
+    Args:
+        raw: the specification.
+        n_sequences: how many sequences it has; None leaves their number alone.
+        target_needed: whether a binding type must have its target already.
+    """
     kind = raw.get("experiment_type")
     if not isinstance(kind, str) or kind not in set(ExperimentType):
         return []
     needs = {"method": kind in METHOD_TYPES, "target_id": kind in BINDING_TYPES}
     found: list[Finding] = []
     for name, needed in needs.items():
-        if needed and raw.get(name) is None:
+        if needed and raw.get(name) is None and (target_needed or name != "target_id"):
             found.append(Finding(f"experiment_spec.{name}: required for {kind}"))
         if not needed and raw.get(name) is not None:
             found.append(_inapplicable(name, kind))
     if kind == ExperimentType.EPITOPE_BINNING:
         if raw.get("n_replicates") is not None:
             found.append(_inapplicable("n_replicates", kind))
-        found.extend(_binning_count(n_sequences))
+        found.extend(() if n_sequences is None else _binning_count(n_sequences))
     if kind != ExperimentType.AFFINITY and raw.get("antigen_concentrations") is not None:
         found.append(_inapplicable("antigen_concentrations", kind))
     target = raw.get("target_id")
@@ -236,11 +250,11 @@ def webhook_findings(url: Any, *, allow_http: bool) -> list[Finding]:
     if not isinstance(url, str):
         return []
     wrong = [Finding("webhook_url: must be an HTTPS URL")]
-    if re.search(r"[\s\x00-\x1f]", url):
+    if re.search(r"[\s\x00-\x1f\x7f]", url):
         return wrong
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host = parts.hostname if parts.port != 0 else None
     except ValueError:
         return wrong
     secure = parts.scheme == "https" and host

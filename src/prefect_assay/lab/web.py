@@ -1,28 +1,34 @@
-"""The web layer: the route table as a FastAPI application. It carries requests and answers, and decides nothing.
-
-Bodies are read raw: the core validates them with the lab's own schemas and accumulates findings.
-"""
+"""The web layer: the API, its description, the control surface and the portal as one ASGI application."""
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.routing import Route as ASGIRoute
 
-from prefect_assay.lab import openapi, portal, sim
-from prefect_assay.lab.core import Answer
+from prefect_assay.lab import (
+    oauth_endpoint,
+    openapi,
+    portal,
+    portal_account,
+    public_key,
+    sim,
+    sim_payments,
+    sim_portal,
+    sim_webhooks,
+)
+from prefect_assay.lab.api import Api
 from prefect_assay.lab.edge import Edge
+from prefect_assay.lab.oauth_endpoint import SignInEndpoint
 from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.routes import ROUTES, Route
 from prefect_assay.lab.service import LabCore
 from prefect_assay.lab.settings import API_PREFIX
+from prefect_assay.lab.tools_endpoint import ToolEndpoint
 
 logger = logging.getLogger("prefect_assay.lab")
-
-_FIRST_ERROR: Final = 400
 
 
 def create_app(core: LabCore) -> Edge:
@@ -35,54 +41,39 @@ def create_app(core: LabCore) -> Edge:
         redoc_url=None,
     )
     app.state.core = core
-    for route in ROUTES:
-        app.add_api_route(
-            API_PREFIX + route.path,
-            _endpoint(core, route),
-            methods=[route.method],
-            **openapi.description(route),
-        )
-    app.add_api_route(f"{API_PREFIX}/openapi.json", _openapi(app), methods=["GET"], include_in_schema=False)
-    app.add_api_route(
-        f"{API_PREFIX}/info/health", _health, methods=["GET"], summary="Health, without a token"
-    )
+    app.add_api_route(f"{API_PREFIX}/openapi.json", _openapi(core), methods=["GET"], include_in_schema=False)
+    app.include_router(sim_webhooks.router, prefix="/_sim", include_in_schema=False)
+    app.include_router(sim_payments.router, prefix="/_sim", include_in_schema=False)
+    app.include_router(sim_portal.router, prefix="/_sim", include_in_schema=False)
     app.include_router(sim.router, prefix="/_sim", include_in_schema=False)
     app.include_router(portal.router, prefix="/portal", include_in_schema=False)
+    app.include_router(portal_account.router, prefix="/portal", include_in_schema=False)
+    app.include_router(public_key.router, prefix="/.well-known", include_in_schema=False)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _not_routed)
     app.add_exception_handler(Exception, _broken)
-    return Edge(app, core)
+    edge = Edge(Api(core, app), core)
+    app.router.routes.append(ASGIRoute("/mcp", ToolEndpoint(core, edge)))
+    sign_in = SignInEndpoint(core.lab)
+    app.router.routes.extend(ASGIRoute(path, sign_in) for path in oauth_endpoint.PATHS)
+    return edge
 
 
-def _endpoint(core: LabCore, route: Route) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        body = await request.body()
-        answer: Answer = await run_in_threadpool(
-            core.perform,
-            route,
-            path=request.path_params,
-            query=dict(request.query_params),
-            headers=dict(request.headers),
-            body=body,
-        )
-        spelt = core.lab.settings.words.to_wire(answer.body)
-        if answer.status >= _FIRST_ERROR:
-            spelt |= {"request_id": request.state.request_id}  # contract 2.12, also of a 402
-        content = json.dumps(spelt)
-        return Response(content, answer.status, dict(answer.headers), media_type="application/json")
-
-    return endpoint
-
-
-def _openapi(app: FastAPI) -> Callable[[], Awaitable[Response]]:
-    async def document() -> Response:
-        return Response(json.dumps(openapi.document(app)), media_type="application/json")
+def _openapi(core: LabCore) -> Callable[[Request], Response]:
+    def document(request: Request) -> Response:
+        words, header = core.lab.settings.words, request.headers.get("authorization")
+        body = openapi.rendered(words, partner=_is_partner(core, header))
+        return Response(body, media_type="application/json")
 
     return document
 
 
-async def _health() -> Response:
-    return Response('{"status": "ok"}', media_type="application/json")
+def _is_partner(core: LabCore, header: str | None) -> bool:
+    """Whether to show the partner-only routes (contract 1). A bad token is no worse than none: none is needed."""
+    try:
+        return header is not None and core.lab.tokens.authenticate(header).role == "partner"
+    except Refusal:
+        return False
 
 
 def error(request: Request, status: int, message: str, extra: dict[str, Any] | None = None) -> Response:
@@ -104,7 +95,10 @@ async def _refused(request: Request, refusal: Exception) -> Response:
 
 async def _not_routed(request: Request, problem: Exception) -> Response:
     status = problem.status_code if isinstance(problem, HTTPException) else 500
-    return error(request, status, "no such path" if status == 404 else "method not allowed here")  # noqa: PLR2004
+    response = error(request, status, "no such path" if status == 404 else "method not allowed here")  # noqa: PLR2004
+    if isinstance(problem, HTTPException) and problem.headers:
+        response.headers.update(problem.headers)  # Allow, with a 405
+    return response
 
 
 async def _broken(request: Request, problem: Exception) -> Response:

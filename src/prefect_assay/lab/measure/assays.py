@@ -63,7 +63,8 @@ def _metadata(request: Request, entries: list[dict[str, Any]]) -> dict[str, Any]
     metadata: dict[str, Any] = {
         "preliminary": request.partial,
         "method": request.method,
-        "n_replicates": request.n_replicates,
+        # contract 2.2: rejected for epitope binning, so nothing was repeated there
+        "n_replicates": None if request.experiment_type == "epitope_binning" else request.n_replicates,
         "measured_sequences": [name for name, entry in named if entry.get("data_source") == "measured"],
         "modelled_sequences": [name for name, entry in named if entry.get("data_source") == "model"],
         "modelled_replicates": {name: added for name, entry in named if (added := _added_replicates(entry))},

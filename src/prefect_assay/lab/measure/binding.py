@@ -5,6 +5,7 @@ A summary is derived from its replicates and from nothing else. `kd_mean` averag
 that reading: its one binder is medium in all replicates, and has a K_D.
 """
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -15,6 +16,8 @@ from prefect_assay.lab.measure.summarise import interval, log_spread, mean
 _STRENGTHS = ("unknown", "none", "weak", "medium", "strong")
 _YIELD_NM = {"high": 800.0, "medium": 200.0, "low": 40.0}
 _DETECTION_NM = 5.0
+_NOISE_PCT = 1.2
+_MISFIT_PCT_PER_DECADE = 12.0
 
 
 def affinity_entries(request: Request) -> list[dict[str, Any]]:
@@ -70,9 +73,10 @@ def _affinity(request: Request, design: Design) -> dict[str, Any]:
         "koff_1to1": interval([row.koff for row in fitted if row.koff]) if modelled else None,
         "binding_model": ["1:1"] if fitted else [],
         "fit_quality": _quality(kd) if modelled else None,
+        "rmse_max_signal_pct": _misfit(kd) if modelled else None,
         "performance": {},
         "place": None,
-        "replicates": [_affinity_replicate(request, row) for row in rows],
+        "replicates": [_affinity_replicate(request, row, mean(kd)) for row in rows],
     }
 
 
@@ -143,12 +147,21 @@ def _quality(kd: list[float]) -> str | None:
     decades = log_spread(kd)
     if decades is None:
         return "medium" if kd else None
+    return _graded(decades)
+
+
+def _graded(decades: float) -> str:
     if decades < 0.1:  # noqa: PLR2004 - a quarter of a factor of two
         return "good"
     return "medium" if decades < 0.25 else "poor"  # noqa: PLR2004 - a factor of 1.8
 
 
-def _affinity_replicate(request: Request, row: Replicate) -> dict[str, Any]:
+def _misfit(kd: list[float]) -> float | None:
+    """Residual of the fits in percent of the largest signal: the instrument's noise, and more where replicates scatter."""
+    return round(_NOISE_PCT + _MISFIT_PCT_PER_DECADE * (log_spread(kd) or 0.0), 2) if kd else None
+
+
+def _affinity_replicate(request: Request, row: Replicate, kd_mean: float | None) -> dict[str, Any]:
     return {
         "replicate": row.number,
         "kd": row.kd,
@@ -158,9 +171,17 @@ def _affinity_replicate(request: Request, row: Replicate) -> dict[str, Any]:
         "koff_method": request.method if row.binds else None,
         "binding": row.binding,
         "binding_strength": row.binding_strength,
+        "confidence": None,  # published without its scale
         "expression": row.expression,
+        "fit_quality": _fit(row, kd_mean),
         "data_source": row.source,
     }
+
+
+def _fit(row: Replicate, kd_mean: float | None) -> str | None:
+    if row.source != "model" or not row.kd or not kd_mean:
+        return None
+    return _graded(abs(math.log10(row.kd / kd_mean)))
 
 
 def _in_progress(request: Request, design: Design, result_type: str) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""Orders that break after their invoice was made (contract 4.2, create rules 5 and 6): lab faults only.
+
+In both cases the invoice is voided. A broken confirmation is taken back, so that the same request works the next
+time; a broken create leaves its experiment, which gets a quote as after a submission.
+"""
+
+from typing import Any, Final
+
+from prefect_assay.lab import invoices, orders, schedule, times, updates
+from prefect_assay.lab.core import Lab
+from prefect_assay.lab.store import Db
+from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus
+
+_CONFIRM: Final = "/confirm"
+
+
+def break_order(lab: Lab, db: Db, invoice_id: str, path: str) -> dict[str, Any]:
+    """Undo what an order has made so far.
+
+    Args:
+        lab: the lab.
+        db: the transaction.
+        invoice_id: own or provider's id of the invoice that the answer names.
+        path: the request's path, which tells a confirmation from a create.
+
+    Returns:
+        The further fields of the error body of create rule 6.
+    """
+    if not path.endswith(_CONFIRM):
+        return orders.fail_after_creation(lab, db, invoice_id)
+    invoice = db.one("SELECT * FROM invoices WHERE id = ?", invoice_id)
+    experiment = db.one("SELECT * FROM experiments WHERE id = ?", (invoice or {}).get("experiment_id"))
+    quote = db.one("SELECT * FROM quotes WHERE id = ?", (invoice or {}).get("quote_id"))
+    if invoice is None or experiment is None or quote is None:
+        return {}
+    at = lab.clock.now(experiment["org_id"])
+    db.update("invoices", invoice["id"], status=InvoiceStatus.VOID)
+    db.update("quotes", quote["id"], status=QuoteStatus.PENDING, updated_at=at)
+    schedule.forget(db, experiment["id"])
+    db.run("UPDATE experiments SET work_started_at = NULL, eta = NULL WHERE id = ?", experiment["id"])
+    updates.move(db, experiment, ExperimentStatus.QUOTE_SENT, at)
+    valid_until = times.read(quote["valid_until"])
+    schedule.add(db, experiment, valid_until, "quote_expires", detail=quote["id"], passive=True)
+    return {
+        "experiment_id": experiment["id"],
+        "provider_invoice_id": invoice["provider_invoice_id"],
+        "provider_hosted_invoice_url": invoices.url(lab, invoice),
+    }

@@ -1,0 +1,48 @@
+"""Who calls, and what an organisation manages for itself (contract 4.6, service shapes)."""
+
+from typing import Final
+
+from prefect_assay.lab import access, account
+from prefect_assay.lab.routing.route import Route
+from prefect_assay.lab.schemas_feedback import SubmitFeedback
+from prefect_assay.lab.shapes.errors import Error
+from prefect_assay.lab.shapes.identity import Health, Identity
+from prefect_assay.lab.shapes.info import FeedbackReceipt
+
+IDENTITY: Final = (
+    Route("GET", "/whoami", access.whoami, "Who the token is", "read", "identity", answers={200: Identity}),
+)
+
+INFO: Final = (
+    Route(
+        "GET",
+        "/info/health",
+        account.health,
+        "Health, without a token",
+        "read",
+        "identity",
+        answers={200: Health},
+        open=True,
+    ),
+    Route(
+        "GET",
+        "/info/health-db",
+        account.health_of_database,
+        "Health of the database, without a token; 503 when it does not answer",
+        "read",
+        "identity",
+        answers={200: Health},
+        open=True,
+        refuses={503: Error},
+    ),
+    Route(
+        "POST",
+        "/feedback/submit",
+        account.feedback,
+        "Send feedback",
+        "create",
+        "feedback",
+        SubmitFeedback,
+        answers={201: FeedbackReceipt},
+    ),
+)

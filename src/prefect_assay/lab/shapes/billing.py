@@ -1,0 +1,167 @@
+"""Quotes, invoices and paying (contract 2.6 to 2.8, 4.5 and service shapes)."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from prefect_assay.lab.shapes.base import Cents, Count, Moment, Page, Shape, Url, absent
+from prefect_assay.lab.shapes.costs import AcceptanceStatus
+from prefect_assay.lab.shapes.errors import Error
+from prefect_assay.models.vocabulary import InvoiceStatus
+
+ListedStatus = Literal["draft", "pending", "accepted", "rejected", "expired"]
+
+
+class ExperimentQuote(Shape):
+    """The quote of an experiment."""
+
+    experiment_id: UUID
+    provider_quote_url: Url
+    amount_total: Cents
+    amount_subtotal: Cents
+    currency: str
+    status: AcceptanceStatus
+    expires_at: Moment | None = None
+    updated_at: Moment | None = None
+
+
+class QuoteItem(Shape):
+    """A quote in a list (contract 2.7)."""
+
+    id: str
+    quote_number: str
+    organization: str
+    experiment_id: UUID
+    amount_cents: Cents
+    currency: str
+    status: ListedStatus
+    valid_until: Moment
+    expires_at: Moment = Field(description="The same as valid_until.")
+    created_at: Moment
+    provider_quote_url: Url
+
+
+class QuotePage(Page[QuoteItem]):
+    """A page of quotes."""
+
+
+class QuoteLine(Shape):
+    """One line of a quote."""
+
+    description: str
+    quantity: Count
+    unit_price_cents: Cents
+    total_cents: Cents
+
+
+class Quote(Shape):
+    """A quote."""
+
+    id: str
+    quote_number: str
+    organization_id: UUID
+    organization_name: str
+    experiment_id: UUID
+    line_items: list[QuoteLine]
+    subtotal_cents: Cents
+    tax_cents: Cents
+    total_cents: Cents
+    currency: str
+    status: ListedStatus
+    valid_until: Moment
+    expires_at: Moment = Field(description="The same as valid_until.")
+    created_at: Moment
+    notes: str | None = None
+    terms_and_conditions: str | None = None
+    provider_quote_url: Url
+
+
+class PaymentPointer(Shape):
+    """Where and how to pay (contract 2.6)."""
+
+    kind: Literal["hosted_invoice", "machine"]
+    hosted_invoice_url: Url
+    methods: list[Literal["x402-exact", "mpp-spt"]]
+    pay_url: str = Field(description="Path of the pay call. For a hosted invoice it only tells the state.")
+
+
+class ConfirmedQuote(Shape):
+    """An accepted quote (contract 2.6)."""
+
+    id: str
+    status: AcceptanceStatus
+    hosted_invoice_url: Url
+    invoice_id: str
+    payment: PaymentPointer = absent("Absent once it is settled.")
+
+
+class RejectedQuote(Shape):
+    """A rejected quote."""
+
+    id: str
+    status: Literal["rejected"]
+
+
+class ExperimentInvoice(Shape):
+    """The invoice of an experiment (contract 2.8)."""
+
+    experiment_id: UUID
+    status: InvoiceStatus | None
+    provider_invoice_url: Url
+
+
+class Invoice(Shape):
+    """An invoice (service shapes, Quotes and invoices)."""
+
+    id: str
+    provider_invoice_id: str
+    status: InvoiceStatus | None
+    currency: str
+    amount: Cents | None = None
+    experiment_id: UUID
+    quote_id: str
+    provider_hosted_invoice_url: Url
+    created_at: Moment
+
+
+class InvoicePage(Page[Invoice]):
+    """A page of invoices."""
+
+
+class PaidInvoice(Invoice):
+    """The state of an invoice after a pay call. The settlement's reference is given once."""
+
+    already_paid: bool
+    settlement_reference: str = absent("Given once, with the settlement.")
+    hosted_invoice_url: Url = absent("Where to pay, when the invoice is not for machines.")
+
+
+class X402Resource(Shape):
+    """What is paid for."""
+
+    url: Url
+    description: str
+    mimeType: str  # noqa: N815 - x402's spelling
+
+
+class X402Terms(Shape):
+    """One way to pay that is accepted."""
+
+    scheme: Literal["exact"]
+    network: str = Field(description="CAIP-2 name of the chain.")
+    asset: str
+    amount: str = Field(pattern="^[0-9]+$", description="In the token's smallest unit.")
+    payTo: str  # noqa: N815 - x402's spelling
+    maxTimeoutSeconds: int  # noqa: N815 - x402's spelling
+    extra: dict[str, Any]
+
+
+class PaymentRequired(Error):
+    """402: a challenge. Its terms stand in a header; x402's stand in the body as well, in clear."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    x402Version: Literal[2] = absent()  # noqa: N815 - x402's spelling
+    resource: X402Resource = absent()
+    accepts: list[X402Terms] = absent()

@@ -1,0 +1,153 @@
+"""What the control surface does with webhooks. Bodies are checked by hand: whoever calls holds the sim token."""
+
+import hashlib
+import json
+from dataclasses import fields
+from typing import Any, Final
+
+from prefect_assay.lab import addressing, outbox
+from prefect_assay.lab.core import uuid_or_none
+from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.service import LabCore
+from prefect_assay.lab.sim_base import known
+from prefect_assay.lab.store import Db, Row
+from prefect_assay.lab.webhook_faults import WebhookFault
+from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
+
+_FAULT_FIELDS: Final = tuple(item.name for item in fields(WebhookFault) if item.init and item.name != "hits")
+
+
+def journal(
+    core: LabCore, after: int, experiment_id: str | None = None, update_id: str | None = None
+) -> list[Row]:
+    """Attempts, oldest first. Bodies are shown by digest, headers of the customer's own masked."""
+    with core.lab.store.transaction() as db:
+        rows = db.all(
+            "SELECT * FROM deliveries WHERE id > ? AND (? IS NULL OR experiment_id = ?)"
+            " AND (? IS NULL OR update_id = ?) ORDER BY id",
+            after,
+            experiment_id,
+            experiment_id,
+            update_id,
+            update_id,
+        )
+    return [_shown(row) for row in rows]
+
+
+def _shown(row: Row) -> Row:
+    content = row["body"].encode()
+    shown = {name: value for name, value in row.items() if name != "body"}
+    digest = {"body_sha256": hashlib.sha256(content).hexdigest(), "body_bytes": len(content)}
+    return shown | digest | {"headers": json.loads(row["headers"])}
+
+
+def waiting(core: LabCore) -> list[Row]:
+    """The outbox. `held` is `next`, `time` or `release` for what a fault holds back."""
+    with core.lab.store.transaction() as db:
+        return db.all(
+            "SELECT id, org_id, experiment_id, update_id, webhook_id, due_at, attempts, held FROM outbox ORDER BY id"
+        )
+
+
+def add_fault(core: LabCore, body: dict[str, Any]) -> None:
+    """Ask for a webhook fault. With a probability and no count it lasts until it is dropped."""
+    known(body, *_FAULT_FIELDS)
+    rest = {name: value for name, value in body.items() if name not in ("action", "count")}
+    count = body.get("count", None if "probability" in body else 1)
+    core.webhook_faults.add(body.get("action"), count, **rest)
+
+
+def release(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+    """Deliver what is held back, of one experiment or of all."""
+    known(body, "experiment_id")
+    with core.lab.store.transaction() as db:
+        held = db.all("SELECT DISTINCT org_id FROM outbox WHERE held <> ''")
+        released = outbox.release(db, experiment_id=body.get("experiment_id"))
+    for row in held:
+        core.courier.deliver(row["org_id"])
+    return {"released": released}
+
+
+def redeliver_attempt(core: LabCore, body: dict[str, Any], key: str) -> dict[str, Any]:
+    """Send a delivery again to where it went: as a new attempt, or `identical`, byte for byte and signature."""
+    known(body, "identical")
+    number = int(key) if key.isascii() and key.isdigit() and len(key) < len(str(2**63)) else None
+    with core.lab.store.transaction() as db:
+        row = db.one(
+            "SELECT * FROM deliveries WHERE id = ? OR delivery_id = ? ORDER BY id DESC LIMIT 1", number, key
+        )
+        if row is None:
+            raise Refusal(404, f"no delivery {key!r}")
+        experiment = {"id": row["experiment_id"], "org_id": row["org_id"]}
+        again = row["id"] if body.get("identical") else None
+        at = core.lab.clock.now(row["org_id"])
+        outbox.add(db, experiment, row["update_id"], row["webhook_id"], at, replay_of=again)
+    return _delivered(core, row["org_id"], row["update_id"], row["experiment_id"])
+
+
+def redeliver(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+    """Send an update, or an experiment's latest one, to everybody who gets it now."""
+    known(body, "experiment_id", "update_id")
+    with core.lab.store.transaction() as db:
+        update = _update(db, body)
+        experiment = {"id": update["experiment_id"], "org_id": update["org_id"]}
+        at = core.lab.clock.now(update["org_id"])
+        for webhook_id in addressing.recipients(db, experiment):
+            outbox.add(db, experiment, update["id"], webhook_id, at)
+    return _delivered(core, update["org_id"], update["id"], update["experiment_id"])
+
+
+def _update(db: Db, body: dict[str, Any]) -> Row:
+    if (body.get("update_id") is None) == (body.get("experiment_id") is None):
+        raise Refusal(400, "name update_id or experiment_id")
+    row = db.one(
+        "SELECT * FROM updates WHERE id = ? OR experiment_id = ? ORDER BY seq DESC LIMIT 1",
+        uuid_or_none(str(body.get("update_id"))),
+        uuid_or_none(str(body.get("experiment_id"))),
+    )
+    if row is None:
+        raise Refusal(404, "update not found")
+    return row
+
+
+def _delivered(core: LabCore, org_id: str, update_id: str, experiment_id: str) -> dict[str, Any]:
+    """What came of it at once; retries follow as always."""
+    with core.lab.store.transaction() as db:
+        last = db.one("SELECT COALESCE(MAX(id), 0) AS id FROM deliveries") or {"id": 0}
+    core.courier.deliver(org_id)
+    core.lab.changed()
+    return {"items": journal(core, last["id"], experiment_id, update_id)}
+
+
+def rotate(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+    """Give an experiment or an organisation another secret; null clears it. The API can do neither."""
+    known(body, "secret", "experiment_id", "organization_id")
+    secret = body.get("secret")
+    if secret is not None and (not isinstance(secret, str) or len(secret) < WEBHOOK_SECRET_MIN_LENGTH):
+        raise Refusal(400, f"secret: at least {WEBHOOK_SECRET_MIN_LENGTH} characters, or null")
+    if (body.get("experiment_id") is None) == (body.get("organization_id") is None):
+        raise Refusal(400, "name experiment_id or organization_id")
+    with core.lab.store.transaction() as db:
+        if body.get("experiment_id") is not None:
+            _rotate_experiment(core, db, str(body["experiment_id"]), secret)
+        else:
+            _rotate_organization(core, db, str(body["organization_id"]), secret)
+    return {}
+
+
+def _rotate_experiment(core: LabCore, db: Db, experiment_id: str, secret: str | None) -> None:
+    row = db.one("SELECT * FROM experiments WHERE id = ?", uuid_or_none(experiment_id))
+    if row is None:
+        raise Refusal(404, "experiment not found")
+    before = addressing.signing(core.lab, db, row, None).secret
+    addressing.keep_replaced(db, row["id"], before, core.lab.clock.now(row["org_id"]))
+    db.update("experiments", row["id"], webhook_secret=secret)
+
+
+def _rotate_organization(core: LabCore, db: Db, org_id: str, secret: str | None) -> None:
+    if db.one("SELECT 1 FROM organizations WHERE id = ?", org_id) is None:
+        raise Refusal(404, "organization not found")
+    _, before = addressing.organization_secret(db, org_id, None)
+    before = before or core.lab.settings.deployment_secret
+    addressing.keep_replaced(db, org_id, before, core.lab.clock.now(org_id))
+    db.update("organizations", org_id, webhook_secret=secret)

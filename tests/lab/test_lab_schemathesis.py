@@ -1,0 +1,47 @@
+"""The lab against its own description: every check of schemathesis, some cases per call (`make fuzz`: many)."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+from prefect_assay.lab.openapi import operation_id
+from prefect_assay.lab.routing import ROUTES
+from prefect_assay.lab.web import create_app
+from support.lab_core import lab_core
+from support.lab_states import inhabit_core
+
+SAME_EVERY_TIME = settings(
+    max_examples=3,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture(scope="module")
+def probe():
+    from support.schema_probe import Probe
+
+    core = lab_core()
+
+    def fresh_token():
+        with core.lab.store.transaction() as db:
+            org_id = core.seeded.organization_id
+            return core.lab.tokens.mint(db, org_id=org_id, role="member", name="to be revoked").token
+
+    made = Probe(
+        inhabit_core(core),
+        app=create_app(core),
+        token=core.seeded.partner_token,
+        fresh_token=fresh_token,
+    )
+    yield made
+    made.close()
+    core.close()
+
+
+@pytest.mark.parametrize("name", [operation_id(route) for route in ROUTES])
+def test_the_lab_answers_as_it_describes(name, probe):
+    assert probe.systematic(name, whole=16, every=10) > 3
+    probe.random(name, SAME_EVERY_TIME)

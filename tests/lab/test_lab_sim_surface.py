@@ -1,0 +1,216 @@
+"""The control surface as such: its token, its journals, its refusals; nonsense never breaks it."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prefect_assay.lab import events, sim, sim_webhooks
+from prefect_assay.lab.faults import ACTIONS
+from support.sim_client import served
+
+pytest_plugins = ["prefect_assay.lab.fixture"]
+
+CALLS = sorted(
+    (method, route.path)
+    for router in (sim.router, sim_webhooks.router)
+    for route in router.routes
+    for method in route.methods
+)
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with served() as running:
+        yield running
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_every_call_needs_the_sim_token(lab, method, path):
+    path = path.replace("{", "").replace("}", "")
+    for token in ("", f"Bearer {lab.core.seeded.member_token}", "Bearer ", "Bearer é".encode()):
+        answer = lab.http.request(method, f"/_sim{path}", headers={"Authorization": token}, json={})
+        assert answer.status_code == 401
+        assert set(answer.json()) == {"error", "request_id"}
+
+
+NAMES = st.sampled_from(
+    [
+        *("organization_id", "experiment_id", "event", "status", "days", "until", "mode", "seconds_per_day"),
+        *(
+            "action",
+            "count",
+            "after",
+            "probability",
+            "seed",
+            "path",
+            "requests",
+            "per_seconds",
+            "slug",
+            "plan",
+        ),
+        *("experiments", "sequences", "stage", "window_days", "token_id", "secret", "update_id", "identical"),
+    ]
+)
+WORDS = st.sampled_from(
+    [*events.EVENTS, *ACTIONS, "manual", "next", "idle", "draft", "2030-01-01", "9999-12-31"]
+)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=True)
+    | st.text(max_size=8)
+    | WORDS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2),
+    max_leaves=4,
+)
+BODIES = st.dictionaries(NAMES, VALUES, max_size=4) | VALUES
+HARMLESS = [call for call in CALLS if call[1] not in ("/reset", "/experiments")]
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.sampled_from(HARMLESS), BODIES, st.dictionaries(NAMES, st.text(max_size=6) | WORDS, max_size=2))
+def test_nonsense_is_refused_and_never_breaks_it(lab, call, raw, query):
+    method, path = call
+    content = json.dumps(raw).encode()
+    answer = lab.sim(method, path.replace("{", "").replace("}", ""), content=content, params=query)
+    assert answer.status_code in {200, 400, 404, 409}, answer.text
+    if answer.status_code != 200:
+        assert "error" in answer.json()
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("/faults", b"{"),
+        ("/faults", b"[]"),
+        ("/faults", b"\xff"),
+        ("/faults", b"[" * 100_000),
+        ("/events", b'{"event": NaN}'),
+        ("/events", b'{"event": "progress"}'),
+        ("/events", b'{"event": {"a": 1}}'),
+        ("/faults", b'{"action": "status", "status": 99}'),
+        ("/faults", b'{"action": "status", "count": 0}'),
+        ("/faults", b'{"action": "status", "probability": 1.5}'),
+        ("/faults", b'{"action": "status", "cuont": 1}'),
+        ("/clock/advance", b'{"days": 1, "until": "next"}'),
+        ("/clock/advance", b'{"until": "tomorrow"}'),
+        ("/clock/advance", b'{"until": "9999-01-01"}'),
+        ("/clock/advance", b'{"days": 1e308, "hours": 1e308}'),
+        ("/clock/mode", b'{"mode": "scaled", "seconds_per_day": 0}'),
+        ("/rate-limit", b'{"requests": 0, "per_seconds": 1}'),
+        ("/seed", b'{"slug": "x", "payment_policy": ["gold"]}'),
+        ("/seed", b'{"slug": "x", "payment_policy": []}'),
+        ("/seed", b'{"slug": "lab space"}'),
+        ("/plan", b'{"window_days": -1}'),
+        ("/plan", b'{"window_days": "5"}'),
+        ("/experiments", b'{"experiments": 0}'),
+        ("/snapshots", b'{"name": 5}'),
+        ("/deliveries/release", b'{"experiment_id": 99999999999999999999}'),
+        ("/webhook-faults", b'{"action": "drop", "seed": [1]}'),
+        ("/webhook-faults", b'{"action": {}}'),
+        ("/webhook-secrets", b'{"secret": 5, "organization_id": "x"}'),
+        ("/redeliver", b"{}"),
+    ],
+)
+def test_bad_bodies_are_refused_with_a_reason(lab, path, content):
+    answer = lab.sim("POST", path, content=content)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/journal?after=x"),
+        ("GET", "/journal?aftr=1"),
+        ("GET", "/clock?organisation_id=1"),
+        ("GET", "/deliveries?after=x"),
+    ],
+)
+def test_bad_queries_are_refused_with_a_reason(lab, method, path):
+    answer = lab.sim(method, path)
+    assert (answer.status_code, bool(answer.json()["error"])) == (400, True)
+
+
+def test_what_does_not_exist_is_404(lab):
+    for method, path, body in (
+        ("GET", "/clock?organization_id=none", None),
+        ("POST", "/clock/advance", {"organization_id": "none", "days": 1}),
+        ("POST", "/faults", {"organization_id": "none", "action": "status"}),
+        ("POST", "/plan", {"experiment_id": "none"}),
+        ("POST", "/experiments", {"experiments": 1, "organization_id": "none"}),
+        ("DELETE", "/faults/none", None),
+        ("DELETE", "/faults/99999999999999999999999", None),
+    ):
+        assert lab.sim(method, path, json=body).status_code == 404, path
+
+
+def test_the_journal_can_be_asked_for_what_matters(lab):
+    other = lab.sim("POST", "/seed", json={"slug": "journal"}).json()
+    begin = lab.sim("GET", "/journal").json()["position"]
+    lab.order()
+    lab.api("GET", "/whoami")
+    lab.api("GET", "/whoami", token=other["viewer_token"])
+    lab.api("GET", "/whoami", token="nonsense")
+
+    def found(**query):
+        items = lab.sim("GET", "/journal", params={"after": begin, **query}).json()["items"]
+        return [(entry["method"], entry["status"], entry["organization_id"]) for entry in items]
+
+    mine, theirs = lab.core.seeded.organization_id, other["organization_id"]
+    post = ("POST", 201, mine)
+    gets = [("GET", 200, mine), ("GET", 200, theirs), ("GET", 401, None)]
+    assert found() == [post, *gets]
+    assert found(method="POST") == [post]
+    assert found(path="/who*") == found(path="/api/v1/whoami") == gets
+    assert found(organization_id=theirs) == [gets[1]]
+    assert found(after=begin + 2) == gets[1:]
+    (entry,) = lab.sim("GET", "/journal", params={"organization_id": theirs}).json()["items"]
+    with lab.core.lab.store.transaction() as db:
+        assert db.one("SELECT org_id FROM tokens WHERE id = ?", entry["token_id"]) == {"org_id": theirs}
+
+
+def test_seeding_takes_policy_plan_and_experiments(lab):
+    wanted = {
+        "slug": "rich",
+        "payment_policy": ["x402-exact"],
+        "experiments": 7,
+        "plan": {"quote_minutes": 1, "window_days": 1},
+    }
+    seeded = lab.sim("POST", "/seed", json=wanted).json()
+    token = seeded["member_token"]
+    page = lab.api("GET", "/experiments", token=token).json()
+    assert page["total"] == 7
+    lab.api("POST", f"/experiments/{page['items'][0]['id']}/submit", token=token)
+    lab.sim("POST", "/clock/advance", json={"minutes": 1, "organization_id": seeded["organization_id"]})
+    statuses = [item["status"] for item in lab.api("GET", "/experiments", token=token).json()["items"]]
+    assert statuses.count("quote_sent") == 1
+    assert lab.sim("POST", "/seed", json=wanted).status_code == 409
+
+
+def test_organisations_of_a_shared_lab_do_not_meet(shared_lab, lab_process):
+    other = lab_process.seed("beside")
+    with shared_lab.http() as http, other.http() as theirs:
+        before = other.clock()
+        shared_lab.plan(window_days=1)
+        shared_lab.fault("status", "/whoami", status=418)
+        shared_lab.advance(days=40)
+        assert other.clock() == before
+        assert theirs.get("/whoami").status_code == 200
+        assert http.get("/whoami").status_code == 418
+        assert [entry["path"] for entry in other.journal()] == ["/api/v1/whoami"]
+        assert shared_lab.journal(path="/whoami")[0]["fault"] == "status"
+        assert (len(shared_lab.faults()), other.faults(), len(lab_process.faults())) == (1, [], 1)
+        ids = other.fill(3, stage="submitted")
+        assert http.get("/experiments").json()["total"] == 0
+        assert other.advance(until="idle")["steps"] == 3
+        assert other.event("cancel", other.fill(1)[0])["status"] == "canceled"
+        assert other.event("reject_quote", ids[0])["status"] == "draft"
+        assert lab_process.rate_limited()["limit"] is None
+        assert other.set_clock("scaled", seconds_per_day=86_400)["mode"] == "scaled"
+        assert other.set_clock("manual")["mode"] == "manual"
+        assert shared_lab.deliveries() == []
