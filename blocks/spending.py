@@ -37,12 +37,28 @@ class SpendingPolicy(Block):
         title="Allow machine payments",
         description="Off by default: with it off, no wallet is ever used and invoices are paid by a person.",
     )
-    approval_hours: int = Field(
+    network_ids: list[str] = Field(
+        default=[],
+        title="Receivers of shared payment tokens",
+        description="Profile ids (networkId) that mpp-spt may pay. Everything else is refused before a token is issued.",
+    )
+    accept_quotes: bool = Field(
+        default=False,
+        title="Accept quotes within the caps",
+        description="Off by default: a price that came as a quote is shown to a person before it is accepted, "
+        "even if it is within the caps.",
+    )
+    approval_hours: float = Field(
         default=72,
-        ge=1,
+        gt=0,
         le=24 * 60,
         title="Time for an approval (hours)",
         description="How long a run waits for a person before it gives up, with nothing ordered.",
+    )
+    reject_quote_on_cancel: bool = Field(
+        default=True,
+        title="Reject an open quote when its run is canceled",
+        description="An open quote costs nothing, but somebody could still accept it. Off: it is left to them.",
     )
 
     @model_validator(mode="after")

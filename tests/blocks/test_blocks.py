@@ -8,6 +8,7 @@ from prefect_assay.blocks import (
     AssayCredentials,
     LocalArchive,
     S3Archive,
+    SharedPaymentTokens,
     SpendingPolicy,
     WebhookEndpoint,
     X402Wallet,
@@ -108,6 +109,7 @@ def test_machine_payments_need_a_rolling_cap():
     [
         AssayCredentials(base_url="https://lab.example", token=CANARY),
         X402Wallet(private_key=CANARY, networks=[], assets=[], pay_to=[]),
+        SharedPaymentTokens(issuer_url="https://issuer.example", issuer_key=CANARY),
         WebhookEndpoint(url="https://hooks.example", signing_key=CANARY),
         S3Archive(bucket="b", access_key_id="id", secret_access_key=CANARY),
     ],

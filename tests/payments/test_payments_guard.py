@@ -19,7 +19,7 @@ from prefect_assay.payments import guard
 from prefect_assay.payments.api import address, origin, pay_url
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.ledger import LedgerEntry
-from prefect_assay.payments.terms import Offers, Terms
+from prefect_assay.payments.terms import Offers, X402Terms
 
 BASE = "https://assay.example"
 ASSET = "0x" + "aB" * 20
@@ -35,7 +35,7 @@ POLICY = PaymentPolicy(
     allowed_assets=(ASSET,),
     allowed_pay_to=(RECEIVER,),
 )
-TERMS = Terms(
+TERMS = X402Terms(
     network="eip155:84532",
     asset=ASSET,
     pay_to=RECEIVER,
@@ -50,7 +50,7 @@ TERMS = Terms(
 
 def findings(policy=POLICY, **changes):
     terms = TERMS.model_copy(update=changes)
-    return guard.findings(policy, terms, base_url=BASE, invoice=INVOICE, cents=5000)
+    return guard.findings(policy, terms, base_url=BASE, invoice=INVOICE, cents=5000, now=NOW)
 
 
 def entry(**changes):
@@ -115,7 +115,7 @@ def test_empty_allow_lists_allow_nothing():
 def test_every_unacceptable_offer_is_named_and_an_acceptable_one_is_chosen():
     wrong = TERMS.model_copy(update={"network": "eip155:1"})
     offers = Offers(terms=(wrong,), ignored=("scheme 'upto' on 'eip155:1': not known here",))
-    arguments = {"base_url": BASE, "invoice": INVOICE, "cents": 5000}
+    arguments = {"base_url": BASE, "invoice": INVOICE, "cents": 5000, "now": NOW}
     with pytest.raises(PaymentRefused) as caught:
         guard.choose(POLICY, offers, **arguments)
     assert "scheme 'upto'" in str(caught.value)

@@ -42,6 +42,7 @@ def without_signing(credential):
     return SimpleNamespace(
         method=RAIL.method,
         nonce=RAIL.nonce,
+        kept=RAIL.kept,
         offers=RAIL.offers,
         settlement=RAIL.settlement,
         credential=credential,

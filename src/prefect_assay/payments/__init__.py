@@ -15,6 +15,7 @@ from prefect_assay.payments.ledger import (
     RollingCap,
 )
 from prefect_assay.payments.ledger_files import FileLedger
+from prefect_assay.payments.mpp import MppRail, TokenIssuer, TokenLimits
 from prefect_assay.payments.rails import Rail, rail_for
 from prefect_assay.payments.settle import settle
 from prefect_assay.payments.x402 import X402Rail
@@ -26,11 +27,14 @@ __all__ = [
     "Ledger",
     "LedgerEntry",
     "MemoryLedger",
+    "MppRail",
     "PayAnswer",
     "PayApi",
     "PaymentPolicy",
     "Rail",
     "RollingCap",
+    "TokenIssuer",
+    "TokenLimits",
     "X402Rail",
     "check_ready",
     "hosted",

@@ -1,13 +1,14 @@
 """The guard: which payment terms are acceptable. Pure functions of the policy, the invoice and the offer.
 
 Everything is refused unless the policy allows it: payments are off by default, and an empty allow-list allows
-nothing. Each refusal names what differs from what. This module signs nothing, sends nothing and knows no rail.
+nothing. Each refusal names what differs from what. This module signs nothing and sends nothing; what only one
+rail's terms have to fulfil stands in `guard_terms`.
 """
 
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import Final, Self
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
@@ -15,9 +16,11 @@ from prefect_assay.errors import BudgetExceeded, PaymentFailed, PaymentRefused, 
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.vocabulary import InvoiceStatus
+from prefect_assay.payments import guard_terms
 from prefect_assay.payments.api import origin, pay_url
+from prefect_assay.payments.guard_terms import named
 from prefect_assay.payments.ledger import MAYBE_PAID, LedgerEntry, RollingCap
-from prefect_assay.payments.terms import UNITS_PER_CENT, Offers, Terms, dollars, shown
+from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, dollars, shown
 
 CURRENCY: Final = "usd"
 MAX_VALID_SECONDS: Final = 600
@@ -30,23 +33,27 @@ class PaymentPolicy(Model):
         enabled: machine payments are made at all.
         max_cents_per_payment: cap of one payment, in cents.
         max_cents_rolling: cap of all payments of the ledger within `rolling_days`, in cents.
+        max_cents_per_campaign: cap of all payments of the ledger for one campaign, in cents; None sets none.
         rolling_days: length of the rolling window.
         allowed_origins: services that may be paid, as `https://host[:port]`.
         allowed_networks: chains, as `eip155:<chain id>`.
         allowed_assets: token contracts; tokens with 6 decimals that stand for US dollars.
-        allowed_pay_to: receivers.
-        max_valid_seconds: longest validity of an authorisation that is signed.
+        allowed_pay_to: receivers on a chain.
+        allowed_network_ids: receivers of shared payment tokens, as the provider's profile ids.
+        max_valid_seconds: longest validity of an authorisation that is signed, or of a token that is issued.
         dry_run: show the terms, sign and send nothing.
     """
 
     enabled: bool = False
     max_cents_per_payment: int | None = Field(default=None, ge=0)
     max_cents_rolling: int | None = Field(default=None, ge=0)
+    max_cents_per_campaign: int | None = Field(default=None, ge=0)
     rolling_days: int = Field(default=30, ge=1, le=3660)
     allowed_origins: tuple[str, ...] = ()
     allowed_networks: tuple[str, ...] = ()
     allowed_assets: tuple[str, ...] = ()
     allowed_pay_to: tuple[str, ...] = ()
+    allowed_network_ids: tuple[str, ...] = ()
     max_valid_seconds: int = Field(default=MAX_VALID_SECONDS, ge=1, le=MAX_VALID_SECONDS)
     dry_run: bool = False
 
@@ -60,7 +67,9 @@ class PaymentPolicy(Model):
     def rolling_cap(self, now: datetime) -> RollingCap:
         """The cap as the ledger checks it."""
         return RollingCap(
-            max_cents=self.max_cents_rolling or 0, since=now - timedelta(days=self.rolling_days)
+            max_cents=self.max_cents_rolling or 0,
+            since=now - timedelta(days=self.rolling_days),
+            campaign_cents=self.max_cents_per_campaign,
         )
 
 
@@ -106,7 +115,7 @@ def check_origin(policy: PaymentPolicy, base_url: str) -> None:
         raise PaymentRefused(f"{shown(here)} is not https; payments go over https, loopback excepted")
     if here not in listed:
         raise PaymentRefused(
-            f"{shown(here)} is not in allowed_origins of the spending policy ({_list(listed)})"
+            f"{shown(here)} is not in allowed_origins of the spending policy ({named(listed)})"
         )
 
 
@@ -131,7 +140,9 @@ def check_invoice(invoice: Invoice, expected_cents: int) -> None:
         )
 
 
-def choose(policy: PaymentPolicy, offers: Offers, *, base_url: str, invoice: Invoice, cents: int) -> Terms:
+def choose(
+    policy: PaymentPolicy, offers: Offers, *, base_url: str, invoice: Invoice, cents: int, now: datetime
+) -> Terms:
     """The first offered terms that the policy accepts.
 
     Raises:
@@ -139,10 +150,10 @@ def choose(policy: PaymentPolicy, offers: Offers, *, base_url: str, invoice: Inv
     """
     lines = list(offers.ignored)
     for terms in offers.terms:
-        wrong = findings(policy, terms, base_url=base_url, invoice=invoice, cents=cents)
+        wrong = findings(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
         if not wrong:
             return terms
-        lines.append(f"exact, {terms.summary()}: {'; '.join(wrong)}")
+        lines.append(f"{terms.kind}, {terms.summary()}: {'; '.join(wrong)}")
     offered = "\n".join(f"  - {line}" for line in lines) or "  - nothing"
     raise PaymentRefused(
         f"invoice {invoice.id}: no offered payment terms are acceptable. Offered:\n{offered}"
@@ -171,17 +182,25 @@ def check_again(previous: LedgerEntry | None, entry: LedgerEntry, now: datetime)
 
 
 def findings(
-    policy: PaymentPolicy, terms: Terms, *, base_url: str, invoice: Invoice, cents: int
+    policy: PaymentPolicy, terms: Terms, *, base_url: str, invoice: Invoice, cents: int, now: datetime
 ) -> tuple[str, ...]:
     """Everything that is wrong with one offer; empty when it is acceptable."""
-    checks = (
-        _amount(terms, cents),
-        _resource(terms, pay_url(base_url, invoice.id)),
-        _listed("network", terms.network, policy.allowed_networks, "allowed_networks"),
-        _listed("asset", terms.asset, policy.allowed_assets, "allowed_assets"),
-        _listed("payTo", terms.pay_to, policy.allowed_pay_to, "allowed_pay_to"),
-        _window(terms, policy.max_valid_seconds),
-    )
+    match terms:
+        case X402Terms():
+            own = guard_terms.transfer(
+                terms,
+                expected_url=pay_url(base_url, invoice.id),
+                networks=policy.allowed_networks,
+                assets=policy.allowed_assets,
+                pay_to=policy.allowed_pay_to,
+            )
+        case MppTerms():
+            own = guard_terms.charge(
+                terms, invoice_id=invoice.id, currency=CURRENCY, network_ids=policy.allowed_network_ids
+            )
+        case _:
+            own = ("terms of a kind that is not known here",)
+    checks = (_amount(terms, cents), *own, _window(terms, policy.max_valid_seconds, now))
     return tuple(finding for finding in checks if finding)
 
 
@@ -195,39 +214,18 @@ def _same_authorisation(one: LedgerEntry, other: LedgerEntry) -> bool:
 
 def _amount(terms: Terms, cents: int) -> str | None:
     # The invoice's own amount equals `cents` already: check_invoice comes first.
-    if terms.amount_units == cents * UNITS_PER_CENT:
+    if terms.amount_units == cents * terms.units_per_cent:
         return None
     return f"the challenge asks for {terms.amount}, the invoice for {dollars(cents)}"
 
 
-def _resource(terms: Terms, expected: str) -> str | None:
-    try:
-        given = urljoin(expected, terms.resource_url or "")
-        parts = urlsplit(given)
-        same = (
-            terms.resource_url is not None
-            and f"{origin(given)}{parts.path}" == expected
-            and not (parts.query or parts.fragment or parts.username or parts.password)
-        )
-    except ValueError:
-        same = False
-    return None if same else f"resource.url is {shown(terms.resource_url)}, this invoice's is {expected}"
-
-
-def _listed(name: str, value: str, allowed: tuple[str, ...], setting: str) -> str | None:
-    if value.lower() in {item.lower() for item in allowed}:
-        return None
-    return f"{name} {shown(value)} is not in {setting} ({_list(allowed)})"
-
-
-def _window(terms: Terms, longest: int) -> str | None:
-    if terms.max_timeout_seconds <= longest:
-        return None
-    return f"it would be valid for {terms.max_timeout_seconds} s, the policy allows {longest} s"
-
-
-def _list(values: tuple[str, ...] | set[str]) -> str:
-    return ", ".join(sorted(values)) or "which is empty"
+def _window(terms: Terms, longest: int, now: datetime) -> str | None:
+    seconds = terms.valid_seconds(now)
+    if seconds <= 0:
+        return f"it expired {-seconds} s ago"
+    if seconds > longest:
+        return f"it would be valid for {seconds} s, the policy allows {longest} s"
+    return None
 
 
 def _is_loopback(host: str) -> bool:

@@ -4,7 +4,7 @@
 files, memory and a remote store share one logic. This module knows no rail and no service.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
 from hashlib import sha256
@@ -28,10 +28,14 @@ MAYBE_PAID: Final = COUNTED - {PaymentState.INTENDED}
 
 
 class RollingCap(Model):
-    """At most `max_cents` over all counted entries recorded at or after `since`."""
+    """At most `max_cents` over all counted entries recorded at or after `since`.
+
+    `campaign_cents`, when set, is also the most over all counted entries of the entry's campaign, of any age.
+    """
 
     max_cents: int
     since: AwareDatetime
+    campaign_cents: int | None = None
 
 
 class LedgerEntry(Model):
@@ -40,8 +44,12 @@ class LedgerEntry(Model):
     Attributes:
         key: stable key of the invoice at this service, 40 hex characters.
         claim_id: changes with every attempt; two runs that claim the same invoice differ in it.
-        nonce: the rail's reference of the payment; the same for every attempt with one wallet.
-        expires_at: until when the last signed authorisation is valid.
+        nonce: the rail's reference of the payment. On a chain it is the same for every attempt with one wallet; a
+            shared payment token is sent for one challenge, whose id it is.
+        network: the chain, or the provider of the shared payment token.
+        asset: the token contract, or the currency.
+        pay_to: the receiver.
+        expires_at: until when the last authorisation is valid.
         sent_at: when a credential last left this process; None as long as none ever has.
         receipt: the rail's own words on the settlement; the service gives them once, so they are kept here.
     """
@@ -162,8 +170,16 @@ class KeyValueLedger:
 
     def spent_cents(self, since: datetime) -> int:
         """Everything that has cost money or may have, recorded at or after `since`."""
+        return _sum(e for e in self._counted() if e.recorded_at >= since)
+
+    def _counted(self) -> list[LedgerEntry]:
         entries = (_parse(text, "an entry") for text in self._store.values())
-        return sum(e.amount_cents for e in entries if e.state in COUNTED and e.recorded_at >= since)
+        return [e for e in entries if e.state in COUNTED]
+
+    def entries(self) -> list[LedgerEntry]:
+        """Every entry, oldest first; for people who look."""
+        found = (_parse(text, "an entry") for text in self._store.values())
+        return sorted(found, key=lambda entry: (entry.recorded_at, entry.key))
 
     def _swap(self, before: LedgerEntry, after: LedgerEntry) -> bool:
         if self.get(before.key) != before:
@@ -172,15 +188,51 @@ class KeyValueLedger:
         return True
 
     def _check(self, cap: RollingCap, entry: LedgerEntry, previous: LedgerEntry | None) -> None:
-        total = self.spent_cents(cap.since)  # the entry itself included
-        if total <= cap.max_cents:
+        """Sum up after the entry is written, itself included; over a cap, take it back."""
+        counted = self._counted()
+        over = _over_cap(cap, entry, counted)
+        if over is None:
             return
         self._store.replace(entry.key, (previous or entry.moved(PaymentState.FAILED)).model_dump_json())
-        raise BudgetExceeded(
-            f"invoice {entry.invoice_id} of {dollars(entry.amount_cents)} would pass max_cents_rolling of the "
-            f"spending policy: {dollars(total - entry.amount_cents)} of {dollars(cap.max_cents)} is spent or "
-            f"reserved since {cap.since:%Y-%m-%d}"
+        raise over
+
+
+def _over_cap(cap: RollingCap, entry: LedgerEntry, counted: list[LedgerEntry]) -> BudgetExceeded | None:
+    total = _sum(e for e in counted if e.recorded_at >= cap.since)
+    if total > cap.max_cents:
+        return _exceeded(
+            entry,
+            "rolling",
+            (total, cap.max_cents),
+            ("max_cents_rolling of the spending policy", f"since {cap.since:%Y-%m-%d}"),
         )
+    if cap.campaign_cents is None or entry.campaign_id is None:
+        return None
+    mine = (entry.base_url, entry.campaign_id)
+    total = _sum(e for e in counted if (e.base_url, e.campaign_id) == mine)
+    if total > cap.campaign_cents:
+        return _exceeded(
+            entry,
+            "campaign",
+            (total, cap.campaign_cents),
+            ("the cap of its campaign", f"in campaign {entry.campaign_id}"),
+        )
+    return None
+
+
+def _exceeded(entry: LedgerEntry, name: str, sums: tuple[int, int], words: tuple[str, str]) -> BudgetExceeded:
+    (total, cap_cents), (what, where) = sums, words
+    return BudgetExceeded(
+        f"invoice {entry.invoice_id} of {dollars(entry.amount_cents)} would pass {what}: "
+        f"{dollars(total - entry.amount_cents)} of {dollars(cap_cents)} is spent or reserved {where}",
+        cap=name,
+        total_cents=total,
+        cap_cents=cap_cents,
+    )
+
+
+def _sum(entries: Iterable[LedgerEntry]) -> int:
+    return sum(entry.amount_cents for entry in entries)
 
 
 class _MemoryStore:

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from prefect_assay.errors import ConfigurationError, PaymentsDisabled
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.api import PayAnswer
+from prefect_assay.payments.mpp import MppRail, TokenIssuer
 from prefect_assay.payments.terms import Offers, Settlement, Terms
 from prefect_assay.payments.x402 import X402Rail
 
@@ -27,8 +28,8 @@ class Rail(Protocol):
         """Who pays, for people; no secret."""
         ...
 
-    def nonce(self, base_url: str, invoice_id: str) -> str:
-        """The reference that every payment of this invoice with this wallet carries."""
+    def nonce(self, base_url: str, invoice_id: str, terms: Terms) -> str:
+        """The reference of the payment: two credentials with the same one can settle only once."""
         ...
 
     def offers(self, answer: PayAnswer) -> Offers:
@@ -39,26 +40,42 @@ class Rail(Protocol):
         """What an answer says became of the payment; never fails."""
         ...
 
+    def kept(self, nonce: str) -> Terms | None:
+        """The terms of a credential made earlier that only this object can repeat; None where anyone can."""
+        ...
+
     def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
         """The request headers that pay; the same arguments give the same headers."""
         ...
 
 
-def rail_for(method: PaymentMethod, *, private_key: SecretStr | None = None) -> Rail:
+def rail_for(
+    method: PaymentMethod, *, private_key: SecretStr | None = None, issue_token: TokenIssuer | None = None
+) -> Rail:
     """The rail of a payment method, ready to pay. Ask before anything is ordered.
 
+    Args:
+        method: the payment method.
+        private_key: the wallet's key, for `x402-exact`.
+        issue_token: makes a shared payment token within given limits, for `mpp-spt`.
+
     Raises:
-        PaymentsDisabled: the rail needs a wallet, and none is given.
-        ConfigurationError: the rail does not exist here, its extra is missing, or the key is no key.
+        PaymentsDisabled: the rail's means to pay are not given.
+        ConfigurationError: the rail does not exist, its extra is missing, or the key is no key.
     """
     if method is PaymentMethod.X402_EXACT:
         if private_key is None:
-            raise PaymentsDisabled("x402-exact pays from a wallet, and none is given: set the wallet block")
+            raise PaymentsDisabled(
+                "x402-exact pays from a wallet, and none is given: set an X402Wallet block as wallet"
+            )
         return X402Rail(private_key)
     if method is PaymentMethod.MPP_SPT:
-        raise ConfigurationError(
-            "mpp-spt payments are not available: choose x402-exact, or async_invoice to pay the invoice by hand"
-        )
+        if issue_token is None:
+            raise PaymentsDisabled(
+                "mpp-spt pays with shared payment tokens, and no issuer is given: set a SharedPaymentTokens "
+                "block as wallet"
+            )
+        return MppRail(issue_token)
     raise ConfigurationError(
         f"{method.value} is no machine rail: a person pays it at the invoice's hosted page"
     )

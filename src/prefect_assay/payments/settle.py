@@ -37,7 +37,7 @@ from prefect_assay.payments.api import (
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.ledger import MAYBE_PAID, Ledger, LedgerEntry, ledger_key
 from prefect_assay.payments.rails import Rail
-from prefect_assay.payments.terms import Settlement, Terms, dollars
+from prefect_assay.payments.terms import Offers, Settlement, Terms, dollars
 
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 READ_DELAYS: Final = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each reading of an invoice in doubt
@@ -144,7 +144,12 @@ class _Settling:
         if answer.status_code != HTTP_PAYMENT_REQUIRED:
             return self.unchallenged(invoice, answer)
         terms = guard.choose(
-            self.policy, self.rail.offers(answer), base_url=self.base_url, invoice=invoice, cents=self.cents
+            self.policy,
+            self.offers(answer, previous),
+            base_url=self.base_url,
+            invoice=invoice,
+            cents=self.cents,
+            now=self.now(),
         )
         entry = self.entry(invoice, terms, previous)
         guard.check_again(previous, entry, self.now())
@@ -156,11 +161,17 @@ class _Settling:
             return self.another_run(invoice)
         return self.send(invoice, terms, entry)
 
+    def offers(self, answer: PayAnswer, previous: LedgerEntry | None) -> Offers:
+        """What may be paid: the terms of the credential in doubt, where only that one can be sent again."""
+        in_doubt = previous is not None and previous.state in MAYBE_PAID
+        kept = self.rail.kept(previous.nonce) if previous and in_doubt else None
+        return Offers(terms=(kept,)) if kept else self.rail.offers(answer)
+
     def entry(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> LedgerEntry:
         """The intent as the ledger keeps it."""
         now = self.now()
         in_doubt = previous is not None and previous.state in MAYBE_PAID
-        expires_at = now + timedelta(seconds=terms.max_timeout_seconds)
+        expires_at = terms.until(now)
         if previous and in_doubt and previous.expires_at > now + timedelta(seconds=REUSE_SECONDS):
             expires_at = previous.expires_at  # the same window and nonce give the identical credential
         return LedgerEntry(
@@ -169,7 +180,7 @@ class _Settling:
             invoice_id=invoice.id,
             rail=self.rail.method,
             amount_cents=self.cents,
-            nonce=self.rail.nonce(self.base_url, invoice.id),
+            nonce=self.rail.nonce(self.base_url, invoice.id, terms),
             network=terms.network,
             asset=terms.asset,
             pay_to=terms.pay_to,

@@ -3,7 +3,12 @@
 Plain values between a rail, which reads them, and the guard, which judges them. No secret in any of them.
 """
 
-from typing import Any, Final
+from abc import abstractmethod
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Any, ClassVar, Final
+
+from pydantic import AwareDatetime
 
 from prefect_assay.models.base import Model
 
@@ -23,13 +28,49 @@ def dollars(cents: int) -> str:
 
 
 class Terms(Model):
-    """One way to pay, as the service offers it.
+    """One way to pay, as the service offers it. Each rail has its own kind.
+
+    Attributes:
+        network: where the money moves; with asset and pay_to it is what the ledger keeps of the terms.
+        asset: what is paid.
+        pay_to: who is paid.
+        amount_units: in the asset's smallest unit; `units_per_cent` of them are one cent.
+    """
+
+    kind: ClassVar[str] = ""
+    units_per_cent: ClassVar[int] = 1
+
+    network: str
+    asset: str
+    pay_to: str
+    amount_units: int
+
+    @abstractmethod
+    def valid_seconds(self, now: datetime) -> int:
+        """For how long a credential would be good; not positive when the offer has expired."""
+
+    @abstractmethod
+    def until(self, now: datetime) -> datetime:
+        """Until when a credential would be good."""
+
+    @abstractmethod
+    def summary(self) -> str:
+        """One line for a person who decides."""
+
+    @property
+    def amount(self) -> str:
+        """The amount for people; a fraction of a cent is shown in units."""
+        cents, rest = divmod(self.amount_units, self.units_per_cent)
+        return f"{self.amount_units} units" if rest else dollars(cents)
+
+
+class X402Terms(Terms):
+    """A stablecoin transfer.
 
     Attributes:
         network: chain in CAIP-2 form, `eip155:<chain id>`.
-        asset: address of the token contract.
+        asset: address of the token contract; 10,000 units are one cent.
         pay_to: address of the receiver.
-        amount_units: in the token's smallest unit; 10,000 units are one cent.
         max_timeout_seconds: how long the service wants the authorisation to be valid.
         resource_url: what the service says is being paid for.
         domain_name: name in the token's EIP-712 domain.
@@ -38,10 +79,9 @@ class Terms(Model):
         resource: the resource object, verbatim.
     """
 
-    network: str
-    asset: str
-    pay_to: str
-    amount_units: int
+    kind: ClassVar[str] = "exact"
+    units_per_cent: ClassVar[int] = UNITS_PER_CENT
+
     max_timeout_seconds: int
     resource_url: str | None
     domain_name: str
@@ -54,17 +94,56 @@ class Terms(Model):
         """The number in `eip155:<chain id>`."""
         return int(self.network.partition(":")[2])
 
-    @property
-    def amount(self) -> str:
-        """The amount for people; a fraction of a cent is shown in units."""
-        cents, rest = divmod(self.amount_units, UNITS_PER_CENT)
-        return f"{self.amount_units} units" if rest else dollars(cents)
+    def valid_seconds(self, now: datetime) -> int:  # noqa: ARG002 - a length, whenever it starts
+        """What the service asks for."""
+        return self.max_timeout_seconds
+
+    def until(self, now: datetime) -> datetime:
+        """The end of a window that starts now."""
+        return now + timedelta(seconds=self.max_timeout_seconds)
 
     def summary(self) -> str:
         """One line for a person who decides."""
         return (
             f"{self.amount} of {self.asset} on {self.network} to {self.pay_to}, "
             f"valid for {self.max_timeout_seconds} s, for {shown(self.resource_url)}"
+        )
+
+
+class MppTerms(Terms):
+    """A charge to a shared payment token.
+
+    Attributes:
+        network: the payment provider's name in the protocol.
+        asset: the currency, as the challenge spells it.
+        pay_to: `networkId`, the receiver's profile in the provider's network.
+        amount_units: cents.
+        external_id: the invoice, as the challenge names it.
+        expires: until when the challenge can be answered.
+        credential_header: the request header that the challenge asks the credential in; None when it names none.
+        challenge: all its parameters, verbatim, known or not; sent back with the credential.
+    """
+
+    kind: ClassVar[str] = "charge"
+
+    external_id: str | None
+    expires: AwareDatetime
+    credential_header: str | None
+    challenge: dict[str, str]
+
+    def valid_seconds(self, now: datetime) -> int:
+        """What is left of the challenge's life."""
+        return ceil((self.expires - now).total_seconds())
+
+    def until(self, now: datetime) -> datetime:  # noqa: ARG002 - fixed by the challenge
+        """The end of the challenge's life."""
+        return self.expires
+
+    def summary(self) -> str:
+        """One line for a person who decides."""
+        return (
+            f"{self.amount_units} cents of {shown(self.asset)} by {self.network} to {self.pay_to}, "
+            f"valid until {self.expires:%Y-%m-%d %H:%M:%S %Z}, for {shown(self.external_id)}"
         )
 
 

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.api import PayAnswer, header
-from prefect_assay.payments.terms import Offers, Settlement, Terms
+from prefect_assay.payments.terms import Offers, Settlement, Terms, X402Terms
 from prefect_assay.payments.x402_wire import (
     REQUIRED_HEADER,
     RESPONSE_HEADER,
@@ -64,7 +64,7 @@ class X402Rail:
     def __repr__(self) -> str:
         return f"X402Rail(payer={self.payer!r})"
 
-    def nonce(self, base_url: str, invoice_id: str) -> str:
+    def nonce(self, base_url: str, invoice_id: str, terms: Terms | None = None) -> str:  # noqa: ARG002 - the same for all terms
         """The one nonce of this invoice and wallet, as 0x and 64 hex characters."""
         parts = json.dumps([_NONCE_DOMAIN, base_url, invoice_id, self.payer.lower()])
         return f"0x{sha256(parts.encode()).hexdigest()}"
@@ -77,6 +77,9 @@ class X402Rail:
         """What an answer says became of the payment; never fails."""
         return read_settlement(header(answer, RESPONSE_HEADER))
 
+    def kept(self, nonce: str) -> None:
+        """Nothing: the same terms, nonce and window give the identical credential again."""
+
     def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
         """The request header that pays, signed.
 
@@ -88,6 +91,8 @@ class X402Rail:
         Raises:
             PaymentRefused: the terms cannot be signed.
         """
+        if not isinstance(terms, X402Terms):
+            raise PaymentRefused(f"these are no terms of {self.method.value}: {terms.summary()}")
         authorization = {
             "from": self.payer,
             "to": terms.pay_to,
@@ -123,7 +128,7 @@ def _address_of(private_key: SecretStr) -> str:
     raise ConfigurationError("the wallet's private key is not 32 bytes in hex; check the wallet block")
 
 
-def _sign(private_key: SecretStr, terms: Terms, authorization: Mapping[str, str]) -> str:
+def _sign(private_key: SecretStr, terms: X402Terms, authorization: Mapping[str, str]) -> str:
     account, messages = _eth_account()
     numbers = {name: int(authorization[name]) for name in ("value", "validAfter", "validBefore")}
     with suppress(Exception):  # as above

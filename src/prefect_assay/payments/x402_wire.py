@@ -4,9 +4,7 @@
 is wrong with it is a PaymentRefused. `PAYMENT-RESPONSE` comes after the payment: reading it never fails.
 """
 
-import json
-import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
@@ -14,7 +12,8 @@ from pydantic import Field, ValidationError
 
 from prefect_assay.errors import PaymentRefused
 from prefect_assay.models.base import WireModel
-from prefect_assay.payments.terms import Offers, Settlement, Terms, shown
+from prefect_assay.payments.terms import Offers, Settlement, X402Terms, shown
+from prefect_assay.payments.wire import compact, decode, receipt
 
 REQUIRED_HEADER: Final = "PAYMENT-REQUIRED"
 SIGNATURE_HEADER: Final = "PAYMENT-SIGNATURE"
@@ -23,13 +22,8 @@ VERSION: Final = 2
 SCHEME: Final = "exact"
 TRANSFER_METHOD: Final = "eip3009"
 
-HEADER_MAX: Final = 16_384
 OFFERS_MAX: Final = 32
-BRACKETS_MAX: Final = 256  # bounds the nesting, for every recursion over the content
 RECEIPT_FIELDS: Final = ("success", "transaction", "network", "payer", "errorReason")
-RECEIPT_VALUE_MAX: Final = 200
-
-_PRINTABLE = re.compile(r"[\x20-\x7e]*")
 
 Address = Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")]
 
@@ -63,7 +57,7 @@ def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
         instead = f"; it offers {shown(authenticate)}" if authenticate else ""
         raise PaymentRefused(f"the service asks for payment, but not by x402 ({REQUIRED_HEADER}){instead}")
     try:
-        challenge = _decode(value)
+        challenge = decode(value)
     except ValueError as error:
         raise PaymentRefused(f"the {REQUIRED_HEADER} header cannot be read: {error}") from None
     if challenge.get("x402Version") != VERSION:
@@ -76,7 +70,7 @@ def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
     resource = challenge.get("resource")
     read = [_read_entry(entry, resource if isinstance(resource, dict) else None) for entry in accepts]
     return Offers(
-        terms=tuple(item for item in read if isinstance(item, Terms)),
+        terms=tuple(item for item in read if isinstance(item, X402Terms)),
         ignored=tuple(item for item in read if isinstance(item, str)),
     )
 
@@ -86,50 +80,24 @@ def read_settlement(value: str | None) -> Settlement:
     if value is None:
         return Settlement()
     try:
-        stated = _decode(value)
+        stated = decode(value)
     except ValueError:
         return Settlement()
     success = stated.get("success")
-    # Only known fields of plain text are kept: the receipt stands in results and artifacts.
-    receipt = {
-        name: text[:RECEIPT_VALUE_MAX]
-        for name in RECEIPT_FIELDS
-        if (text := _plain(stated.get(name))) is not None
-    }
+    kept = receipt(stated, RECEIPT_FIELDS)
     return Settlement(
         success=success if isinstance(success, bool) else None,
-        reason=receipt.get("errorReason"),
-        receipt=receipt or None,
+        reason=kept.get("errorReason"),
+        receipt=kept or None,
     )
 
 
 def encode(content: Mapping[str, Any]) -> str:
     """A header value: standard base64 of compact JSON."""
-    return b64encode(json.dumps(content, separators=(",", ":")).encode()).decode()
+    return b64encode(compact(content)).decode()
 
 
-def _decode(value: str) -> dict[str, Any]:
-    if len(value) > HEADER_MAX:
-        raise ValueError(f"it has {len(value)} characters, more than {HEADER_MAX}")
-    compact = (
-        value.strip().rstrip("=").replace("-", "+").replace("_", "/")
-    )  # unpadded and URL-safe forms, too
-    try:
-        raw = b64decode(compact + "=" * (-len(compact) % 4), validate=True)
-        nested = raw.count(b"[") + raw.count(b"{") > BRACKETS_MAX
-        content = None if nested else json.loads(raw, parse_constant=_no_constant)
-    except ValueError:  # binascii.Error, UnicodeDecodeError and JSONDecodeError are all ValueErrors
-        raise ValueError("it is not base64 of JSON") from None
-    if not isinstance(content, dict):
-        raise ValueError("it is not a JSON object, or one with too many parts")  # noqa: TRY004 - one error for every malformed header
-    return content
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _read_entry(entry: object, resource: dict[str, Any] | None) -> Terms | str:
+def _read_entry(entry: object, resource: dict[str, Any] | None) -> X402Terms | str:
     if not isinstance(entry, dict):
         return f"{shown(entry)}: not an object"
     if entry.get("scheme") != SCHEME:
@@ -147,9 +115,9 @@ def _read_entry(entry: object, resource: dict[str, Any] | None) -> Terms | str:
     return terms
 
 
-def _terms(read: _Entry, entry: dict[str, Any], resource: dict[str, Any] | None) -> Terms:
+def _terms(read: _Entry, entry: dict[str, Any], resource: dict[str, Any] | None) -> X402Terms:
     url = resource.get("url") if resource else None
-    return Terms(
+    return X402Terms(
         network=read.network,
         asset=read.asset,
         pay_to=read.pay_to,
@@ -161,9 +129,3 @@ def _terms(read: _Entry, entry: dict[str, Any], resource: dict[str, Any] | None)
         accepted=entry,
         resource=resource,
     )
-
-
-def _plain(value: object) -> str | None:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) and _PRINTABLE.fullmatch(value) else None

@@ -1,0 +1,99 @@
+"""The part of the guard that differs between rails: what is wrong with one transfer, or with one charge.
+
+Pure functions of the terms and of what is allowed. An empty allow-list allows nothing.
+"""
+
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from prefect_assay.payments.api import origin
+from prefect_assay.payments.terms import MppTerms, X402Terms, shown
+
+# The bearer token lives in Authorization; a credential beside it would need a second value of that header.
+CREDENTIAL_HEADER: Final = "Payment-Authorization"
+
+
+def transfer(
+    terms: X402Terms,
+    *,
+    expected_url: str,
+    networks: Collection[str],
+    assets: Collection[str],
+    pay_to: Collection[str],
+) -> tuple[str | None, ...]:
+    """What is wrong with a stablecoin transfer, apart from its amount and its window."""
+    return (
+        _resource(terms, expected_url),
+        _listed("network", terms.network, networks, "allowed_networks"),
+        _listed("asset", terms.asset, assets, "allowed_assets"),
+        _listed("payTo", terms.pay_to, pay_to, "allowed_pay_to"),
+    )
+
+
+def charge(
+    terms: MppTerms, *, invoice_id: str, currency: str, network_ids: Collection[str]
+) -> tuple[str | None, ...]:
+    """What is wrong with a charge to a shared payment token, apart from its amount and its window."""
+    return (
+        _external(terms, invoice_id),
+        _currency(terms, currency),
+        _network_id(terms, network_ids),
+        _credential_header(terms),
+    )
+
+
+def named(values: Collection[str]) -> str:
+    """An allow-list for people."""
+    return ", ".join(sorted(values)) or "which is empty"
+
+
+def _resource(terms: X402Terms, expected: str) -> str | None:
+    try:
+        given = urljoin(expected, terms.resource_url or "")
+        parts = urlsplit(given)
+        same = (
+            terms.resource_url is not None
+            and f"{origin(given)}{parts.path}" == expected
+            and not (parts.query or parts.fragment or parts.username or parts.password)
+        )
+    except ValueError:
+        same = False
+    return None if same else f"resource.url is {shown(terms.resource_url)}, this invoice's is {expected}"
+
+
+def _listed(name: str, value: str, allowed: Collection[str], setting: str) -> str | None:
+    if value.lower() in {item.lower() for item in allowed}:
+        return None
+    return f"{name} {shown(value)} is not in {setting} ({named(allowed)})"
+
+
+def _external(terms: MppTerms, invoice_id: str) -> str | None:
+    if terms.external_id == invoice_id:
+        return None
+    return f"externalId is {shown(terms.external_id)}, this invoice's is {invoice_id}"
+
+
+def _currency(terms: MppTerms, currency: str) -> str | None:
+    if terms.asset.lower() == currency:
+        return None
+    return f"the currency is {shown(terms.asset)}, not {currency}"
+
+
+def _network_id(terms: MppTerms, allowed: Collection[str]) -> str | None:
+    # Ids, unlike addresses in hex, differ when their case differs.
+    if terms.pay_to in allowed:
+        return None
+    return f"networkId {shown(terms.pay_to)} is not in allowed_network_ids ({named(allowed)})"
+
+
+def _credential_header(terms: MppTerms) -> str | None:
+    given = terms.credential_header
+    if given is None:
+        return (
+            f"it names no header for the credential, which would then replace the API token; a challenge must say "
+            f'header="{CREDENTIAL_HEADER}"'
+        )
+    if given.lower() == CREDENTIAL_HEADER.lower():
+        return None
+    return f"it wants the credential in the header {shown(given)}; only {CREDENTIAL_HEADER} is answered"

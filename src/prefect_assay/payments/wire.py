@@ -1,0 +1,59 @@
+"""What both rails' headers have in common: base64 of JSON, read without harm, and what is kept of a receipt.
+
+Headers come from the other side before anything is allowed: they are limited in size and in nesting.
+"""
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+HEADER_MAX: Final = 16_384
+BRACKETS_MAX: Final = 256  # bounds the nesting, for every recursion over the content
+RECEIPT_VALUE_MAX: Final = 200
+
+_PRINTABLE = re.compile(r"[\x20-\x7e]*")
+
+
+def compact(content: Mapping[str, Any]) -> bytes:
+    """JSON without spaces."""
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def decode(value: str) -> dict[str, Any]:
+    """The JSON object in a header, in any of the usual spellings of base64.
+
+    Raises:
+        ValueError: it is too large, malformed or no object; the text says which, without any content.
+    """
+    if len(value) > HEADER_MAX:
+        raise ValueError(f"it has {len(value)} characters, more than {HEADER_MAX}")
+    packed = value.strip().rstrip("=").replace("-", "+").replace("_", "/")  # unpadded and URL-safe forms, too
+    try:
+        raw = b64decode(packed + "=" * (-len(packed) % 4), validate=True)
+        nested = raw.count(b"[") + raw.count(b"{") > BRACKETS_MAX
+        content = None if nested else json.loads(raw, parse_constant=_no_constant)
+    except ValueError:  # binascii.Error, UnicodeDecodeError and JSONDecodeError are all ValueErrors
+        raise ValueError("it is not base64 of JSON") from None
+    if not isinstance(content, dict):
+        raise ValueError("it is not a JSON object, or one with too many parts")  # noqa: TRY004 - one error for every malformed header
+    return content
+
+
+def receipt(stated: Mapping[str, Any], fields: Iterable[str]) -> dict[str, str]:
+    """The known fields that are plain text, cut: a receipt stands in results and artifacts."""
+    return {
+        name: text[:RECEIPT_VALUE_MAX] for name in fields if (text := plain(stated.get(name))) is not None
+    }
+
+
+def plain(value: object) -> str | None:
+    """A value as printable text of one line, or None."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) and _PRINTABLE.fullmatch(value) else None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

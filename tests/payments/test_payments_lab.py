@@ -1,0 +1,159 @@
+"""Both rails over real HTTP against the lab's own process: paid once, whatever becomes of the answers."""
+
+import httpx
+import pytest
+from prefect.logging import disable_run_logger
+from pydantic import SecretStr
+
+from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy
+from prefect_assay.errors import PaymentOutcomeUnknown, PaymentRefused
+from prefect_assay.models.job import Order, PaymentState
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments import FileLedger, MemoryLedger, MppRail, PaymentPolicy, X402Rail, settle
+from prefect_assay.tasks import pay as pay_task
+from support.issuer import ISSUER_KEY, issuer_server
+from support.lab_orders import booked, client_of, open_invoice
+
+
+class Payer:
+    """The client, a rail and a ledger in files."""
+
+    def __init__(self, lab, method, folder):
+        self.lab = lab
+        self.invoice_id = open_invoice(lab, method)
+        self.ledger = FileLedger(folder)
+        self.tokens = 0
+        self.rail = X402Rail(SecretStr("0x" + "11" * 32)) if method == "x402-exact" else MppRail(self.issue)
+        self.policy = PaymentPolicy(
+            enabled=True,
+            max_cents_per_payment=10_000_000,
+            max_cents_rolling=10_000_000,
+            allowed_origins=(lab.base_url,),
+            allowed_networks=(lab.x402["network"],),
+            allowed_assets=(lab.x402["asset"],),
+            allowed_pay_to=(lab.x402["pay_to"],),
+            allowed_network_ids=(lab.mpp["network_id"],),
+        )
+
+    def issue(self, limits):
+        self.tokens += 1
+        return f"spt_{self.invoice_id.replace('-', '')}_{self.tokens}"
+
+    def settle(self):
+        with client_of(self.lab) as client:
+            cents = client.invoice_by_id(self.invoice_id).amount
+            return settle(
+                client,
+                self.invoice_id,
+                self.rail,
+                self.policy,
+                self.ledger,
+                expected_cents=cents,
+                sleep=lambda _: None,
+            )
+
+    @property
+    def pay_path(self):
+        return f"/invoices/{self.invoice_id}/pay"
+
+
+@pytest.fixture(params=["x402-exact", "mpp-spt"])
+def payer(request, lab, tmp_path):
+    return Payer(lab, request.param, tmp_path)
+
+
+def test_an_order_is_paid_once_and_a_replay_charges_nothing(payer):
+    credentials = []
+    made = payer.rail.credential
+
+    def remember(*args, **kwargs):
+        credentials.append(made(*args, **kwargs))
+        return credentials[-1]
+
+    payer.rail.credential = remember
+    paid = payer.settle()
+    assert (paid.state, paid.already_paid) == (PaymentState.SETTLED, False)
+    assert paid.receipt
+
+    replayed = httpx.post(
+        f"{payer.lab.base_url}/api/v1{payer.pay_path}",
+        headers={"Authorization": f"Bearer {payer.lab.token}", **credentials[0]},
+    )
+    assert (replayed.status_code, replayed.json()["already_paid"]) == (200, True)
+    assert payer.settle().already_paid
+    assert len(credentials) == len(booked(payer.lab, payer.invoice_id)) == 1
+
+
+def test_a_lost_answer_is_found_settled_by_reading_the_invoice(payer):
+    payer.lab.fault("lose_answer", payer.pay_path, "POST", after=1)
+    assert payer.settle().state is PaymentState.SETTLED
+    assert len(booked(payer.lab, payer.invoice_id)) == 1
+
+
+def test_while_the_invoice_cannot_be_read_the_outcome_is_unknown_and_later_it_is_paid(payer):
+    payer.lab.fault("lose_answer", payer.pay_path, "POST", after=1)
+    reading = payer.lab.fault("status", f"/invoices/{payer.invoice_id}", "GET", status=404, after=2, count=50)
+    with pytest.raises(PaymentOutcomeUnknown, match="the invoice is not readable"):
+        payer.settle()
+    reading.remove()
+
+    again = payer.settle()
+    assert (again.state, again.already_paid) == (PaymentState.SETTLED, True)
+    assert len(booked(payer.lab, payer.invoice_id)) == 1
+
+
+def test_a_credential_that_never_arrived_is_sent_again_unchanged_and_settles_once(payer):
+    payer.lab.fault("reset", payer.pay_path, "POST", after=1)
+    with pytest.raises(PaymentOutcomeUnknown):
+        payer.settle()
+    assert booked(payer.lab, payer.invoice_id) == []
+
+    assert payer.settle().state is PaymentState.SETTLED
+    assert len(booked(payer.lab, payer.invoice_id)) == 1
+    assert payer.tokens <= 1
+
+
+@pytest.mark.parametrize("network_ids", [["profile_other"], None])
+def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiver(
+    lab, monkeypatch, network_ids
+):
+    monkeypatch.setattr(pay_task, "PrefectLedger", MemoryLedger)
+    invoice_id = open_invoice(lab, "mpp-spt")
+    with client_of(lab) as client:
+        invoice = client.invoice_by_id(invoice_id)
+    order = Order(
+        order_key="k",
+        experiment_id=invoice.experiment_id,
+        status="draft",
+        adopted=False,
+        invoice_id=invoice_id,
+    )
+    policy = SpendingPolicy(
+        per_experiment_cents=invoice.amount,
+        per_campaign_cents=invoice.amount,
+        rolling_cents=invoice.amount,
+        machine_payments=True,
+        network_ids=network_ids or [lab.mpp["network_id"]],
+    )
+    with issuer_server() as issuer, disable_run_logger():
+
+        def pay():
+            return pay_task.pay_invoice.fn(
+                AssayCredentials(base_url=lab.base_url, token=lab.token),
+                order,
+                policy=policy,
+                wallet=SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY),
+                method=PaymentMethod.MPP_SPT,
+                limit_cents=invoice.amount,
+            )
+
+        if network_ids:
+            with pytest.raises(PaymentRefused, match=r"allowed_network_ids \(profile_other\)"):
+                pay()
+            assert issuer.asked == []
+            return
+        paid = pay()
+        assert (paid.state, paid.method) == (PaymentState.SETTLED, PaymentMethod.MPP_SPT)
+        assert pay().already_paid
+        assert [limits["max_amount"] for limits in issuer.asked] == [invoice.amount]
+    assert len(booked(lab, invoice_id)) == 1

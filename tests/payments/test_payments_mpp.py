@@ -1,0 +1,609 @@
+"""The mpp-spt rail: reading challenges, the guard, one credential, and every fault that the lab can play."""
+
+import base64
+import json
+import logging
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from prefect_assay.errors import (
+    BudgetExceeded,
+    PaymentFailed,
+    PaymentOutcomeUnknown,
+    PaymentRefused,
+    PaymentsDisabled,
+)
+from prefect_assay.models.billing import Invoice
+from prefect_assay.models.job import PaymentState
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments import (
+    MemoryLedger,
+    MppRail,
+    PaymentPolicy,
+    TokenLimits,
+    guard,
+    rail_for,
+    settle,
+)
+from prefect_assay.payments.challenges import parse
+from prefect_assay.payments.ledger import ledger_key
+from prefect_assay.payments.mpp_wire import read_offers, read_settlement
+from prefect_assay.payments.settle import utc_now
+from prefect_assay.payments.terms import Offers, Settlement
+from support.lab_core import lab_core
+from support.lab_pay import LabPayApi, ordered_invoice
+
+CANARY = "spt_canary"
+NETWORK_ID = "profile_lab_1ab402"
+BASE = "http://127.0.0.1:8000"
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+REQUEST = {
+    "amount": "5000",
+    "currency": "usd",
+    "externalId": "inv_1",
+    "methodDetails": {"networkId": NETWORK_ID, "paymentMethodTypes": ["card"]},
+}
+PARAMETERS = {
+    "id": "abc",
+    "realm": "lab.test",
+    "method": "stripe",
+    "intent": "charge",
+    "expires": "2026-03-01T12:05:00Z",
+    "header": "Payment-Authorization",
+    "opaque": "e30",
+}
+INVOICE = Invoice(id="inv_1", status="open", currency="usd", amount=5000)
+POLICY = PaymentPolicy(
+    enabled=True,
+    max_cents_per_payment=10_000_000,
+    max_cents_rolling=20_000_000,
+    allowed_origins=(BASE,),
+    allowed_network_ids=(NETWORK_ID,),
+)
+
+
+def packed(value):
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+def unpacked(text):
+    return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+
+def quoted(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def challenge(request=None, **changes):
+    parts = {**PARAMETERS, "request": packed(REQUEST if request is None else request), **changes}
+    return "Payment " + ", ".join(f"{name}={quoted(v)}" for name, v in parts.items() if v is not None)
+
+
+def terms(request=None, **changes):
+    (only,) = read_offers(challenge(request, **changes)).terms
+    return only
+
+
+def findings(request=None, **changes):
+    return guard.findings(
+        POLICY, terms(request, **changes), base_url=BASE, invoice=INVOICE, cents=5000, now=NOW
+    )
+
+
+# The header
+
+
+def test_challenges_are_told_apart_by_the_grammar():
+    header = 'Basic realm="a, b=\\"c\\"", Negotiate dGVzdA==,, payment id = abc ,x-new="1", Bearer, Payment'
+    assert parse(header) == [
+        ("basic", {"realm": 'a, b="c"'}),
+        ("negotiate", {}),
+        ("payment", {"id": "abc", "x-new": "1"}),
+        ("bearer", {}),
+        ("payment", {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "header",
+    ['Payment id="a', 'Payment id="a", ID="b"', '="a"', 'Payment id="a" realm="b"', "P" * 70_000, "A, " * 33],
+)
+def test_what_is_no_list_of_challenges_is_refused(header):
+    with pytest.raises(PaymentRefused, match="cannot be read"):
+        read_offers(header)
+
+
+@given(st.text(max_size=60) | st.text(alphabet='Pp aym="\\,x\t', max_size=40))
+def test_any_header_is_offers_or_refused(text):
+    for header in (text, f"Payment {text}", challenge(opaque=text.replace("\n", ""))):
+        try:
+            assert isinstance(read_offers(header), Offers)
+        except PaymentRefused as error:
+            str(error).encode()
+
+
+@given(
+    st.sampled_from([*REQUEST, "other"]),
+    st.none() | st.integers() | st.text(max_size=9) | st.lists(st.text(max_size=3), max_size=3),
+)
+def test_any_value_in_any_place_of_a_request_is_terms_or_named(name, value):
+    read = read_offers(challenge({**REQUEST, name: value}))
+    assert len(read.terms) + len(read.ignored) == 1
+    assert all(line.isprintable() for line in read.ignored)
+
+
+def test_a_challenge_is_read_and_kept_verbatim_with_what_is_not_known():
+    read = terms(**{"x-new": 'a "quoted", b\\c', "expires": "2026-03-01T13:05:00+01:00"})
+    assert (read.network, read.asset, read.pay_to) == ("stripe", "usd", NETWORK_ID)
+    assert (read.amount_units, read.external_id, read.amount) == (5000, "inv_1", "50.00 USD")
+    assert read.expires == NOW + timedelta(minutes=5)
+    assert read.challenge == {
+        **PARAMETERS,
+        "request": packed(REQUEST),
+        "x-new": 'a "quoted", b\\c',
+        "expires": "2026-03-01T13:05:00+01:00",
+    }
+
+
+def test_of_several_challenges_each_is_read_or_named():
+    header = f'Bearer realm="x", {challenge(method="tempo")}, {challenge()}, {challenge(intent="session")}'
+    read = read_offers(header)
+    assert len(read.terms) == 1
+    assert read.ignored == (
+        "method 'tempo', intent 'charge': not known here",
+        "method 'stripe', intent 'session': not known here",
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "part"),
+    [
+        (challenge(id=None), "missing id"),
+        (challenge(id="a b"), "missing id"),
+        (challenge(expires=None), "missing expires"),
+        (challenge(expires="soon"), "no date and time"),
+        (challenge(expires="2026-03-01T12:05:00"), "no date and time"),
+        (challenge(request={**REQUEST, "amount": 5000}), "missing amount"),
+        (challenge(request={**REQUEST, "amount": "50.00"}), "missing amount"),
+        (challenge(request={**REQUEST, "amount": "-1"}), "missing amount"),
+        (challenge(request={**REQUEST, "amount": "٣"}), "missing amount"),
+        (challenge(request={**REQUEST, "methodDetails": {}}), "missing methodDetails.networkId"),
+        (challenge(request=[1]), "request cannot be read: it is not a JSON object"),
+        (challenge(request=None).replace(packed(REQUEST), "%%%"), "request cannot be read"),
+    ],
+)
+def test_a_challenge_that_cannot_be_used_is_named(header, part):
+    read = read_offers(header)
+    assert read.terms == ()
+    assert part in read.ignored[0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "match"),
+    [
+        ({}, "without a challenge"),
+        ({"PAYMENT-REQUIRED": "e30="}, "it offers 'x402'"),
+        ({"WWW-Authenticate": 'Basic realm="x"'}, "WWW-Authenticate has 'basic'"),
+    ],
+)
+def test_a_402_without_a_challenge_of_this_rail_says_what_it_offers(headers, match):
+    with pytest.raises(PaymentRefused, match=match):
+        MppRail(lambda _: CANARY).offers(SimpleNamespace(status_code=402, headers=headers, body={}))
+
+
+# The guard
+
+
+def test_right_terms_have_no_findings():
+    assert findings() == ()
+    assert findings(header="payment-authorization") == ()
+    assert findings({**REQUEST, "currency": "USD", "unknown": 1}) == ()
+    assert findings(expires="2026-03-01T12:10:00Z") == ()
+
+
+@pytest.mark.parametrize(
+    ("request_changes", "changes", "part"),
+    [
+        ({"amount": "5001"}, {}, "asks for 50.01 USD, the invoice for 50.00 USD"),
+        ({"amount": "50000000"}, {}, "asks for 500000.00 USD"),
+        ({"currency": "eur"}, {}, "currency is 'eur', not usd"),
+        ({"externalId": "inv_2"}, {}, "externalId is 'inv_2', this invoice's is inv_1"),
+        ({"externalId": None}, {}, "externalId is None"),
+        ({"methodDetails": {"networkId": "other"}}, {}, "networkId 'other' is not in allowed_network_ids"),
+        ({"methodDetails": {"networkId": NETWORK_ID.upper()}}, {}, "is not in allowed_network_ids"),
+        ({}, {"header": None}, "names no header for the credential"),
+        ({}, {"header": "Authorization"}, "in the header 'Authorization'; only Payment-Authorization"),
+        ({}, {"header": "X-Pay"}, "in the header 'X-Pay'"),
+        ({}, {"expires": "2026-03-01T12:00:00Z"}, "it expired 0 s ago"),
+        ({}, {"expires": "2026-03-01T12:10:01Z"}, "valid for 601 s, the policy allows 600 s"),
+        ({}, {"expires": "9999-12-31T23:59:59Z"}, "the policy allows 600 s"),
+    ],
+)
+def test_each_deviation_is_one_finding_that_names_it(request_changes, changes, part):
+    (finding,) = findings({**REQUEST, **request_changes}, **changes)
+    assert part in finding
+
+
+# The credential
+
+
+def test_the_credential_echoes_the_challenge_and_carries_one_token():
+    asked = []
+
+    def issue(limits):
+        asked.append(limits)
+        return SecretStr(CANARY)
+
+    rail, offered = MppRail(issue), terms(unknown="kept")
+    sent = rail.credential(offered, nonce="abc", valid_before=1_800_000_000)
+    (name, value), *more = sent.items()
+    scheme, _, content = value.partition(" ")
+    assert (name, scheme, more) == ("Payment-Authorization", "Payment", [])
+    assert unpacked(content) == {
+        "challenge": offered.challenge,
+        "payload": {"spt": CANARY, "externalId": "inv_1"},
+    }
+    assert asked == [
+        TokenLimits(currency="usd", max_amount=5000, expires_at=1_800_000_000, network_id=NETWORK_ID)
+    ]
+    assert CANARY not in repr(rail) + repr(vars(rail))
+
+
+def test_only_the_object_that_made_a_credential_can_repeat_it():
+    rail = rail_for(PaymentMethod.MPP_SPT, issue_token=count_tokens())
+    soon = (utc_now() + timedelta(minutes=5)).isoformat()
+    offered = terms(expires=soon)
+    first = rail.credential(offered, nonce="abc", valid_before=1)
+    assert rail.kept("abc") == offered
+    assert rail.kept("other") is None
+    assert MppRail(count_tokens()).kept("abc") is None
+    assert rail.credential(offered, nonce="abc", valid_before=1) == first
+    assert rail.credential(terms(expires=soon, id="new"), nonce="new", valid_before=1) != first
+
+
+def count_tokens():
+    made = []
+
+    def issue(_):
+        made.append(1)
+        return f"spt_{len(made)}"
+
+    return issue
+
+
+@pytest.mark.parametrize("given", ["", "a\nb", "é", None, 7, "x" * 3000, SecretStr("")])
+def test_what_is_no_token_is_refused_and_not_shown(given):
+    with pytest.raises(PaymentRefused, match="no text that can be one"):
+        MppRail(lambda _: given).credential(terms(), nonce="abc", valid_before=1)
+
+
+def test_an_issuer_that_fails_is_named_and_its_words_are_not_shown():
+    def issue(_):
+        raise RuntimeError(CANARY)
+
+    with pytest.raises(PaymentRefused, match=r"\(RuntimeError\); nothing was sent") as caught:
+        MppRail(issue).credential(terms(), nonce="abc", valid_before=1)
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+# What answers say
+
+
+def test_a_receipt_is_read_on_success_only():
+    value = packed(
+        {"status": "success", "method": "stripe", "reference": "pi_1", "externalId": "inv_1", "x": 1}
+    )
+    kept = {"status": "success", "method": "stripe", "reference": "pi_1", "externalId": "inv_1"}
+    assert read_settlement(True, value, {}) == Settlement(success=True, receipt=kept)
+    assert read_settlement(False, value, {}) == Settlement()
+    assert read_settlement(True, None, {}) == read_settlement(True, "%", {}) == Settlement()
+
+
+@pytest.mark.parametrize(
+    ("kind", "success"),
+    [
+        ("payment-expired", False),
+        ("invalid-challenge", False),
+        ("verification-failed", None),
+        ("internal-payment-error", None),
+        ("payment-required", None),
+    ],
+)
+def test_only_a_problem_from_before_the_charge_proves_that_nothing_was_paid(kind, success):
+    body = {"type": f"https://paymentauth.org/problems/{kind}", "detail": "why"}
+    assert read_settlement(False, None, body) == Settlement(success=success, reason="why")
+    assert read_settlement(False, None, {"error": "x" * 500}).reason == "x" * 200
+    assert read_settlement(False, None, {"detail": ["no text"]}) == Settlement()
+
+
+# One payment, on the lab
+
+
+class World:
+    """A lab with one open invoice on this rail, an issuer that counts, and an empty ledger."""
+
+    def __init__(self, core):
+        self.invoice_id = ordered_invoice(core, "mpp-spt")
+        self.api = LabPayApi(core, core.lab.settings.base_url)
+        self.cents = self.api.invoice_by_id(self.invoice_id).amount
+        self.issued = []
+        self.token = CANARY
+        self.rail = MppRail(self.issue)
+        self.ledger = MemoryLedger()
+        self.policy = POLICY.model_copy(update={"allowed_origins": (self.api.base_url,)})
+
+    def issue(self, limits):
+        self.issued.append(limits)
+        return f"{self.token}_{len(self.issued)}"
+
+    def settle(self, **changes):
+        arguments = {"expected_cents": self.cents, "sleep": lambda _: None, **changes}
+        return settle(self.api, self.invoice_id, self.rail, self.policy, self.ledger, **arguments)
+
+    def entry(self):
+        return self.ledger.get(ledger_key(self.api.base_url, self.invoice_id))
+
+
+@pytest.fixture
+def world():
+    core = lab_core()
+    yield World(core)
+    core.close()
+
+
+def test_an_open_invoice_is_paid_once_and_the_receipt_is_kept(world):
+    payment = world.settle()
+    (booked,) = world.api.settlements()
+    assert (payment.state, payment.amount_cents, payment.already_paid) == (
+        PaymentState.SETTLED,
+        world.cents,
+        False,
+    )
+    assert payment.method is PaymentMethod.MPP_SPT
+    assert payment.receipt["reference"] == booked["reference"]
+    assert payment.receipt["externalId"] == world.invoice_id
+    (limits,) = world.issued
+    assert (limits.currency, limits.max_amount, limits.network_id) == ("usd", world.cents, NETWORK_ID)
+    assert 0 < limits.expires_at - utc_now().timestamp() <= 300
+    entry = world.entry()
+    assert (entry.state, entry.network, entry.asset, entry.pay_to) == (
+        PaymentState.SETTLED,
+        "stripe",
+        "usd",
+        NETWORK_ID,
+    )
+    assert int(entry.expires_at.timestamp()) == limits.expires_at
+
+    again = world.settle()
+    assert again.already_paid
+    assert again.receipt == payment.receipt
+    assert len(world.issued) == len(world.api.sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "match"),
+    [
+        ("wrong_amount", "the challenge asks for"),
+        ("wrong_payee", "networkId 'profile_other' is not in allowed_network_ids"),
+        ("wrong_asset", "the currency is 'eur'"),
+        ("wrong_resource", "externalId is"),
+        ("wrong_network", "method 'other', intent 'charge': not known here"),
+        ("missing_header", "names no header for the credential"),
+        ("expired_challenge", "it expired"),
+        ("ten_year_window", "the policy allows 600 s"),
+    ],
+)
+def test_terms_outside_the_policy_are_refused_before_a_token_is_issued(world, fault, match):
+    world.api.fault(fault)
+    with pytest.raises(PaymentRefused, match=match):
+        world.settle()
+    assert (world.issued, world.api.sent, world.entry()) == ([], [], None)
+
+    world.api.core.lab.payment_faults.clear()
+    assert world.settle().state is PaymentState.SETTLED
+
+
+@pytest.mark.parametrize("befalls", ["lost_after", "error_after"])
+def test_a_settlement_whose_answer_is_lost_is_found_by_reading_the_invoice(world, befalls):
+    world.api.on_the_way = befalls
+    payment = world.settle()
+    assert (payment.state, payment.receipt) == (PaymentState.SETTLED, None)
+    assert len(world.api.settlements()) == len(world.issued) == 1
+    assert world.entry().state is PaymentState.SETTLED
+
+
+def test_a_settlement_without_a_receipt_is_believed_because_of_the_invoice(world):
+    world.api.fault("no_receipt")
+    assert world.settle().receipt is None
+    assert world.entry().state is PaymentState.SETTLED
+
+
+def test_a_replayed_credential_that_answers_403_means_reading_the_invoice(world):
+    world.api.fault("replay_403", after=2)
+    world.api.on_the_way = "doubled"
+    assert world.settle().state is PaymentState.SETTLED
+    assert len(world.api.settlements()) == 1
+
+
+def test_a_replay_403_on_an_invoice_that_stays_open_is_unknown(world):
+    world.api.fault("replay_403", after=2)
+    world.api.on_the_way = "doubled"
+    world.api.stale = world.api.invoice_by_id(world.invoice_id)
+    with pytest.raises(PaymentOutcomeUnknown, match="status 403, the credential was used before"):
+        world.settle()
+    assert world.entry().state is PaymentState.UNKNOWN
+
+    world.api.stale = None
+    assert world.settle().already_paid
+    assert len(world.api.settlements()) == 1
+
+
+def test_a_second_402_is_never_followed_and_no_second_token_is_issued(world):
+    world.api.fault("always_402")
+    for _ in range(2):
+        with pytest.raises(PaymentOutcomeUnknown, match="status 402, the payment was refused"):
+            world.settle()
+    assert len(world.issued) == 1
+    assert world.api.sent[0] == world.api.sent[1]
+    assert world.api.settlements() == []
+
+
+def test_a_declined_token_leaves_the_question_to_a_person(world):
+    world.token = "spt_declined"
+    with pytest.raises(PaymentOutcomeUnknown, match="the payment was declined"):
+        world.settle()
+    assert world.entry().state is PaymentState.UNKNOWN
+
+
+def test_the_identical_credential_is_sent_again_while_it_is_in_memory(world):
+    world.api.on_the_way = "lost_before"
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    world.api.on_the_way = ""
+
+    assert world.settle().state is PaymentState.SETTLED
+    first, second = world.api.sent
+    assert first == second
+    assert len(world.issued) == len(world.api.settlements()) == 1
+
+
+def test_after_a_crash_nothing_can_repeat_the_credential_and_a_person_decides(world):
+    world.api.on_the_way = "lost_before"
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    world.api.on_the_way = ""
+    world.rail = MppRail(world.issue)
+
+    with pytest.raises(PaymentOutcomeUnknown, match="could be settled besides it"):
+        world.settle()
+    assert len(world.issued) == len(world.api.sent) == 1
+    assert world.entry().state is PaymentState.UNKNOWN
+
+
+def test_a_kept_credential_is_not_sent_after_its_end(world):
+    world.api.on_the_way = "lost_before"
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    world.api.on_the_way = ""
+
+    with pytest.raises(PaymentOutcomeUnknown, match="it expired"):
+        world.settle(now=lambda: utc_now() + timedelta(hours=1))
+    assert len(world.api.sent) == 1
+
+
+def refuse_as(world, kind):
+    """The lab refuses, and says so in the protocol's words."""
+    told = world.api.pay
+
+    def pay(invoice_id, headers=None):
+        answer = told(invoice_id, headers)
+        problem = {"type": f"https://paymentauth.org/problems/{kind}", "detail": "too late"}
+        return replace(answer, body=problem) if headers else answer
+
+    world.api.pay = pay
+    return told
+
+
+def test_a_stated_refusal_is_a_failure_and_another_token_waits_until_the_first_has_expired(world):
+    world.api.fault("always_402")
+    told = refuse_as(world, "payment-expired")
+    with pytest.raises(PaymentFailed, match="too late"):
+        world.settle()
+    assert world.entry().state is PaymentState.FAILED
+    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 0
+    world.api.core.lab.payment_faults.clear()
+    world.api.pay = told
+
+    with pytest.raises(PaymentRefused, match="could be settled besides it"):
+        world.settle()
+    late = world.entry()
+    world.ledger.update(late, late.model_copy(update={"expires_at": utc_now() - timedelta(seconds=1)}))
+    assert world.settle().state is PaymentState.SETTLED
+    assert len(world.issued) == 2
+
+
+def test_an_issuer_that_fails_ends_the_payment_with_nothing_sent(world):
+    def broken(_):
+        raise RuntimeError(CANARY)
+
+    world.rail = MppRail(broken)
+    with pytest.raises(PaymentRefused, match="RuntimeError"):
+        world.settle()
+    assert world.api.sent == []
+    assert world.entry().state is PaymentState.FAILED
+
+    world.rail = MppRail(world.issue)
+    assert world.settle().state is PaymentState.SETTLED
+
+
+def test_caps_and_dry_run_come_before_a_token(world):
+    world.policy = world.policy.model_copy(update={"max_cents_rolling": world.cents - 1})
+    with pytest.raises(BudgetExceeded, match="max_cents_rolling"):
+        world.settle()
+    world.policy = world.policy.model_copy(update={"dry_run": True})
+    with pytest.raises(PaymentsDisabled, match=rf"{world.cents} cents of 'usd' by stripe to {NETWORK_ID}"):
+        world.settle()
+    world.policy = PaymentPolicy()
+    with pytest.raises(PaymentsDisabled, match="machine payments are off"):
+        world.settle()
+    assert world.issued == []
+
+
+def test_no_token_is_in_the_ledger_a_log_or_an_error(world, caplog):
+    caplog.set_level(logging.DEBUG)
+    world.api.fault("always_402", count=2, after=1)
+    with pytest.raises(PaymentOutcomeUnknown) as caught:
+        world.settle()
+    payment = world.settle()
+    seen = [caplog.text, world.entry().model_dump_json(), payment.model_dump_json(), repr(world.rail)]
+    seen += traceback.format_exception(caught.value)
+    haystack = "\n".join(seen)
+    assert world.invoice_id in haystack
+    for credential in world.api.sent:
+        assert credential["Payment-Authorization"].partition(" ")[2] not in haystack
+    assert CANARY not in haystack
+
+
+def test_runs_that_race_for_one_invoice_send_one_credential(world):
+    """Each run has its own rail: what one has in memory, no other can repeat."""
+
+    def pay(_):
+        try:
+            rail = MppRail(world.issue)
+            return settle(
+                world.api,
+                world.invoice_id,
+                rail,
+                world.policy,
+                world.ledger,
+                expected_cents=world.cents,
+                read_delays=(0, 0.01, 0.02),
+            ).state
+        except PaymentOutcomeUnknown as error:
+            return str(error)
+
+    with ThreadPoolExecutor(6) as pool:
+        ends = list(pool.map(pay, range(6)))
+    assert PaymentState.SETTLED in ends
+    assert len(world.api.sent) == len(world.api.settlements()) == 1
+    assert world.entry().state is PaymentState.SETTLED
+
+
+def test_an_invoice_in_doubt_on_one_rail_is_not_paid_on_the_other(world):
+    from prefect_assay.payments import X402Rail
+
+    world.api.on_the_way = "lost_before"
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    world.rail = X402Rail(SecretStr("0x" + "11" * 32))
+    with pytest.raises(PaymentOutcomeUnknown, match="not by x402"):
+        world.settle()
+    assert len(world.api.sent) == 1
