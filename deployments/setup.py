@@ -18,6 +18,7 @@ _BLOCKS: Final = (
     blocks.AssayCredentials,
     blocks.SpendingPolicy,
     blocks.X402Wallet,
+    blocks.SharedPaymentTokens,
     blocks.WebhookEndpoint,
     blocks.LocalArchive,
     blocks.S3Archive,

@@ -1,99 +1,125 @@
 """Asking a person before money is spent: a suspended run with a form in the Prefect UI that shows the figures."""
 
 import hashlib
-import json
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from typing import Literal
-from uuid import uuid4
 
-from prefect.client.orchestration import get_client
-from prefect.context import FlowRunContext
-from prefect.flow_runs import suspend_flow_run
-from prefect.input import RunInput
 from pydantic import Field
 
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.errors import ApprovalRejected, BudgetExceeded
+from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
 from prefect_assay.flows.money import usd
+from prefect_assay.flows.questions import Answer, Question, answers, ask
 from prefect_assay.waiting import can_suspend
 
 
-class SpendingApproval(RunInput):
+class SpendingApproval(Question):
     """The form. `decision` has no default: a run that is resumed without an answer must stay suspended."""
 
-    decision: Literal["approve", "reject"] = Field(
-        title="Decision", description="approve orders at the amount shown; reject orders nothing."
+    decision: Literal["approve", "reject", "change_cap"] = Field(
+        title="Decision",
+        description="approve: exactly the amount shown. reject: nothing. change_cap: go on under the cap below.",
     )
-    approved_cents: int | None = Field(
+    cap_cents: int | None = Field(
         default=None,
         ge=0,
-        title="Approved amount (cents)",
-        description="Empty: exactly the amount shown. More leaves room for quotes that are still to come; "
-        "less than it costs is a rejection.",
+        title="New cap for this run (cents)",
+        description="Only with change_cap: what may be spent in this run without asking again. "
+        "Less than the amount shown is a rejection. The spending policy stays as it is.",
     )
 
 
 def approve_spending(
-    policy: SpendingPolicy, *, key: str, what: str, amount_cents: int, cap_cents: int
+    policy: SpendingPolicy,
+    *,
+    key: str,
+    what: str,
+    amount_cents: int,
+    cap_cents: int,
+    figures: Mapping[str, str] | None = None,
+    always: bool = False,
+    may_ask: bool = True,
+    otherwise: str = "nothing was ordered",
 ) -> int:
-    """Return the approved amount in US cents: the amount itself when it is within the cap, else what a person says.
+    """Return what may be spent, in US cents: the amount when it is within the cap, else what a person says.
 
     Args:
         policy: gives the time for an answer.
-        key: names this question; an approval of the same amount under the same key is found, not asked again.
-        what: one sentence for the form.
+        key: names this question; an approval of the same amount under the same key is found, not asked again,
+            and so is a changed cap.
+        what: names what costs, for the form.
         amount_cents: what it would cost, without VAT.
         cap_cents: what may be spent without asking.
+        figures: more lines for the form.
+        always: ask even within the cap.
+        may_ask: False looks for an earlier answer and asks nobody.
+        otherwise: how things stand without an approval, for the error.
 
     Raises:
-        BudgetExceeded: over the cap, and this run cannot ask because it is not deployed.
+        BudgetExceeded: a person has to be asked, and this run cannot ask because it is not deployed.
         ApprovalRejected: a person declined, or approved less than it costs. A retry of the run asks again.
+        ApprovalExpired: nobody has answered in time. A retry of the run asks again.
     """
-    if amount_cents <= cap_cents:
+    if amount_cents <= cap_cents and not always:
         return amount_cents
-    if not can_suspend():
-        raise BudgetExceeded(
-            f"{what} costs {usd(amount_cents)}, the cap is {usd(cap_cents)}; nothing was ordered. "
+    topic = f"approve-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+    changed = _changed_cap(topic) if can_suspend() else None
+    if changed is not None and amount_cents <= changed:
+        return changed
+    question = f"{topic}-{amount_cents}"
+    given = answers(question) if can_suspend() else []
+    if not given:
+        if not (may_ask and can_suspend()):
+            raise BudgetExceeded(_nobody_to_ask(what, amount_cents, cap_cents, otherwise))
+        shown = {"cap": usd(cap_cents if changed is None else changed), **(figures or {})}
+        ask(
+            SpendingApproval,
+            question=question,
+            description=_description(what, amount_cents, shown, policy.approval_hours),
+            hours=policy.approval_hours,
+        )
+    return _approved(given, what, amount_cents, otherwise)
+
+
+def _nobody_to_ask(what: str, amount_cents: int, cap_cents: int, otherwise: str) -> str:
+    costs = f"{what} costs {usd(amount_cents)}"
+    if amount_cents > cap_cents:
+        return (
+            f"{costs}, the cap is {usd(cap_cents)}; {otherwise}. "
             "Raise the cap in the spending policy, or start the flow from its deployment to be asked"
         )
-    # Prefect takes lower case, digits and dashes in a question's name.
-    question = f"approve-{hashlib.sha256(key.encode()).hexdigest()[:20]}-{amount_cents}"
-    answer = _answer_to(question)
-    if answer is None:
-        form = SpendingApproval.with_initial_data(
-            description=f"**{what}** costs **{usd(amount_cents)}** without VAT. "
-            f"The cap is {usd(cap_cents)}. Nothing is ordered before you approve."
-        )
-        # A name of its own for each asking: Prefect lets a name that fired once pass, and stores a form once.
-        answer = suspend_flow_run(
-            wait_for_input=form, key=f"{question}-{uuid4()}", timeout=policy.approval_hours * 3600
-        )
-    approved = amount_cents if answer.approved_cents is None else answer.approved_cents
-    if answer.decision == "reject" or approved < amount_cents:
-        raise ApprovalRejected(f"{what} was not approved at {usd(amount_cents)}; nothing was ordered")
-    return approved
+    return (
+        f"{costs}, within the cap, but it is a quote, and the spending policy wants a person to see quotes; "
+        f"{otherwise}. Set accept_quotes in the policy, or start the flow from its deployment to be asked"
+    )
 
 
-def _answer_to(question: str) -> SpendingApproval | None:
-    """The last answer that a person has given to this question in this run.
+def _description(what: str, amount_cents: int, figures: Mapping[str, str], hours: float) -> str:
+    rows = "\n".join(f"| {name} | {value} |" for name, value in figures.items())
+    return (
+        f"**{what}** costs **{usd(amount_cents)}** without VAT. Nothing is spent before you approve.\n\n"
+        f"| | |\n|---|---:|\n| amount | {usd(amount_cents)} |\n{rows}\n\n"
+        f"Without an answer within {hours:g} hours, the run ends as ApprovalExpired."
+    )
 
-    A rejection is taken from the record as it is read, so that it ends this execution and not every retry.
-    """
-    context = FlowRunContext.get()
-    if context is None or context.flow_run is None:
-        return None
-    run_id = context.flow_run.id
-    with get_client(sync_client=True) as client:
-        # Prefect's own naming of what it stores for a suspended run.
-        stored = client.filter_flow_run_input(
-            flow_run_id=run_id, key_prefix=f"suspended-{question}-", limit=200, exclude_keys=set()
-        )
-        answers = [entry for entry in stored if entry.key.endswith("-response")]
-        if not answers:
-            return None
-        last = max(answers, key=lambda entry: entry.created or datetime.min.replace(tzinfo=UTC))
-        answer = SpendingApproval.model_validate(json.loads(last.value))
-        if answer.decision == "reject":
-            for entry in answers:
-                client.delete_flow_run_input(run_id, entry.key)
-    return answer
+
+def _changed_cap(topic: str) -> int | None:
+    """The cap that a person has given this run for this matter, whatever amount it was asked about."""
+    for answer in answers(topic):
+        cap = answer.values.get("cap_cents")
+        if answer.decision == "change_cap" and not answer.late and cap is not None:
+            return int(cap)
+    return None
+
+
+def _approved(given: list[Answer], what: str, amount_cents: int, otherwise: str) -> int:
+    """The last word counts. A no is taken from the record: it ends this execution, and not every retry."""
+    last = given[0]
+    if last.decision == "approve" and not last.late:
+        return amount_cents
+    for answer in given:
+        answer.take()
+    if last.late:
+        raise ApprovalExpired(f"{what} was not approved in time at {usd(amount_cents)}; {otherwise}")
+    note = f" ({last.values['note']})" if last.values.get("note") else ""
+    raise ApprovalRejected(f"{what} was not approved at {usd(amount_cents)}{note}; {otherwise}")

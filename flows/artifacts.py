@@ -15,6 +15,7 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.results import markdown_table, molar
 from prefect_assay.tasks.archive import KeptResults
 from prefect_assay.tasks.collate import CampaignTable
+from prefect_assay.tasks.facts import MoneyFacts
 
 _ROWS_SHOWN: Final = 200
 
@@ -148,3 +149,23 @@ def show_loop(report: LoopReport) -> None:
     create_markdown_artifact(
         "\n".join(lines), key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id
     )
+
+
+def money_lines(facts: MoneyFacts) -> dict[str, str]:
+    """An invoice and its payment, as lines for people."""
+    lines: dict[str, str] = {}
+    invoice, entry = facts.invoice, facts.entry
+    if invoice is not None:
+        lines["invoice"] = f"`{invoice.id}`"
+        lines["invoice status"] = str(invoice.status or "unknown")
+        lines["invoice amount"] = usd(invoice.amount)
+        if invoice.provider_hosted_invoice_url:
+            lines["invoice page"] = invoice.provider_hosted_invoice_url
+    if entry is not None:
+        lines["payment"] = f"{usd(entry.amount_cents)} by {entry.rail.value}, {entry.state.value}"
+        lines["receiver"] = f"`{entry.pay_to}` ({entry.network}, `{entry.asset}`)"
+        lines["reference"] = f"`{entry.nonce}`"
+        if entry.sent_at:
+            lines["sent"] = f"{entry.sent_at:%Y-%m-%d %H:%M:%S} UTC"
+        lines["valid until"] = f"{entry.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    return lines

@@ -4,7 +4,7 @@ The plan is fixed in the archive at the first execution, because a campaign wait
 may change meanwhile. One failed or canceled experiment never hides the others' results.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -16,13 +16,16 @@ from prefect.runtime import flow_run as current_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
-from prefect_assay.errors import ArchiveError
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
+from prefect_assay.errors import ApprovalExpired, ArchiveError
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.approval import approve_spending
+from prefect_assay.flows.canceled import say_what_remains
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
 from prefect_assay.flows.experiment import DEADLINE_DAYS, experiment
 from prefect_assay.flows.hooks import wake_waiting_parent
+from prefect_assay.flows.money import usd
+from prefect_assay.flows.questions import unanswered
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Assay
@@ -49,10 +52,19 @@ class _Job:
     policy: SpendingPolicy
     archive: Archive
     payment_method: PaymentMethod
-    wallet: X402Wallet | None
+    wallet: Wallet | None
     webhook: WebhookEndpoint | None
+    request_quote: bool
     deadline_days: int
     poll_seconds: float
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What has been approved, in US cents: for each experiment by its order key, and for all together."""
+
+    each: dict[str, int] = field(default_factory=dict)
+    campaign_cents: int | None = None
 
 
 @flow(
@@ -60,7 +72,7 @@ class _Job:
     on_completion=[wake_waiting_parent],
     on_failure=[wake_waiting_parent],
     on_crashed=[wake_waiting_parent],
-    on_cancellation=[wake_waiting_parent],
+    on_cancellation=[say_what_remains, wake_waiting_parent],
 )
 def campaign(
     designs: str,
@@ -70,8 +82,9 @@ def campaign(
     archive: Archive,
     campaign_id: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")] = None,
     payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
-    wallet: X402Wallet | None = None,
+    wallet: Wallet | None = None,
     webhook: WebhookEndpoint | None = None,
+    request_quote: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
     sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
     deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
     poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
@@ -86,9 +99,10 @@ def campaign(
         archive: where results are kept.
         campaign_id: the same id is ordered once, ever. Empty: a digest of designs and assay, so the same file
             submitted twice is ordered once; measure again under an id of your own.
-        payment_method: async_invoice shows hosted invoices to a person; a machine rail pays by wallet.
-        wallet: the wallet of the x402-exact rail.
+        payment_method: async_invoice shows hosted invoices to a person; a machine rail pays by itself.
+        wallet: what a machine rail pays with: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
         webhook: where the service delivers updates; without it the sweep or polling finds them.
+        request_quote: order by quote, even if the estimates are complete.
         sequences_per_experiment: how many designs one experiment takes at most.
         deadline_days: when to stop waiting for an experiment, counted from its order.
         poll_seconds: longest pause between two looks of a run that is not deployed.
@@ -101,12 +115,25 @@ def campaign(
         PaymentError: over the campaign's cap and nobody could be asked; nothing was ordered.
         Stopped: the spending was not approved; nothing was ordered.
     """
-    job = _Job(credentials, policy, archive, payment_method, wallet, webhook, deadline_days, poll_seconds)
+    job = _Job(
+        credentials,
+        policy,
+        archive,
+        payment_method,
+        wallet,
+        webhook,
+        request_quote,
+        deadline_days,
+        poll_seconds,
+    )
     plan = _pinned_plan(archive) or _make_plan(job, designs, assay, campaign_id, sequences_per_experiment)
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
-    # A run that has started its children has had its approval; they are its result, whatever became of them.
-    started = WAITS_TAG + campaign_group(plan.campaign_id) in (current_run.tags or [])
-    limits = {} if started else _approved_limits(job, plan)
+    try:
+        # A run that has started its children has had its approval; they are its result, whatever became of them.
+        started = WAITS_TAG + campaign_group(plan.campaign_id) in (current_run.tags or [])
+        limits = _Limits() if started else _approved_limits(job, plan)
+    except ApprovalExpired as error:
+        return unanswered(error)
     problems = _run_deployed(job, plan, limits) if can_suspend() else _run_here(job, plan, limits)
     return _report(job, plan, problems)
 
@@ -147,37 +174,49 @@ def _make_plan(
     return plan
 
 
-def _approved_limits(job: _Job, plan: Plan) -> dict[str, int | None]:
+def _approved_limits(job: _Job, plan: Plan) -> _Limits:
     """What each experiment may cost, by order key, after one budget check for the whole campaign.
 
-    An experiment that has its invoice needs no new approval: its money is committed.
+    An experiment that has its invoice needs no new approval, but its money counts: the cap is the campaign's.
     """
     prices = {e.order_key: open_price(job.credentials, e) for e in plan.experiments}
     totals = {key: price.total_cents for key, price in prices.items() if not price.committed}
-    if totals:
-        artifacts.show_campaign_estimate(plan, totals)
+    if not totals:
+        return _Limits()
+    artifacts.show_campaign_estimate(plan, totals)
+    committed = sum(price.total_cents or 0 for price in prices.values() if price.committed)
     known = sum(total for total in totals.values() if total is not None)
     unpriced = [key for key, total in totals.items() if total is None]
+    cap = job.policy.per_campaign_cents
     approved = approve_spending(
         job.policy,
         key=plan.campaign_id,
-        what=f"Campaign {plan.campaign_id} ({len(totals)} experiments)",
-        amount_cents=known,
-        cap_cents=job.policy.per_campaign_cents,
+        what=f"Campaign {plan.campaign_id} ({len(plan.experiments)} experiments)",
+        amount_cents=committed + known,
+        cap_cents=cap,
+        figures={
+            "ordered already": usd(committed),
+            "still to be ordered": usd(known),
+            "experiments without a price yet": str(len(unpriced)),
+            "cap per experiment, in the policy": usd(job.policy.per_experiment_cents),
+        },
     )
     # A quote that is still to come may use an equal share of what the campaign has left.
-    left = max(0, max(approved, job.policy.per_campaign_cents) - known)
+    left = max(0, max(approved, cap) - committed - known)
     share = min(job.policy.per_experiment_cents, left // len(unpriced)) if unpriced else 0
-    return {key: (share if total is None else _limit(job, total, known)) for key, total in totals.items()}
+    # An experiment's own cap still holds, unless a person has approved the whole campaign.
+    most = None if committed + known > cap else job.policy.per_experiment_cents
+    return _Limits(
+        campaign_cents=max(approved, cap),
+        each={key: share if total is None else _limit(total, most) for key, total in totals.items()},
+    )
 
 
-def _limit(job: _Job, total: int, known: int) -> int:
-    """An experiment's own cap still holds, unless a person has approved the whole campaign."""
-    asked = known > job.policy.per_campaign_cents
-    return total if asked else min(total, job.policy.per_experiment_cents)
+def _limit(total: int, most: int | None) -> int:
+    return total if most is None else min(total, most)
 
 
-def _parameters(job: _Job, plan: Plan, planned: PlannedExperiment, limit_cents: int | None) -> dict[str, Any]:
+def _parameters(job: _Job, plan: Plan, planned: PlannedExperiment, limits: _Limits) -> dict[str, Any]:
     return {
         "spec": planned.spec,
         "credentials": job.credentials,
@@ -189,12 +228,14 @@ def _parameters(job: _Job, plan: Plan, planned: PlannedExperiment, limit_cents: 
         "payment_method": job.payment_method,
         "wallet": job.wallet,
         "webhook": job.webhook,
-        "limit_cents": limit_cents,
+        "limit_cents": limits.each.get(planned.order_key),
+        "campaign_limit_cents": limits.campaign_cents,
+        "request_quote": job.request_quote,
         "deadline_days": job.deadline_days,
     }
 
 
-def _run_deployed(job: _Job, plan: Plan, limits: dict[str, int | None]) -> dict[str, str]:
+def _run_deployed(job: _Job, plan: Plan, limits: _Limits) -> dict[str, str]:
     """One top-level run per experiment, then wait for all; returns the problems by order key."""
     group = campaign_group(plan.campaign_id)
     children: dict[str, FlowRun] = {}
@@ -202,7 +243,7 @@ def _run_deployed(job: _Job, plan: Plan, limits: dict[str, int | None]) -> dict[
         children[planned.order_key] = start_child(
             "experiment",
             f"assay-{planned.order_key}",
-            _parameters(job, plan, planned, limits.get(planned.order_key)),
+            _parameters(job, plan, planned, limits),
             run_name=f"{plan.campaign_id} {planned.batch_index + 1}/{len(plan.experiments)}",
             groups=[group],
             is_done=partial(_has_results, job, plan, planned.order_key),
@@ -236,12 +277,12 @@ def _problem_of(run: FlowRun | None) -> str:
     return f"{run.state.name}: {run.state.message}"
 
 
-def _run_here(job: _Job, plan: Plan, limits: dict[str, int | None]) -> dict[str, str]:
+def _run_here(job: _Job, plan: Plan, limits: _Limits) -> dict[str, str]:
     """Without a deployment: the children run side by side in this process, and poll."""
     calls = [
         partial(
             experiment,
-            **_parameters(job, plan, planned, limits.get(planned.order_key)),
+            **_parameters(job, plan, planned, limits),
             poll_seconds=job.poll_seconds,
         )
         for planned in plan.experiments

@@ -15,10 +15,11 @@ from prefect import flow
 from prefect.logging import get_run_logger
 from pydantic import Field
 
-from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.errors import AssayError, InvalidSequences
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.campaign import campaign
+from prefect_assay.flows.canceled import say_what_remains
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
 from prefect_assay.flows.experiment import DEADLINE_DAYS
 from prefect_assay.models.report import LoopReport, RoundReport
@@ -44,7 +45,7 @@ class _Job:
     deadline_days: int
 
 
-@flow(name="design-build-test")
+@flow(name="design-build-test", on_cancellation=[say_what_remains])
 def design_build_test(
     source: str,
     loop_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,29}$")],
@@ -53,11 +54,12 @@ def design_build_test(
     policy: SpendingPolicy,
     archive: Archive,
     payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
-    wallet: X402Wallet | None = None,
+    wallet: Wallet | None = None,
     webhook: WebhookEndpoint | None = None,
     max_rounds: Annotated[int, Field(ge=1, le=1000)] = 10,
     goal_kd_nM: Annotated[float | None, Field(gt=0)] = None,  # noqa: N803 - nM is the unit
     designer: str | None = None,
+    request_quote: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
     sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
     deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
     poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
@@ -74,13 +76,14 @@ def design_build_test(
         credentials: the service's address and your own token.
         policy: caps, and whether machine payments are allowed.
         archive: where results are kept.
-        payment_method: async_invoice shows hosted invoices to a person; a machine rail pays by wallet.
-        wallet: the wallet of the x402-exact rail.
+        payment_method: async_invoice shows hosted invoices to a person; a machine rail pays by itself.
+        wallet: what a machine rail pays with: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
         webhook: where the service delivers updates.
         max_rounds: how many rounds the loop has at most.
         goal_kd_nM: stop as soon as a round's best K_D is at or below this, in nM.
         designer: deployment (`flow/name`) to start after each round, with the parameters `round_name` and
             `measurements` (the table's address), so that it writes the next design file.
+        request_quote: order by quote, even if the estimates are complete.
         sequences_per_experiment: how many designs one experiment takes at most.
         deadline_days: when to stop waiting for an experiment, counted from its order.
         poll_seconds: longest pause between two looks of a run that is not deployed.
@@ -104,6 +107,7 @@ def design_build_test(
             "payment_method": payment_method,
             "wallet": wallet,
             "webhook": webhook,
+            "request_quote": request_quote,
             "sequences_per_experiment": sequences_per_experiment,
             "deadline_days": deadline_days,
             "poll_seconds": poll_seconds,

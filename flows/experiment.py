@@ -4,18 +4,19 @@ Runs again from the top after every wake-up, crash and upgrade. Nothing is remem
 order is found by its key, the invoice says whether it is paid, the archive compares before it writes.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Final
 
 from prefect import flow
+from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
-from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.designs import check_spec
 from prefect_assay.errors import (
+    ApprovalExpired,
     AssayError,
     ExperimentCanceled,
     InvalidSpec,
@@ -26,21 +27,24 @@ from prefect_assay.errors import (
     QuoteRejected,
 )
 from prefect_assay.flows import artifacts
-from prefect_assay.flows.approval import approve_spending
+from prefect_assay.flows.canceled import say_what_remains
 from prefect_assay.flows.hooks import wake_waiting_parent
+from prefect_assay.flows.job import Job
+from prefect_assay.flows.paying import accept_quote, approve_price, pay
+from prefect_assay.flows.questions import unanswered
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS, PaymentMethod, ResultsStatus
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, PaymentMethod, ResultsStatus
 from prefect_assay.ordering import experiment_name, order_key, read_order
 from prefect_assay.tasks.archive import archive_experiment, check_archive
 from prefect_assay.tasks.check import look, outcome_of
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import find_order, order_experiment
-from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
-from prefect_assay.tasks.quote import Billing, BillingStage, confirm_quote, read_billing
+from prefect_assay.tasks.pay import require_rail
+from prefect_assay.tasks.quote import Billing, BillingStage, read_billing
 from prefect_assay.waiting import Decision, Failed, Partial, PollPolicy, Wait, can_suspend, wait_until
 from prefect_assay.waiting import Overdue as PastDeadline
 from prefect_assay.waiting.runs import EXPERIMENT_TAG, add_tags
@@ -51,33 +55,13 @@ DEADLINE_DAYS: Final = 45
 _SUSPENSION_MARGIN = timedelta(days=30)
 
 
-@dataclass(frozen=True)
-class _Job:
-    """The parameters of one run, so that the steps below take one thing instead of ten."""
-
-    spec: ExperimentSpec
-    key: str
-    name: str
-    label: str
-    campaign_id: str
-    credentials: AssayCredentials
-    policy: SpendingPolicy
-    archive: Archive
-    payment_method: PaymentMethod
-    wallet: X402Wallet | None
-    webhook: WebhookEndpoint | None
-    cap_cents: int
-    patience: timedelta
-    poll: PollPolicy
-
-
 @flow(
     name="experiment",
     flow_run_name="{campaign_id}-{batch_index}",
     on_completion=[wake_waiting_parent],
     on_failure=[wake_waiting_parent],
     on_crashed=[wake_waiting_parent],
-    on_cancellation=[wake_waiting_parent],
+    on_cancellation=[say_what_remains, wake_waiting_parent],
 )
 def experiment(
     spec: ExperimentSpec,
@@ -88,12 +72,14 @@ def experiment(
     batch_index: Annotated[int, Field(ge=0)] = 0,
     batch_count: Annotated[int, Field(ge=1)] = 1,
     payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
-    wallet: X402Wallet | None = None,
+    wallet: Wallet | None = None,
     webhook: WebhookEndpoint | None = None,
     limit_cents: Annotated[int | None, Field(ge=0)] = None,
+    campaign_limit_cents: Annotated[int | None, Field(ge=0)] = None,
+    request_quote: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
     deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
     poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
-) -> ExperimentReport:
+) -> ExperimentReport | State[ExperimentReport]:
     """Order one experiment once, pay it once, wait for the laboratory, archive its results.
 
     Args:
@@ -104,10 +90,12 @@ def experiment(
         campaign_id: part of the order key: the same id and specification are ordered once, ever.
         batch_index: position of this experiment in its campaign, from 0.
         batch_count: number of experiments in the campaign, for names only.
-        payment_method: async_invoice shows a hosted invoice to a person; a machine rail pays by wallet.
-        wallet: the wallet of the x402-exact rail.
+        payment_method: async_invoice shows a hosted invoice to a person; a machine rail pays by itself.
+        wallet: what a machine rail pays with: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
         webhook: where the service delivers updates; without it the sweep or polling finds them.
         limit_cents: what has been approved for this experiment; empty means the policy's cap.
+        campaign_limit_cents: what has been approved for the whole campaign; empty means the policy's cap.
+        request_quote: order by quote, even if the estimate is complete.
         deadline_days: when to stop waiting, counted from the order.
         poll_seconds: longest pause between two looks of a run that is not deployed.
 
@@ -121,7 +109,7 @@ def experiment(
         OutcomeUnknown: an answer was lost; running the flow again looks first.
     """
     key = order_key(campaign_id, batch_index, spec)
-    job = _Job(
+    job = Job(
         spec=spec,
         key=key,
         name=experiment_name(campaign_id, batch_index, batch_count, key),
@@ -134,16 +122,27 @@ def experiment(
         wallet=wallet,
         webhook=webhook,
         cap_cents=policy.per_experiment_cents if limit_cents is None else limit_cents,
+        campaign_cap_cents=policy.per_campaign_cents
+        if campaign_limit_cents is None
+        else campaign_limit_cents,
+        request_quote=request_quote,
         patience=timedelta(days=deadline_days),
         poll=PollPolicy(first_seconds=min(2.0, poll_seconds), longest_seconds=poll_seconds),
     )
-    order = _own_order(job) or find_order(credentials, key) or _place_order(job)
+    try:
+        return _run(job)
+    except ApprovalExpired as error:
+        return unanswered(error)
+
+
+def _run(job: Job) -> ExperimentReport:
+    order = _own_order(job) or find_order(job.credentials, job.key) or _place_order(job)
     _announce(job, order)
     payment = None
     if order.status not in AFTER_MATERIALS:
         _await_invoice(job, order)
     try:
-        payment = _pay(job, order)
+        payment = pay(job, order)
     except AssayError as error:
         # The laboratory works on it already: no trouble with money may stand before its results.
         if order.status not in AFTER_MATERIALS:
@@ -153,7 +152,7 @@ def experiment(
     return _conclude(job, order, payment, finished, decision)
 
 
-def _own_order(job: _Job) -> Order | None:
+def _own_order(job: Job) -> Order | None:
     """The order that an earlier execution of this very run placed or found, by the run's tag.
 
     A run that has ordered never orders again, whatever became of the experiment's name, the token or the way
@@ -181,22 +180,17 @@ def _own_order(job: _Job) -> Order | None:
         ) from error
 
 
-def _place_order(job: _Job) -> Order:
+def _place_order(job: Job) -> Order:
     """Check, estimate, check the budget, order. An incomplete estimate is never a price: it takes the quoted route."""
     InvalidSpec.check(check_spec(job.spec))
     require_rail(job.payment_method, job.policy, job.wallet)
     check_archive(job.archive)
     estimate = estimate_cost(job.credentials, job.spec)
     artifacts.show_estimate(job.label, job.name, job.spec, estimate)
-    total = estimate.total_cents
+    # With a quote to come, the quote is the price.
+    total = None if job.request_quote else estimate.total_cents
     if total is not None:
-        approve_spending(
-            job.policy,
-            key=job.key,
-            what=f"Experiment {job.name}",
-            amount_cents=total,
-            cap_cents=job.cap_cents,
-        )
+        approve_price(job, what=f"Experiment {job.name}", amount_cents=total, otherwise="nothing was ordered")
     return order_experiment(
         job.credentials,
         job.spec,
@@ -208,7 +202,7 @@ def _place_order(job: _Job) -> Order:
     )
 
 
-def _announce(job: _Job, order: Order) -> None:
+def _announce(job: Job, order: Order) -> None:
     """Make the run findable by its experiment, for wake-ups and for people."""
     get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
     artifacts.show_order(job.label, order)
@@ -216,7 +210,7 @@ def _announce(job: _Job, order: Order) -> None:
         add_tags(current_run.id, [EXPERIMENT_TAG + order.experiment_id])
 
 
-def _await_invoice(job: _Job, order: Order) -> None:
+def _await_invoice(job: Job, order: Order) -> None:
     """Bring the order to its invoice: at once on the self-service route, after a quote on the other."""
     while True:
         billing = _await_billing(job, order)
@@ -231,7 +225,7 @@ def _await_invoice(job: _Job, order: Order) -> None:
                     "under a new campaign id"
                 )
             case BillingStage.QUOTE_OPEN:
-                _accept_quote(job, order, billing)
+                accept_quote(job, order, billing)
             case BillingStage.QUOTE_REJECTED:
                 raise QuoteRejected(
                     f"the quote of experiment {order.experiment_code} was rejected; nothing is billed"
@@ -245,7 +239,7 @@ def _await_invoice(job: _Job, order: Order) -> None:
                 raise ExperimentCanceled(f"experiment {order.experiment_code} was canceled")
 
 
-def _await_billing(job: _Job, order: Order) -> Billing:
+def _await_billing(job: Job, order: Order) -> Billing:
     def ready() -> Billing | None:
         with job.credentials.get_client() as client:
             billing = read_billing(client, order.experiment_id)
@@ -254,43 +248,7 @@ def _await_billing(job: _Job, order: Order) -> Billing:
     return wait_until(ready, key=f"quote-{job.key}", timeout=job.patience + _SUSPENSION_MARGIN, poll=job.poll)
 
 
-def _accept_quote(job: _Job, order: Order, billing: Billing) -> None:
-    """The quote's real total is the price; it is checked against the budget like any other."""
-    quote = billing.quote
-    total = quote.amount_total if quote else None
-    if total is None:
-        raise QuoteExpired(
-            f"the quote of experiment {order.experiment_code} names no total; ask the laboratory"
-        )
-    approved = approve_spending(
-        job.policy, key=job.key, what=f"Quote for {job.name}", amount_cents=total, cap_cents=job.cap_cents
-    )
-    confirm_quote(job.credentials, order.experiment_id, approved_cents=approved)
-
-
-def _pay(job: _Job, order: Order) -> Payment:
-    """Pay what has been approved. A person's earlier approval of the same amount is found, not asked again."""
-    limit = job.cap_cents
-    if job.payment_method in MACHINE_RAILS:
-        due = read_due(job.credentials, order)
-        if due is not None:
-            require_rail(job.payment_method, job.policy, job.wallet)
-            limit = approve_spending(
-                job.policy, key=job.key, what=f"Invoice of {job.name}", amount_cents=due, cap_cents=limit
-            )
-    payment = pay_invoice(
-        job.credentials,
-        order,
-        policy=job.policy,
-        wallet=job.wallet,
-        method=job.payment_method,
-        limit_cents=limit,
-    )
-    artifacts.show_payment(job.label, payment)
-    return payment
-
-
-def _await_results(job: _Job, order: Order, payment: Payment | None) -> tuple[Experiment, Decision]:
+def _await_results(job: Job, order: Order, payment: Payment | None) -> tuple[Experiment, Decision]:
     """Wait for the released results; archive preliminary ones when they appear, and go on waiting."""
     partial_kept = False
 
@@ -311,7 +269,7 @@ def _await_results(job: _Job, order: Order, payment: Payment | None) -> tuple[Ex
 
 
 def _conclude(
-    job: _Job, order: Order, payment: Payment | None, finished: Experiment, decision: Decision
+    job: Job, order: Order, payment: Payment | None, finished: Experiment, decision: Decision
 ) -> ExperimentReport:
     """Archive whatever there is, then say how it ended."""
     record = None
@@ -330,7 +288,7 @@ def _conclude(
     return ExperimentReport(order=order, payment=payment, outcome=outcome, archive=record)
 
 
-def _archive(job: _Job, order: Order, payment: Payment | None, found: Experiment) -> ArchiveRecord:
+def _archive(job: Job, order: Order, payment: Payment | None, found: Experiment) -> ArchiveRecord:
     kept = archive_experiment(
         job.credentials,
         job.archive,

@@ -22,7 +22,9 @@ from pydantic import Field, ValidationError
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
+from prefect_assay.flows.canceled import tell_canceled
 from prefect_assay.flows.experiment import DEADLINE_DAYS
+from prefect_assay.flows.questions import answer_overdue
 from prefect_assay.models.base import Model
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.update import Update
@@ -72,6 +74,8 @@ def sweep(
 ) -> State[SweepReport]:
     """Wake every suspended run whose experiment has news, and every parent whose children have all ended.
 
+    Also ends the questions that nobody has answered in time, and says of canceled runs what remains of them.
+
     Needs no token of its own: each waiting run is looked up with the credentials block it was started with.
 
     Args:
@@ -84,7 +88,10 @@ def sweep(
     problems: list[str] = []
     seen = 0
     with get_client(sync_client=True) as prefect:
-        waiting = [run for run in runs_with(prefect, suspended_filter()) if not waits_for_input(run)]
+        now = datetime.now(UTC)
+        suspended = runs_with(prefect, suspended_filter())
+        waiting = [run for run in suspended if not waits_for_input(run)]
+        woken += answer_overdue(prefect, [run for run in suspended if waits_for_input(run)], now)
         for reference, runs in sorted(_by_credentials(waiting, problems).items()):
             try:
                 news = _look(reference, runs, full_check_minutes)
@@ -95,12 +102,17 @@ def sweep(
                 problems.append(f"credentials {reference}: {error}")
                 continue
             seen += news.updates
+        canceled = tell_canceled(prefect, now, problems)
     groups = {group for run in waiting for group in tag_values(run, WAITS_TAG)}
     woken += [str(run_id) for run_id in wake_finished_groups(sorted(groups))]
     message = f"{seen} updates, {len(waiting)} suspended runs, {len(woken)} woken"
     get_run_logger().info(message)
     report = SweepReport(
-        updates_seen=seen, suspended_runs=len(waiting), woken=tuple(woken), problems=tuple(problems)
+        updates_seen=seen,
+        suspended_runs=len(waiting),
+        canceled_runs=canceled,
+        woken=tuple(woken),
+        problems=tuple(problems),
     )
     name = "CompletedWithGaps" if problems else "Completed"
     return Completed(name=name, message="; ".join([message, *problems]), data=report)

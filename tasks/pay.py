@@ -1,29 +1,31 @@
 """Pay an invoice once: by machine within the policy, or show a person the hosted page."""
 
+from collections.abc import Mapping
+
 from prefect import task
 from prefect.logging import get_run_logger
 
-from prefect_assay.blocks import AssayCredentials, SpendingPolicy, X402Wallet
+from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, Wallet, X402Wallet
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import PaymentFailed, PaymentsDisabled
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
-from prefect_assay.payments import PaymentPolicy, hosted, rail_for, settle
+from prefect_assay.payments import PaymentPolicy, Rail, hosted, rail_for, settle
 from prefect_assay.tasks.ledger import PrefectLedger
 from prefect_assay.tasks.policy import ONCE, READ
 
 
-def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: X402Wallet | None) -> None:
+def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None) -> None:
     """Fail before anything is ordered when the chosen rail could not pay.
 
     Raises:
-        PaymentsDisabled: machine payments are off in the policy, or the wallet is missing.
-        ConfigurationError: the rail does not exist, its extra is missing, or the key is no key.
+        PaymentsDisabled: machine payments are off in the policy, or the wallet is missing or another rail's.
+        ConfigurationError: the rail does not exist, its extra is missing, or the wallet cannot be used.
     """
     if method not in MACHINE_RAILS:
         return
-    rail_for(method, private_key=wallet.private_key if wallet else None)
+    _rail(method, wallet)
     if not policy.machine_payments:
         raise PaymentsDisabled(
             f"payment by {method} is chosen, but the spending policy does not allow machine payments; nothing "
@@ -51,10 +53,11 @@ def pay_invoice(
     order: Order,
     *,
     policy: SpendingPolicy,
-    wallet: X402Wallet | None,
+    wallet: Wallet | None,
     method: PaymentMethod,
     limit_cents: int,
     campaign_id: str | None = None,
+    sums: Mapping[str, int] | None = None,
 ) -> Payment:
     """Pay the order's invoice if it is open and asks for no more than the limit; read it first, always.
 
@@ -66,6 +69,7 @@ def pay_invoice(
         method: the rail; `async_invoice` pays nothing and returns the hosted page.
         limit_cents: what has been approved for this order, in US cents.
         campaign_id: recorded in the ledger.
+        sums: caps of what the ledger adds up, in US cents: `rolling` in place of the policy's, and `campaign`.
 
     Raises:
         PaymentError: nothing was paid; the message says why.
@@ -78,8 +82,8 @@ def pay_invoice(
         payment = settle(
             client,
             invoice.id,
-            rail_for(method, private_key=wallet.private_key if wallet else None),
-            _guard_policy(credentials, policy, wallet, limit_cents),
+            _rail(method, wallet),
+            _guard_policy(credentials, policy, wallet, limit_cents, sums or {}),
             PrefectLedger(),
             expected_cents=min(invoice.amount or 0, limit_cents),
             campaign_id=campaign_id,
@@ -88,6 +92,14 @@ def pay_invoice(
         "Invoice %s: %s%s", payment.invoice_id, payment.state, ", paid before" if payment.already_paid else ""
     )
     return payment
+
+
+def _rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
+    return rail_for(
+        method,
+        private_key=wallet.private_key if isinstance(wallet, X402Wallet) else None,
+        issue_token=wallet.get_issuer() if isinstance(wallet, SharedPaymentTokens) else None,
+    )
 
 
 def _shown(client: AssayClient, invoice: Invoice) -> Payment:
@@ -100,17 +112,24 @@ def _shown(client: AssayClient, invoice: Invoice) -> Payment:
 
 
 def _guard_policy(
-    credentials: AssayCredentials, policy: SpendingPolicy, wallet: X402Wallet | None, limit_cents: int
+    credentials: AssayCredentials,
+    policy: SpendingPolicy,
+    wallet: Wallet | None,
+    limit_cents: int,
+    sums: Mapping[str, int],
 ) -> PaymentPolicy:
+    chain = wallet if isinstance(wallet, X402Wallet) else None
     return PaymentPolicy(
         enabled=policy.machine_payments,
         max_cents_per_payment=limit_cents,
-        max_cents_rolling=policy.rolling_cents,
+        max_cents_rolling=sums.get("rolling", policy.rolling_cents),
+        max_cents_per_campaign=sums.get("campaign"),
         rolling_days=policy.rolling_days,
         allowed_origins=(credentials.base_url,),
-        allowed_networks=tuple(wallet.networks) if wallet else (),
-        allowed_assets=tuple(wallet.assets) if wallet else (),
-        allowed_pay_to=tuple(wallet.pay_to) if wallet else (),
+        allowed_networks=tuple(chain.networks) if chain else (),
+        allowed_assets=tuple(chain.assets) if chain else (),
+        allowed_pay_to=tuple(chain.pay_to) if chain else (),
+        allowed_network_ids=tuple(policy.network_ids),
     )
 
 

@@ -9,9 +9,14 @@ from prefect_assay.ordering import find_order
 from prefect_assay.tasks.policy import READ
 from prefect_assay.tasks.quote import BillingStage, read_billing
 
+_OPEN = {BillingStage.QUOTE_PENDING, BillingStage.QUOTE_OPEN, BillingStage.NOT_SUBMITTED}
+
 
 class OpenPrice(Model):
-    """US cents without VAT. `total_cents` is None as long as nobody knows: a quote is needed."""
+    """US cents without VAT. `total_cents` is None as long as nobody knows: a quote is needed.
+
+    What is committed has its invoice, and `total_cents` is the invoice's amount.
+    """
 
     committed: bool
     total_cents: int | None = None
@@ -28,6 +33,11 @@ def open_price(credentials: AssayCredentials, planned: PlannedExperiment) -> Ope
         if order is None:
             return OpenPrice(committed=False, total_cents=client.estimate(planned.spec).total_cents)
         billing = read_billing(client, order.experiment_id)
-    if billing.stage in {BillingStage.QUOTE_PENDING, BillingStage.QUOTE_OPEN, BillingStage.NOT_SUBMITTED}:
-        return OpenPrice(committed=False, total_cents=billing.quote.amount_total if billing.quote else None)
-    return OpenPrice(committed=True)
+        if billing.stage in _OPEN:
+            return OpenPrice(
+                committed=False, total_cents=billing.quote.amount_total if billing.quote else None
+            )
+        if billing.stage is BillingStage.INVOICED:
+            invoice = client.find_invoice(order.experiment_id)
+            return OpenPrice(committed=True, total_cents=invoice.amount if invoice else None)
+    return OpenPrice(committed=True, total_cents=0)  # ended without a bill

@@ -1,0 +1,31 @@
+"""What the steps of one `experiment` run share."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.waiting import PollPolicy
+
+
+@dataclass(frozen=True)
+class Job:
+    """The parameters of one run, so that the steps below take one thing instead of ten."""
+
+    spec: ExperimentSpec
+    key: str
+    name: str
+    label: str
+    campaign_id: str
+    credentials: AssayCredentials
+    policy: SpendingPolicy
+    archive: Archive
+    payment_method: PaymentMethod
+    wallet: Wallet | None
+    webhook: WebhookEndpoint | None
+    cap_cents: int
+    campaign_cap_cents: int
+    request_quote: bool
+    patience: timedelta
+    poll: PollPolicy

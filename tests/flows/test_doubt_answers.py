@@ -1,0 +1,132 @@
+"""What an answer about a payment in doubt leads to: the invoice decides, an answer counts once."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+
+from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
+from prefect_assay.flows import approval, doubt, questions
+from prefect_assay.flows.approval import approve_spending
+from prefect_assay.flows.doubt import PaymentDoubt, answered_doubt
+from prefect_assay.flows.questions import Answer
+from prefect_assay.models.billing import Invoice
+from prefect_assay.tasks.facts import MoneyFacts
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """The answers in the run's record, the newest first."""
+    record = []
+
+    def answer(*, late=False, **values):
+        record.insert(0, Answer(uuid4(), f"k-{len(record)}", NOW, values, late))
+
+    monkeypatch.setattr(Answer, "take", lambda answer: record.remove(answer))  # noqa: PLW0108 - binds it
+    for module in (doubt, approval):
+        monkeypatch.setattr(module, "answers", lambda _question: list(record))
+    monkeypatch.setattr(approval, "can_suspend", lambda: True)
+    answer.record = record
+    return answer
+
+
+def ask(status):
+    facts = MoneyFacts(invoice=Invoice(id="inv_1", status=status, amount=100), entry=None)
+    return answered_doubt("key", "experiment", lambda: facts)
+
+
+def test_nobody_was_asked(given):
+    assert ask("open") is None
+
+
+@pytest.mark.parametrize("decision", ["paid", "pay_again"])
+def test_a_decision_counts_once(given, decision):
+    given(decision=decision)
+    assert ask("open") == decision
+    assert ask("open") is None
+
+
+@pytest.mark.parametrize(
+    ("late", "decision", "error"),
+    [
+        (False, "stop", ApprovalRejected),
+        (True, "stop", ApprovalExpired),
+        (True, "pay_again", ApprovalExpired),
+    ],
+)
+def test_no_and_no_answer_end_the_run_unless_the_invoice_is_paid(given, late, decision, error):
+    given(decision=decision, late=late)
+    with pytest.raises(error, match="its invoice is open, and money may have moved"):
+        ask("open")
+    given(decision=decision, late=late)
+    assert ask("paid") == "paid"
+
+
+def test_paying_again_is_not_offered_where_it_could_pay_twice():
+    schema = PaymentDoubt.model_json_schema()
+    assert schema["properties"]["decision"]["enum"] == ["paid", "stop"]
+
+
+def spend(amount, cap=100, **changes):
+    policy = SimpleNamespace(approval_hours=1)
+    return approve_spending(policy, key="k", what="It", amount_cents=amount, cap_cents=cap, **changes)
+
+
+@pytest.mark.parametrize(("decision", "most"), [("approve", 101), ("change_cap", 500)])
+def test_what_a_person_allows(given, decision, most):
+    given(decision=decision, cap_cents=500)
+    assert spend(101) == most
+    assert given.record  # it holds for the next executions
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"decision": "reject"}, ApprovalRejected),
+        ({"decision": "change_cap", "cap_cents": 100}, ApprovalRejected),
+        ({"decision": "change_cap"}, ApprovalRejected),
+        ({"decision": "approve", "late": True}, ApprovalExpired),
+        ({"decision": "change_cap", "cap_cents": 500, "late": True}, ApprovalExpired),
+    ],
+)
+def test_what_a_person_does_not_allow_is_said_once(given, values, error):
+    given(**values)
+    with pytest.raises(error, match="nothing was ordered"):
+        spend(101)
+    assert given.record == []
+
+
+def test_where_nobody_may_be_asked_only_an_answer_helps(given):
+    with pytest.raises(BudgetExceeded, match=r"costs 1.01 USD, the cap is 1.00 USD; it stands"):
+        spend(101, may_ask=False, otherwise="it stands")
+    with pytest.raises(BudgetExceeded, match="accept_quotes"):
+        spend(99, may_ask=False, always=True)
+    given(decision="approve")
+    assert spend(101, may_ask=False) == 101
+    assert spend(100) == 100
+
+
+def test_only_overdue_questions_of_this_package_are_answered():
+    woken = []
+
+    class Client:
+        def resume_flow_run(self, run_id, run_input):
+            woken.append((run_id, run_input["decision"]))
+            return SimpleNamespace(status="ACCEPT" if run_id != "gone" else "ABORT")
+
+    def run(name, key):
+        return SimpleNamespace(id=name, state=SimpleNamespace(state_details=SimpleNamespace(pause_key=key)))
+
+    then, later = int(NOW.timestamp()) - 1, int(NOW.timestamp()) + 60
+    runs = [
+        run("over", f"approve-0a-100-until-{then}-{uuid4().hex}"),
+        run("doubt", f"doubt-0a-until-{then}-{uuid4().hex}"),
+        run("gone", f"approve-0a-100-until-{then}-{uuid4().hex}"),
+        run("time", f"approve-0a-100-until-{later}-{uuid4().hex}"),
+        run("other", "1"),
+    ]
+    assert questions.answer_overdue(Client(), runs, NOW) == ["over", "doubt"]
+    assert woken == [("over", "reject"), ("doubt", "stop"), ("gone", "reject")]

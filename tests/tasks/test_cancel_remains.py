@@ -1,0 +1,170 @@
+"""What a canceled run leaves at the service, from what the service answers, and how it is said."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown
+from prefect_assay.flows.canceled import _is_final
+from prefect_assay.flows.remains import remains_text
+from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
+from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.job import Order, PaymentState
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments import LedgerEntry, MemoryLedger
+from prefect_assay.payments.ledger import ledger_key
+from prefect_assay.tasks.cancel import Remainder, wind_up
+
+NOW = datetime.now(UTC)
+ORDER = Order(
+    order_key="k", experiment_id="e-1", experiment_code="LAB-001-001", status="quote_sent", adopted=True
+)
+URL = "https://lab.example"
+
+
+class Service:
+    """One experiment that answers as told; rejecting its quote makes it a draft again."""
+
+    base_url = URL
+
+    def __init__(self, *, quote=None, invoice=None, status="quote_sent", known="q-1", rejecting=None):
+        self.shown, self.billed, self.status = quote, invoice, status
+        self.known, self.rejecting, self.rejected = known, rejecting, []
+
+    def invoice(self, _experiment_id):
+        if self.billed is None:
+            raise NotReady("no invoice")
+        return ExperimentInvoice(experiment_id="e-1", status=self.billed)
+
+    def find_invoice(self, _experiment_id):
+        return self.billed and Invoice(id="inv_1", status=self.billed, amount=21_900, experiment_id="e-1")
+
+    def experiment(self, _experiment_id):
+        return Experiment(
+            id="e-1", code="LAB-001-001", status=self.status, created_at=NOW, provider_quote_id=self.known
+        )
+
+    def quote(self, _experiment_id):
+        if self.shown is None:
+            raise NotReady("no quote")
+        return Quote(status=self.shown, amount_total=21_900, provider_quote_url=f"{URL}/q/1")
+
+    def quote_by_id(self, quote_id):
+        if quote_id != "q-1":
+            raise NotFound(quote_id)
+        return Quote(id="q-1", status=self.shown or "rejected")
+
+    def iter_quotes(self):
+        return iter(
+            [
+                Quote(id="q-0", status="pending", provider_quote_url=f"{URL}/q/0"),
+                Quote(id="q-1", status="pending", provider_quote_url=f"{URL}/q/1"),
+            ]
+        )
+
+    def reject_quote(self, quote_id, _reason, _feedback):
+        if isinstance(self.rejecting, Conflict):
+            self.billed = "open"  # somebody has accepted it meanwhile
+            raise self.rejecting
+        self.rejected.append(quote_id)
+        self.shown, self.status = None, "draft"
+        if self.rejecting:
+            raise self.rejecting
+
+
+def end(service, *, reject=True, order=ORDER, ledger=None):
+    remains = wind_up(service, ledger or MemoryLedger(), order, reject=reject)
+    return remains, remains_text(remains, [], reject=reject)
+
+
+def test_without_an_order_nothing_is_billed():
+    remains, text = end(Service(), order=None)
+    assert remains.kind is Remainder.NOTHING
+    assert "Nothing was ordered" in text
+
+
+@pytest.mark.parametrize("known", ["q-1", None, "the-provider's"])
+def test_an_open_quote_is_rejected_by_its_own_id(known):
+    service = Service(quote="open", known=known)
+    remains, text = end(service)
+    assert (remains.kind, service.rejected) == (Remainder.QUOTE_REJECTED, ["q-1"])
+    assert "Its quote is rejected" in text
+
+
+def test_an_open_quote_is_left_where_the_policy_says_so():
+    service = Service(quote="open")
+    remains, text = end(service, reject=False)
+    assert (remains.kind, service.rejected) == (Remainder.QUOTE_OPEN, [])
+    assert "Its quote over 219.00 USD is open and was not rejected" in text
+
+
+def test_a_lost_answer_to_the_rejection_is_looked_up_and_not_repeated():
+    service = Service(quote="open", rejecting=OutcomeUnknown("lost"))
+    assert end(service)[0].kind is Remainder.QUOTE_REJECTED
+    assert service.rejected == ["q-1"]
+
+
+def test_a_quote_that_was_accepted_in_between_is_told_as_an_order():
+    remains, text = end(Service(quote="open", rejecting=Conflict("accepted")))
+    assert remains.kind is Remainder.INVOICED
+    assert "The order stands, and 219.00 USD is billed" in text
+    assert "no operation that cancels it" in text
+
+
+def test_what_is_paid_is_done_and_cannot_be_stopped():
+    remains, text = end(Service(invoice="paid", status="in_production"))
+    assert not remains.facts.in_doubt
+    assert "The laboratory does the work, and 219.00 USD is billed and paid" in text
+
+
+@pytest.mark.parametrize(
+    ("state", "doubt"), [("sent", True), ("unknown", True), ("intended", False), ("failed", False)]
+)
+def test_a_payment_in_doubt_is_told(state, doubt):
+    ledger = MemoryLedger()
+    entry = LedgerEntry(
+        key=ledger_key(URL, "inv_1"),
+        base_url=URL,
+        invoice_id="inv_1",
+        rail=PaymentMethod.X402_EXACT,
+        amount_cents=21_900,
+        nonce="0x01",
+        network="eip155:84532",
+        asset="0xa",
+        pay_to="0xb",
+        expires_at=NOW,
+        recorded_at=NOW,
+        state=PaymentState(state),
+    )
+    ledger.claim(entry)
+    remains, text = end(Service(invoice="open"), ledger=ledger)
+    assert remains.facts.in_doubt is doubt
+    assert ("may have been made" in text) is doubt
+    assert "`0x01`" in text
+
+
+@pytest.mark.parametrize(
+    ("service", "kind"),
+    [
+        (Service(status="waiting_for_confirmation"), Remainder.QUOTE_PENDING),
+        (Service(status="draft"), Remainder.DRAFT),
+        (Service(status="canceled"), Remainder.CANCELED),
+        (Service(quote="rejected"), Remainder.QUOTE_REJECTED),
+        (Service(quote="stale"), Remainder.QUOTE_ENDED),
+    ],
+)
+def test_nothing_is_billed_for_what_was_never_accepted(service, kind):
+    remains, text = end(service)
+    assert remains.kind is kind
+    assert service.rejected == []
+    assert "USD" not in text
+
+
+def test_another_look_is_taken_only_where_it_can_find_something():
+    young, old = timedelta(minutes=1), timedelta(hours=1)
+    pending = end(Service(status="waiting_for_confirmation"))[0]
+    assert not _is_final(pending, reject=True, age=old)
+    assert _is_final(pending, reject=False, age=young)
+    nothing = end(Service(), order=None)[0]
+    assert [_is_final(nothing, reject=True, age=age) for age in (young, old)] == [False, True]
+    assert _is_final(end(Service(invoice="paid"))[0], reject=True, age=young)
