@@ -90,7 +90,7 @@ def test_nothing_is_started_for_a_wrong_request(world, blocks):
         ([designs, *blocks], 2, "target: affinity needs one"),
         ([designs, "--target", EGFR, *blocks[2:], "--credentials", "nobody"], 1, "no AssayCredentials block"),
         ([designs, "--target", EGFR, *blocks, "--archive", "nowhere"], 1, "no archive block named"),
-        ([designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"], 1, "mpp-spt"),
+        ([designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"], 1, "no SharedPaymentTokens block"),
         (["missing.fasta", "--target", EGFR, *blocks], 2, "missing.fasta"),
     ):
         done = command("run", *arguments, **world.stack.env)

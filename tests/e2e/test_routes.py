@@ -12,7 +12,6 @@ from prefect.states import Scheduled
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy
 from prefect_assay.errors import (
-    ConfigurationError,
     InvalidSequences,
     InvalidSpec,
     PaymentsDisabled,
@@ -126,7 +125,7 @@ def test_a_hosted_invoice_is_shown_and_paid_by_a_person(world):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"payment_method": "mpp-spt"}, ConfigurationError, "mpp-spt payments are not available"),
+        ({"payment_method": "mpp-spt"}, PaymentsDisabled, "mpp-spt pays with shared payment tokens"),
         ({"wallet": None}, PaymentsDisabled, "x402-exact pays from a wallet"),
         ({"assay": assay("no such antigen")}, InvalidSpec, "is not in the service's catalog"),
         ({"assay": assay("EGFR")}, InvalidSpec, "did you mean"),

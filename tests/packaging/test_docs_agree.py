@@ -10,7 +10,7 @@ from prefect_assay import blocks, flows, tasks
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-BLOCKS = [getattr(blocks, name) for name in blocks.__all__ if name != "Archive"]
+BLOCKS = [getattr(blocks, name) for name in blocks.__all__ if name not in {"Archive", "Wallet"}]
 FLOWS = [getattr(flows, name) for name in flows.__all__]
 
 

@@ -4,8 +4,16 @@ import asyncio
 from dataclasses import dataclass, field
 
 from prefect_assay.client import AssayClient, AsyncAssayClient
+from prefect_assay.client.request import NO_BODY, Operation, Request
 
 CANARY = "canary-5f3e9b-bearer-token"
+
+
+def unchecked(method, path, body=NO_BODY, **fields):
+    """A request that no check of the client has seen; its value is the answer."""
+    return Operation(
+        request=Request(method=method, path=path, json=body, **fields), read=lambda answer: answer
+    )
 
 
 @dataclass
@@ -18,7 +26,7 @@ class Face:
     waits: list = field(default_factory=list)
     token: str = CANARY
 
-    def __call__(self, name, *args, **kwargs):
+    def __call__(self, name, /, *args, **kwargs):
         if self.kind == "sync":
             return self._sync(name, args, kwargs)
         return asyncio.run(self._async(name, args, kwargs))

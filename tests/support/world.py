@@ -230,6 +230,7 @@ def _saved_blocks(stack: LocalStack, folder: Path) -> dict[str, Any]:
     made = {
         "credentials": AssayCredentials(base_url=stack.lab.base_url, token=stack.lab.token),
         "policy": SpendingPolicy(
+            accept_quotes=True,
             per_experiment_cents=2_000_000,
             per_campaign_cents=5_000_000,
             machine_payments=True,

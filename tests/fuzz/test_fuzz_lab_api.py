@@ -1,0 +1,55 @@
+"""The API of a lab in its own process, over HTTP, with whatever schemathesis can think of."""
+
+import itertools
+import random
+import time
+
+import pytest
+
+from prefect_assay.lab.openapi import operation_id
+from prefect_assay.lab.routing import ROUTES
+from prefect_assay.lab.testing import LocalLab
+from support.fuzzing import FUZZ
+from support.lab_states import inhabit_lab
+
+NAMES = [operation_id(route) for route in ROUTES]
+FEW = FUZZ.__class__(FUZZ, max_examples=30)
+
+
+@pytest.fixture
+def lab():
+    with LocalLab() as running:
+        running.webhook_fault("drop", probability=1.0)  # made-up addresses are not to be called
+        yield running
+
+
+@pytest.fixture
+def probe(lab):
+    from support.schema_probe import Probe
+
+    numbers = itertools.count()
+    made = Probe(
+        inhabit_lab(lab),
+        base_url=lab.base_url,
+        token=lab.partner_token,
+        fresh_token=lambda: lab.seed(f"revoked{next(numbers)}").token,
+    )
+    yield made
+    made.close()
+
+
+@pytest.mark.fuzz(weight=4)
+def test_fuzz_every_call(probe, share):
+    end = time.monotonic() + share
+    for name in random.sample(NAMES, len(NAMES)):
+        probe.systematic(name, whole=10_000)
+        if time.monotonic() > end:
+            return
+    while time.monotonic() < end:
+        probe.random(random.choice(NAMES), FEW)
+
+
+@pytest.mark.fuzz(weight=4)
+def test_fuzz_walks_from_call_to_call(lab, probe, share):
+    found = probe.walk(lab.base_url, share)
+    assert not found, "\n\n".join(found)

@@ -1,0 +1,40 @@
+"""One lab process for all rules, and a fresh organisation for every test."""
+
+import pytest
+
+from prefect_assay.lab.testing import LocalLab
+from support.organisations import organisation, plain
+
+DEPLOYMENT_SECRET = "deployment-secret-" * 2
+
+
+@pytest.fixture(scope="session")
+def lab():
+    with LocalLab(deployment_secret=DEPLOYMENT_SECRET) as running:
+        yield running
+
+
+@pytest.fixture
+def org(lab):
+    with organisation(lab) as made:
+        yield made
+
+
+@pytest.fixture
+def stranger(lab):
+    with organisation(lab) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared(lab):
+    """One organisation for tests that leave nothing behind, because all they send is refused."""
+    with organisation(lab) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def nobody(lab):
+    """A client without a token."""
+    with plain(lab) as http:
+        yield http

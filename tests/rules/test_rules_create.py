@@ -1,0 +1,318 @@
+"""The rules for creating and for estimating (contract 4.2), over HTTP and on both sides."""
+
+import re
+
+import pytest
+from pydantic import ValidationError
+
+from prefect_assay.client import experiments as operations
+from prefect_assay.client.request import NO_BODY, Operation, Request
+from prefect_assay.errors import NotFound, PartialOrder, RequestRefused
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
+from support.lab_core import PRICED, UNPRICED, spec
+from support.organisations import organisation, refused, typed
+from support.rules import client_holds, lab_holds
+
+SECRET = "s" * 40
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+HEADER = "X-Service-Payment-Method"
+MACHINE = ("x402-exact", "mpp-spt")
+THERMO = {"experiment_type": "thermostability", "method": None, "target_id": None}
+
+
+def request(specification=None, **fields):
+    return CreateRequest(**{"experiment_spec": typed(specification or spec()), "name": "rules"} | fields)
+
+
+@client_holds("4.2.create.fields")
+def test_the_client_needs_a_name(org):
+    org.refuses(lambda client: client.create(request(name="")))
+    with pytest.raises(ValidationError):
+        CreateRequest(experiment_spec=typed(spec()), name="x", colour="red")
+    with pytest.raises(ValidationError):
+        CreateRequest(name="x")
+
+
+@lab_holds("4.2.create.fields")
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": None}, "name"),
+        ({"experiment_spec": None}, "experiment_spec"),
+        ({"skip_draft": "yes"}, "skip_draft"),
+        ({"auto_accept_quote": 1}, "auto_accept_quote"),
+        ({"idempotency_key": "x"}, "idempotency_key"),
+    ],
+)
+def test_the_lab_needs_specification_and_name(org, fields, word):
+    refused(org.post(**fields), 400, word)
+    refused(org.http.post("/experiments", json={}), 400, "name", "experiment_spec")
+
+
+BAD_URLS = [
+    "http://example.org/hook",
+    "ftp://example.org",
+    "https://",
+    "//example.org",
+    "https://a b/",
+    "hook",
+]
+
+
+@client_holds("4.2.create.url")
+@pytest.mark.parametrize("url", BAD_URLS)
+def test_the_client_takes_https_only(org, url):
+    org.refuses(lambda client: client.create(request(webhook_url=url)))
+
+
+@lab_holds("4.2.create.url")
+@pytest.mark.parametrize("url", BAD_URLS)
+def test_the_lab_takes_https_only(org, url):
+    refused(org.post(webhook_url=url), 400, "webhook_url")
+
+
+@lab_holds("4.2.create.secret")
+def test_the_secret_is_never_returned(org):
+    made = org.post(webhook_url="https://example.org/hook", webhook_secret=SECRET)
+    assert made.status_code == 201
+    path = f"/experiments/{made.json()['experiment_id']}"
+    assert SECRET not in made.text
+    for further in ("", "/updates", "/sequences"):
+        assert SECRET not in org.http.get(path + further).text
+    assert SECRET not in org.http.get("/experiments").text
+
+
+@client_holds("4.2.create.method")
+def test_the_client_knows_two_machine_rails(org):
+    org.refuses(lambda client: client.create(request(payment_method="async_invoice")))
+    with pytest.raises(ValidationError):
+        request(payment_method="cash")
+
+
+@lab_holds("4.2.create.method")
+@pytest.mark.parametrize("payment", [{"method": "async_invoice"}, {"method": "cash"}, {}, {"method": None}])
+def test_the_lab_knows_two_machine_rails(org, payment):
+    refused(org.post(payment=payment), 400, "payment.method")
+    for method in MACHINE:
+        org.made(payment={"method": method})
+
+
+@lab_holds("4.2.create.pinned")
+def test_the_rail_is_pinned(org):
+    pointer = org.made(auto_accept_quote=True, payment={"method": "x402-exact"})["payment"]
+    path = pointer["pay_url"].removeprefix("/api/v1")
+    refused(org.http.post(path, headers={HEADER: "mpp-spt"}), 409, "x402-exact")
+    assert org.http.post(path, headers={HEADER: "x402-exact"}).status_code == 402
+
+
+@lab_holds("4.2.create.draft")
+def test_it_is_a_draft_unless_told_otherwise(org):
+    assert org.made()["status"] == "draft"
+    assert org.made(skip_draft=False)["status"] == "draft"
+    assert org.made(skip_draft=True)["status"] == "waiting_for_confirmation"
+
+
+@client_holds("4.2.create.auto")
+def test_the_client_sees_that_nothing_can_be_accepted_without_a_target(org):
+    org.refuses(lambda client: client.create(request(spec(**THERMO), auto_accept_quote=True)))
+
+
+@lab_holds("4.2.create.auto")
+def test_accepting_at_once_needs_a_target_with_a_price(org):
+    made = org.made(auto_accept_quote=True, skip_draft=False)
+    assert made["status"] == "waiting_for_confirmation"
+    refused(org.post(spec(target_id=UNPRICED["id"]), auto_accept_quote=True), 400, "auto_accept_quote")
+    refused(org.post(spec(**THERMO), auto_accept_quote=True), 400, "target_id")
+    assert org.http.get("/experiments").json()["total"] == 1
+
+
+@lab_holds("4.2.create.1")
+def test_orders_share_one_project(org):
+    codes = [org.made()["experiment_code"] for _ in range(2)]
+    codes.append(org.http.get("/experiments").json()["items"][0]["code"])
+    projects = {re.fullmatch(r"([A-Z0-9]+-\d{3})-\d{3}", code)[1] for code in codes}
+    assert len(projects) == 1
+    assert len(set(codes)) == 2
+
+
+@lab_holds("4.2.create.2.header")
+@pytest.mark.parametrize("method", MACHINE)
+def test_header_and_body_select_alike(org, method):
+    body = {"experiment_spec": spec(), "name": "x", "auto_accept_quote": True}
+    by_header = org.http.post("/experiments", json=body, headers={HEADER: method}).json()
+    by_body = org.http.post("/experiments", json=body | {"payment": {"method": method}}).json()
+    both = org.http.post(
+        "/experiments", json=body | {"payment": {"method": method}}, headers={HEADER: method}
+    )
+    for made in (by_header, by_body, both.json()):
+        assert made["payment"]["methods"] == [method]
+    refused(org.http.post("/experiments", json=body, headers={HEADER: "cash"}), 400, "cash")
+
+
+@client_holds("4.2.create.2.header")
+def test_the_client_selects_by_body_or_header(org):
+    by_body = org.client.create(request(auto_accept_quote=True, payment_method="x402-exact"))
+    by_header = org.client.create(request(auto_accept_quote=True), payment_header="x402-exact")
+    assert by_body.payment.methods == by_header.payment.methods == ("x402-exact",)
+    org.refuses(lambda client: client.create(request(), payment_header="cash"))
+
+
+@client_holds("4.2.create.2.conflict", "7.400.conflict")
+def test_the_client_sees_the_conflict(org):
+    org.refuses(lambda client: client.create(request(payment_method="x402-exact"), payment_header="mpp-spt"))
+
+
+@lab_holds("4.2.create.2.conflict", "7.400.conflict")
+@pytest.mark.parametrize("methods", [MACHINE, MACHINE[::-1]])
+def test_the_lab_sees_the_conflict(org, methods):
+    body = {"experiment_spec": spec(), "name": "x", "payment": {"method": methods[0]}}
+    answer = org.http.post("/experiments", json=body, headers={HEADER: methods[1]})
+    assert refused(answer, 400)["code"] == "payment_method_selector_conflict"
+
+
+@lab_holds("4.2.create.2.policy")
+@pytest.mark.parametrize(("policy", "status"), [(["x402-exact"], 200), (["async_invoice"], 201)])
+def test_the_policy_decides_where_nobody_selects(lab, policy, status):
+    with organisation(lab, payment_policy=policy) as org:
+        assert org.post(auto_accept_quote=True).status_code == status
+        refused(org.post(payment={"method": "mpp-spt"}), 403, "mpp-spt")
+
+
+@lab_holds("4.2.create.3")
+def test_accepted_at_once_on_a_hosted_invoice(org):
+    answer = org.post(auto_accept_quote=True)
+    made = answer.json()
+    assert answer.status_code == 201
+    assert org.http.get(f"/experiments/{made['experiment_id']}/quote").json()["status"] == "accepted"
+    assert org.http.get(f"/invoices/{made['provider_invoice_id']}").json()["status"] == "draft"
+    assert org.http.get(made["provider_hosted_invoice_url"]).status_code == 200
+    assert isinstance(org.client.create(request(auto_accept_quote=True)), Created)
+
+
+@lab_holds("4.2.create.4")
+@pytest.mark.parametrize("method", MACHINE)
+def test_accepted_at_once_on_a_machine_rail(org, method):
+    answer = org.post(auto_accept_quote=True, payment={"method": method})
+    made = answer.json()
+    assert answer.status_code == 200
+    assert made["status"] == "accepted"
+    assert made["payment"]["kind"] == "machine"
+    assert made["payment"]["pay_url"] == f"/api/v1/invoices/{made['invoice_id']}/pay"
+    assert org.http.get(f"/invoices/{made['invoice_id']}").json()["status"] == "open"
+    settled = [row for row in org.running.settlements() if row["invoice_id"] == made["invoice_id"]]
+    assert settled == []
+    ordered = org.client.create(request(auto_accept_quote=True, payment_method=method))
+    assert isinstance(ordered, QuoteAcceptance)
+
+
+@lab_holds("4.2.create.5", "4.2.create.6")
+def test_what_fails_after_its_invoice_voids_it_and_says_what_exists(org):
+    org.lab.fault("partial_create", "/experiments", "POST")
+    answer = org.post(auto_accept_quote=True)
+    body = refused(answer, 500)
+    assert {"experiment_id", "provider_invoice_id", "provider_hosted_invoice_url"} <= set(body)
+    assert org.http.get(f"/invoices/{body['provider_invoice_id']}").json()["status"] == "void"
+    path = f"/experiments/{body['experiment_id']}"
+    refused(org.http.get(f"{path}/invoice"), 404)
+    org.advance(hours=1)
+    again = org.http.post(f"{path}/quote/confirm", json={})
+    assert again.status_code == 200
+    assert org.http.get(f"{path}/invoice").json()["status"] == "open"
+
+
+def test_the_client_adopts_a_partial_order(org):
+    org.lab.fault("partial_create", "/experiments", "POST")
+    error = org.reads(PartialOrder, lambda client: client.create(request(auto_accept_quote=True)))
+    assert org.http.get(f"/experiments/{error.experiment_id}").json()["id"] == error.experiment_id
+    assert org.http.get(f"/invoices/{error.invoice_id}").json()["status"] == "void"
+
+
+def estimated(http, specification):
+    return http.post("/experiments/cost-estimate", json={"experiment_spec": specification})
+
+
+@lab_holds("4.2.estimate.read", "4.2.estimate.nothing")
+def test_a_viewer_may_ask_for_a_price_and_nothing_comes_of_it(org):
+    answer = estimated(org.viewer, spec())
+    assert answer.status_code == 200
+    assert answer.json()["breakdown"]["total_cents"] > 0
+    assert org.http.get("/experiments").json()["total"] == 0
+
+
+@lab_holds("4.2.estimate.incomplete")
+@pytest.mark.parametrize("target", [PRICED, UNPRICED])
+def test_no_price_is_no_error(org, target):
+    answer = estimated(org.http, spec(target_id=target["id"]))
+    assert answer.status_code == 200
+    whole, part = answer.json()["breakdown"], answer.json()["incomplete"]
+    assert (whole is None) is (target is UNPRICED)
+    assert (part is None) is (target is PRICED)
+    read = org.client.estimate(typed(spec(target_id=target["id"])))
+    assert (read.breakdown is None) is (target is UNPRICED)
+
+
+@lab_holds("4.2.estimate.unknown", "7.422.estimate")
+def test_an_unknown_target_has_no_price(org):
+    refused(estimated(org.http, spec(target_id=UNKNOWN)), 422, UNKNOWN)
+    error = org.reads(RequestRefused, lambda client: client.estimate(typed(spec(target_id=UNKNOWN))))
+    assert error.status_code == 422
+
+
+@lab_holds("4.2.estimate.date")
+def test_nothing_has_a_price_before_the_first_prices():
+    with LocalLab(options=("--epoch", "2024-12-31T00:00:00Z")) as lab, organisation(lab) as org:
+        refused(estimated(org.http, spec()), 422, "pricing")
+        error = org.reads(RequestRefused, lambda client: client.estimate(typed(spec())))
+        assert error.status_code == 422
+        org.advance(days=2)
+        assert estimated(org.http, spec()).json()["breakdown"]["pricing_version"] == "v1_2025-01-01"
+
+
+@client_holds("4.2.estimate.schema")
+def test_the_client_refuses_an_estimate_off_the_limits(org):
+    org.refuses(lambda client: client.estimate(typed(spec(n_replicates=9))))
+    with pytest.raises(ValidationError):
+        typed(spec(n_replicates="many"))
+
+
+@lab_holds("4.2.estimate.schema")
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"n_replicates": "3"}, 422),
+        ({"colour": "red"}, 422),
+        ({"n_replicates": 9}, 400),
+        ({"method": None}, 400),
+    ],
+)
+def test_the_lab_tells_a_wrong_shape_from_a_broken_rule(org, changes, status):
+    refused(estimated(org.http, spec(**changes)), status)
+
+
+@lab_holds("7.404.target")
+def test_an_order_for_an_unknown_target_is_404(org):
+    refused(org.post(spec(target_id=UNKNOWN)), 404, UNKNOWN)
+    org.reads(NotFound, lambda client: client.create(request(spec(target_id=UNKNOWN))))
+    assert org.http.get("/experiments").json()["total"] == 0
+
+
+@lab_holds("7.400.auto")
+def test_what_cannot_be_quoted_cannot_be_accepted(org):
+    refused(org.post(spec(target_id=UNPRICED["id"]), auto_accept_quote=True), 400, "auto_accept_quote")
+    unpriced = request(spec(target_id=UNPRICED["id"]), auto_accept_quote=True)
+    assert org.reads(RequestRefused, lambda client: client.create(unpriced)).status_code == 400
+
+
+def test_a_request_made_by_hand_is_not_checked_and_the_lab_refuses_it(org):
+    body = {"experiment_spec": spec(method=None), "name": "x"}
+    by_hand = Operation(
+        request=Request(method="POST", path="/experiments", json=body), read=lambda answer: answer
+    )
+    assert "method" in str(org.reads(RequestRefused, lambda client: client.run(by_hand)))
+    empty = Operation(
+        request=Request(method="POST", path="/experiments", json=NO_BODY), read=lambda answer: answer
+    )
+    assert org.reads(RequestRefused, lambda client: client.run(empty)).status_code == 415
+    assert operations.create(request()).request.method == "POST"

@@ -1,0 +1,279 @@
+"""The rules for what follows an order: changes, quotes, invoices, sequences (contract 4.2 and 4.3), on both sides."""
+
+import pytest
+
+from prefect_assay.errors import Conflict, NotReady
+from prefect_assay.models.sequences import Sequence
+from support.lab_core import spec
+from support.organisations import refused
+from support.rules import client_holds, lab_holds
+
+JSON = {"content-type": "application/json"}
+STATUSES = (
+    "draft",
+    "waiting_for_confirmation",
+    "quote_sent",
+    "waiting_for_materials",
+    "in_queue",
+    "in_production",
+    "data_analysis",
+    "in_review",
+    "done",
+    "canceled",
+)
+EDITABLE = {"draft", "in_review"}
+DOUBLE = [{"name": "a", "aa_string": "MKV"}, {"name": "b", "aa_string": "mkv"}]
+
+
+def designs(*entries):
+    return [Sequence(**entry) for entry in entries]
+
+
+def patch(org, experiment_id, body):
+    return org.http.patch(f"/experiments/{experiment_id}", json=body)
+
+
+@lab_holds("4.2.patch.1", "4.2.patch.2", "7.409.modify")
+@pytest.mark.parametrize("status", STATUSES)
+def test_most_fields_are_closed_after_the_draft_and_open_in_review(org, status):
+    experiment_id = org.made()["experiment_id"]
+    if status != "draft":
+        org.lab.event("force_status", experiment_id, status=status)
+    for body in (
+        {"name": "new"},
+        {"description": "new"},
+        {"n_replicates": 2},
+        {"parameters": {"a": 1}},
+        {"antigen_concentrations": [1.0]},
+        {"sequences": [{"name": "z", "aa_string": "MKV"}]},
+        {"target_id": spec()["target_id"]},
+        {"name": "new", "webhook_url": "https://example.org/x"},
+    ):
+        answer = patch(org, experiment_id, body)
+        if status in EDITABLE:
+            assert answer.status_code == 200, answer.text
+        else:
+            refused(answer, 409, status)
+            org.reads(Conflict, lambda client: client.modify(experiment_id, name="new"))
+    assert patch(org, experiment_id, {"webhook_url": "https://example.org/y"}).json()["updated"] is True
+    assert org.client.modify(experiment_id, webhook_url=None).updated is True
+
+
+@client_holds("4.2.patch.3", "7.400.duplicate")
+def test_the_client_sees_duplicates_in_a_replacement(org):
+    org.refuses(lambda client: client.modify("x", sequences=designs(*DOUBLE)))
+    org.refuses(lambda client: client.add_sequences("ORG-001-001", designs(*DOUBLE)))
+
+
+@lab_holds("4.2.patch.3", "7.400.duplicate")
+def test_the_lab_sees_duplicates_in_a_replacement(org):
+    made = org.made()
+    refused(patch(org, made["experiment_id"], {"sequences": DOUBLE}), 400, "duplicate")
+    added = {"experiment_code": made["experiment_code"], "sequences": DOUBLE}
+    refused(org.http.post("/sequences", json=added), 400, "duplicate")
+    # One that the draft holds already is a duplicate as well.
+    held = {
+        "experiment_code": made["experiment_code"],
+        "sequences": [{"name": "new", "aa_string": "MKTAYIAKQR"}],
+    }
+    refused(org.http.post("/sequences", json=held), 400, "duplicate")
+    assert org.http.get(f"/experiments/{made['experiment_id']}/sequences").json()["total"] == 3
+
+
+@lab_holds("4.2.patch.4")
+@pytest.mark.parametrize(
+    ("headers", "content", "statuses"),
+    [
+        ({}, b"", {415}),
+        ({"content-type": "text/plain"}, b"{}", {415}),
+        ({}, b"{}", {415}),
+        (JSON, b"", {400, 415}),
+    ],
+)
+def test_a_change_needs_a_json_body(org, headers, content, statuses):
+    path = f"/experiments/{org.made()['experiment_id']}"
+    assert org.http.patch(path, content=content, headers=headers).status_code in statuses
+
+
+@lab_holds("4.2.patch.empty")
+def test_an_empty_change_is_fine(org):
+    experiment_id = org.made()["experiment_id"]
+    answer = patch(org, experiment_id, {})
+    assert (answer.status_code, answer.json()["updated"]) == (200, False)
+    org.lab.event("force_status", experiment_id, status="done")
+    assert patch(org, experiment_id, {}).status_code == 200
+    assert org.client.modify(experiment_id).updated is False
+
+
+@client_holds("4.2.patch.fields")
+@pytest.mark.parametrize(
+    "change",
+    [{"n_replicates": 9}, {"name": ""}, {"target_id": "EGFR"}, {"webhook_url": "http://example.org"}, {"antigen_concentrations": [-1.0]}, {"sequences": []}],
+)  # fmt: skip
+def test_the_client_refuses_changes_off_the_limits(org, change):
+    org.refuses(lambda client: client.modify("x", **change))
+
+
+@lab_holds("4.2.patch.fields")
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"n_replicates": 9}, "n_replicates"),
+        ({"n_replicates": "3"}, "n_replicates"),
+        ({"name": ""}, "name"),
+        ({"target_id": "EGFR"}, "target_id"),
+        ({"webhook_url": "http://example.org"}, "webhook_url"),
+        ({"antigen_concentrations": [-1.0]}, "antigen_concentrations"),
+        ({"sequences": []}, "sequences"),
+        ({"sequences": [{"aa_string": "MKV"}]}, "name"),
+        ({"status": "done"}, "status"),
+        ({"webhook_secret": "x" * 40}, "webhook_secret"),
+    ],
+)
+def test_the_lab_refuses_changes_off_the_limits(org, change, word):
+    refused(patch(org, org.made()["experiment_id"], change), 400, word)
+
+
+@lab_holds("4.2.quote.later", "4.2.invoice.submit", "4.2.invoice.confirm", "4.2.invoice.exists")
+@lab_holds("7.404.quote", "7.404.invoice")
+def test_quote_and_invoice_come_one_after_the_other(org):
+    experiment_id = org.made()["experiment_id"]
+    path = f"/experiments/{experiment_id}"
+    submit, confirm = f"POST /api/v1{path}/submit", f"POST /api/v1{path}/quote/confirm"
+
+    def waits(next_call=None):
+        if next_call:
+            refused(org.http.get(f"{path}/invoice"), 404, next_call)
+            assert next_call in str(org.reads(NotReady, lambda client: client.invoice(experiment_id)))
+        else:
+            refused(org.http.get(f"{path}/invoice"), 404)
+
+    refused(org.http.get(f"{path}/quote"), 404)
+    org.reads(NotReady, lambda client: client.quote(experiment_id))
+    waits(submit)
+    refused(org.http.post(f"{path}/quote/confirm", json={}), 404)
+    assert org.http.post(f"{path}/submit").json()["status"] == "waiting_for_confirmation"
+    refused(org.http.get(f"{path}/quote"), 404)
+    waits()
+    org.advance(hours=1)
+    quote = org.http.get(f"{path}/quote").json()
+    assert {"amount_total", "amount_subtotal", "currency", "status", "expires_at"} <= set(quote)
+    waits(confirm)
+    accepted = org.http.post(f"{path}/quote/confirm", json={}).json()
+    invoice = org.http.get(f"{path}/invoice").json()
+    assert set(invoice) >= {"experiment_id", "status", "provider_invoice_url"}
+    assert invoice["provider_invoice_url"] == accepted["hosted_invoice_url"]
+    assert org.client.invoice(experiment_id).status == invoice["status"]
+
+
+@lab_holds("4.2.quote.once")
+def test_a_quote_is_accepted_once(org):
+    experiment_id = org.quoted()
+    path = f"/experiments/{experiment_id}/quote/confirm"
+    quote_id = org.http.get("/quotes").json()["items"][0]["id"]
+    assert org.http.post(path, json={}).status_code == 200
+    for again in (path, f"/quotes/{quote_id}/confirm"):
+        refused(org.http.post(again, json={}), 409)
+    refused(org.http.post(f"/quotes/{quote_id}/reject", json={"reason": "price"}), 409)
+    org.reads(Conflict, lambda client: client.confirm_quote(experiment_id))
+    expired = org.quoted()
+    org.lab.event("expire_quote", expired)
+    refused(org.http.post(f"/experiments/{expired}/quote/confirm", json={}), 409)
+    org.reads(Conflict, lambda client: client.confirm_quote(expired))
+
+
+@lab_holds("4.2.quote.body")
+def test_confirming_needs_a_body(org):
+    path = f"/experiments/{org.quoted()}/quote/confirm"
+    refused(org.http.post(path), 415)
+    refused(org.http.post(path, content=b"null", headers=JSON), 400)
+    refused(org.http.post(path, json={"coupon": "x"}), 400, "coupon")
+    assert org.http.post(path, json={"purchase_order_number": "PO-1", "notes": "x"}).status_code == 200
+
+
+@lab_holds("4.2.quote.reject")
+def test_a_rejected_quote_makes_a_draft(org):
+    experiment_id = org.quoted()
+    quote_id = org.http.get("/quotes").json()["items"][0]["id"]
+    answer = org.http.post(f"/quotes/{quote_id}/reject", json={"reason": "scope", "feedback": "too much"})
+    assert set(answer.json()) == {"id", "status"}
+    assert org.http.get(f"/experiments/{experiment_id}").json()["status"] == "draft"
+    refused(org.http.post(f"/quotes/{quote_id}/confirm", json={}), 409)
+    org.http.post(f"/experiments/{experiment_id}/submit")
+    org.advance(hours=1)
+    assert org.http.get(f"/experiments/{experiment_id}").json()["status"] == "quote_sent"
+
+
+@client_holds("4.2.quote.reason")
+def test_the_client_knows_five_reasons(org):
+    org.refuses(lambda client: client.reject_quote("qt_1", "mood"))
+
+
+@lab_holds("4.2.quote.reason")
+@pytest.mark.parametrize(
+    "body", [{}, {"reason": "mood"}, {"reason": "price", "feedback": 5}, {"reason": "price", "x": 1}]
+)
+def test_the_lab_knows_five_reasons(org, body):
+    org.quoted()
+    quote_id = org.http.get("/quotes").json()["items"][0]["id"]
+    refused(org.http.post(f"/quotes/{quote_id}/reject", json=body), 400)
+
+
+@lab_holds("4.2.submit.draft")
+def test_a_draft_is_submitted_once(org):
+    experiment_id = org.made()["experiment_id"]
+    answer = org.http.post(f"/experiments/{experiment_id}/submit").json()
+    assert (answer["previous_status"], answer["status"]) == ("draft", "waiting_for_confirmation")
+    refused(org.http.post(f"/experiments/{experiment_id}/submit"), 409, "waiting_for_confirmation")
+    org.reads(Conflict, lambda client: client.submit(experiment_id))
+
+
+@lab_holds("4.3.draft", "7.409.sequences")
+@pytest.mark.parametrize("status", [status for status in STATUSES if status != "draft"])
+def test_sequences_are_added_to_a_draft_only(org, status):
+    made = org.made()
+    org.lab.event("force_status", made["experiment_id"], status=status)
+    body = {"experiment_code": made["experiment_code"], "sequences": [{"name": "z", "aa_string": "MKV"}]}
+    refused(org.http.post("/sequences", json=body), 409, "draft")
+    new = designs({"name": "z", "aa_string": "MKV"})
+    org.reads(Conflict, lambda client: client.add_sequences(made["experiment_code"], new))
+
+
+@lab_holds("4.3.answer")
+def test_adding_says_how_many_where_and_which(org):
+    made = org.made()
+    entries = [
+        {"name": "y", "aa_string": "gghh"},
+        {"name": "z", "aa_string": "MKV", "control": True, "metadata": [1]},
+    ]
+    body = {"experiment_code": made["experiment_code"], "sequences": entries}
+    answer = org.http.post("/sequences", json=body)
+    assert answer.status_code == 201
+    assert set(answer.json()) == {"added_count", "experiment_code", "experiment_id", "sequence_ids"}
+    assert (answer.json()["added_count"], len(answer.json()["sequence_ids"])) == (2, 2)
+    stored = org.http.get(f"/sequences/{answer.json()['sequence_ids'][0]}").json()
+    assert stored["aa_string"] == "GGHH"
+
+
+BAD_ENTRIES = [
+    [],
+    [{"name": "", "aa_string": "MKV"}],
+    [{"name": "z", "aa_string": ""}],
+    [{"name": "z", "aa_string": "MK1"}],
+    [{"name": "z", "aa_string": "MKV"}, {"name": "z", "aa_string": "GHI"}],
+]
+
+
+@client_holds("4.3.entries")
+@pytest.mark.parametrize("entries", BAD_ENTRIES)
+def test_the_client_refuses_bad_entries(org, entries):
+    org.refuses(lambda client: client.add_sequences("ORG-001-001", designs(*entries)))
+
+
+@lab_holds("4.3.entries")
+@pytest.mark.parametrize(
+    "entries", [*BAD_ENTRIES, [{"name": "z"}], [{"name": "z", "aa_string": "MKV", "tag": 1}]]
+)
+def test_the_lab_refuses_bad_entries(org, entries):
+    body = {"experiment_code": org.made()["experiment_code"], "sequences": entries}
+    assert org.http.post("/sequences", json=body).status_code in (400, 422)

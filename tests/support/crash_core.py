@@ -1,0 +1,78 @@
+"""Order and pay without Prefect: the product's `find_or_create` and `settle` with a ledger in a folder."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from prefect_assay.blocks.token_issuer import HttpTokenIssuer
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import AssayError
+from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering import find_or_create
+from prefect_assay.payments import FileLedger, PaymentPolicy, rail_for, settle
+from prefect_assay.tasks.quote import BillingStage, confirm_quote, read_billing
+
+
+def order_and_pay(job: Mapping[str, Any]) -> None:
+    """To the end, or to an error that is written down by its class."""
+    try:
+        said = _run(job)
+    except AssayError as error:
+        said = {"error": type(error).__name__, "message": str(error)}
+    Path(job["answer"]).write_text(json.dumps(said))
+
+
+def _run(job: Mapping[str, Any]) -> dict[str, Any]:
+    method = PaymentMethod(job["rail"])
+    rail = rail_for(
+        method,
+        private_key=SecretStr(job["wallet_key"]) if method is PaymentMethod.X402_EXACT else None,
+        issue_token=HttpTokenIssuer(job["issuer_url"], SecretStr("key"))
+        if method is PaymentMethod.MPP_SPT
+        else None,
+    )
+    request = CreateRequest.model_validate(job["request"])
+    with AssayClient(job["base_url"], job["token"]) as client:
+        order = find_or_create(client, request, job["order_key"])
+        if order.invoice_id:
+            invoice_id = order.invoice_id
+        else:
+            billing = read_billing(client, order.experiment_id)
+            if billing.stage is BillingStage.QUOTE_OPEN:
+                confirm_quote.fn(
+                    _Credentials(client), order.experiment_id, approved_cents=billing.quote.amount_total
+                )
+                billing = read_billing(client, order.experiment_id)
+            if billing.stage is not BillingStage.INVOICED:
+                return {"stage": billing.stage, "experiment_id": order.experiment_id}
+            invoice_id = client.find_invoice(order.experiment_id).id
+        invoice = client.invoice_by_id(invoice_id)
+        payment = settle(
+            client,
+            invoice.id,
+            rail,
+            PaymentPolicy.model_validate(job["policy"]),
+            FileLedger(job["ledger"]),
+            expected_cents=invoice.amount,
+        )
+    return {"stage": payment.state, "experiment_id": order.experiment_id}
+
+
+class _Credentials:
+    """What the task takes for a block: it gives the client and leaves it open."""
+
+    def __init__(self, client: AssayClient) -> None:
+        self._client = client
+
+    def get_client(self) -> "_Credentials":
+        return self
+
+    def __enter__(self) -> AssayClient:
+        return self._client
+
+    def __exit__(self, *error: object) -> None:
+        """The owner closes it."""

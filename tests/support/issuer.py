@@ -1,0 +1,46 @@
+"""A user's issuer of shared payment tokens, on loopback."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from support.asgi import served
+
+ISSUER_KEY = "canary-issuer-key"
+FAILURES = {
+    "status": lambda: Response("canary", status_code=503),
+    "text": lambda: Response("canary"),
+    "redirect": lambda: RedirectResponse("/elsewhere"),
+    "shape": lambda: JSONResponse({"token": "canary"}),
+    "list": lambda: JSONResponse(["canary"]),
+    "empty": lambda: JSONResponse({"spt": ""}),
+}
+
+
+@dataclass
+class Issuer:
+    """What was asked; `broken` says how it fails."""
+
+    url: str = ""
+    asked: list[dict] = field(default_factory=list)
+    broken: str = ""
+
+
+@contextmanager
+def issuer_server():
+    issuer = Issuer()
+
+    async def issue(request):
+        if request.headers.get("Authorization") != f"Bearer {ISSUER_KEY}":
+            return Response(status_code=401)
+        issuer.asked.append(await request.json())
+        if issuer.broken:
+            return FAILURES[issuer.broken]()
+        return JSONResponse({"spt": f"spt_issued_{len(issuer.asked)}"}, status_code=201)
+
+    with served(Starlette(routes=[Route("/issue", issue, methods=["POST"])])) as base_url:
+        issuer.url = f"{base_url}/issue"
+        yield issuer
