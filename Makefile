@@ -4,14 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check install lock bench clean
+.PHONY: demo test test-long docs fuzz crash check install lock bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     run one campaign on real designs, end to end, on this machine"
 	@echo "make test     run the tests"
+	@echo "make test-long  run the end-to-end tests that take longer"
+	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
+	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
 	@echo "make check    lint, types, import rules (what CI runs first)"
 	@echo "make install  set up .venv for development (run again after adding a file)"
+	@echo "make docs     write docs/service.md again"
 	@echo "make lock     resolve requirements.lock again"
 	@echo "make bench    side-by-side benchmarks"
 
@@ -39,6 +43,24 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
+# What takes too long for every run; CI runs it as well.
+test-long: $(VENV)/.installed
+	@$(BIN)/pytest -m long -n 2 --dist loadfile --no-loadscope-reorder
+
+# Ends by itself: the tests of tests/fuzz share the time among themselves.
+FUZZ_MINUTES ?= 10
+fuzz: $(VENV)/.installed
+	@ASSAY_FUZZ_MINUTES=$(FUZZ_MINUTES) $(BIN)/pytest -m fuzz tests/fuzz
+
+# The same seed plays the same schedules. After CRASH_MINUTES nothing new is begun.
+CRASH_SCHEDULES ?= 500
+CRASH_SEED ?= $(shell date +%s)
+CRASH_MINUTES ?= 60
+crash: $(VENV)/.installed
+	@ASSAY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) ASSAY_CRASH_SEED=$(CRASH_SEED) \
+	  ASSAY_CRASH_END=$$(($$(date +%s) + 60 * $(CRASH_MINUTES))) \
+	  $(BIN)/pytest -q -m crash -n 2 --maxschedchunk 1 tests/crash
+
 check: $(VENV)/.installed
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -51,6 +73,9 @@ lock:
 	@build/lock-env/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
 	@build/lock-env/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --all-extras --output-file requirements.lock pyproject.toml
+
+docs: $(VENV)/.installed
+	@$(BIN)/python tests/support/coverage_table.py
 
 bench: $(VENV)/.installed
 	@for file in bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -4,6 +4,7 @@
     ├── InputError                 fix the input; nothing was sent or nothing was accepted
     │   ├── InvalidSequences       findings, each naming file, line or sequence
     │   ├── InvalidSpec            findings, each naming a field of the specification
+    │   ├── InvalidRequest         findings, each naming a field or parameter that the service would refuse
     │   └── RequestRefused         400, 415, 422 of the service, with its accumulated messages
     ├── AccessError                fix the token, its role or the address
     │   ├── Unauthorized           401
@@ -24,6 +25,7 @@
     │   ├── QuoteRejected
     │   ├── QuoteExpired
     │   ├── ApprovalRejected
+    │   ├── ApprovalExpired        nobody has answered in time
     │   └── Overdue                the deadline of the wait has passed
     ├── OutcomeUnknown             a request was sent and its answer was lost: look, never repeat
     │   ├── OrderOutcomeUnknown
@@ -109,6 +111,12 @@ class InvalidSpec(_Findings):
     """The specification breaks rules of the service; each finding names the field."""
 
     headline = "the experiment specification is not valid, and nothing was ordered"
+
+
+class InvalidRequest(_Findings):
+    """The request breaks limits of the service (contract 8); each finding names the field or the parameter."""
+
+    headline = "the request is not valid, and nothing was done"
 
 
 class RequestRefused(InputError):
@@ -201,7 +209,26 @@ class PaymentFailed(PaymentError):
 
 
 class BudgetExceeded(PaymentError):
-    """The amount is over a cap of the spending policy."""
+    """The amount is over a cap of the spending policy.
+
+    Attributes:
+        cap: the name of the cap that a sum has reached, where there is a sum: `rolling` or `campaign`.
+        total_cents: what the sum would come to, this amount included.
+        cap_cents: what it may come to.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        cap: str | None = None,
+        total_cents: int | None = None,
+        cap_cents: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.cap = cap
+        self.total_cents = total_cents
+        self.cap_cents = cap_cents
 
 
 class Stopped(AssayError):
@@ -222,6 +249,10 @@ class QuoteExpired(Stopped):
 
 class ApprovalRejected(Stopped):
     """A person declined the spending."""
+
+
+class ApprovalExpired(Stopped):
+    """Nobody has answered in time; nothing was done that waited for the answer."""
 
 
 class Overdue(Stopped):

@@ -1,7 +1,8 @@
 """The few questions this package asks the Prefect API about its runs. It knows tags and states, nothing else.
 
 Tags are the only index: `assay-experiment:<id>` on a run that waits for an experiment, `assay-group:<group>` on
-a child run, `assay-waits:<group>` on the run that waits for the whole group, `assay-campaign:<id>` on a campaign.
+a child run, `assay-waits:<group>` on the run that waits for the whole group, `assay-campaign:<id>` on a campaign,
+`assay-canceled:<execution>-<what was told>` on a canceled run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from uuid import UUID
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
+    FlowFilter,
     FlowRunFilter,
     FlowRunFilterId,
     FlowRunFilterState,
@@ -29,6 +31,7 @@ EXPERIMENT_TAG: Final = "assay-experiment:"
 GROUP_TAG: Final = "assay-group:"
 WAITS_TAG: Final = "assay-waits:"
 CAMPAIGN_TAG: Final = "assay-campaign:"
+CANCELED_TAG: Final = "assay-canceled:"
 
 _PAGE: Final = 200  # the server's limit
 
@@ -82,14 +85,18 @@ def ids_filter(run_ids: Sequence[UUID]) -> FlowRunFilter:
     return FlowRunFilter(id=FlowRunFilterId(any_=list(run_ids)))
 
 
-def runs_with(client: SyncPrefectClient, run_filter: FlowRunFilter) -> list[FlowRun]:
+def runs_with(
+    client: SyncPrefectClient, run_filter: FlowRunFilter, flow_filter: FlowFilter | None = None
+) -> list[FlowRun]:
     """All matching runs. Pages are read to the end before anything is done with them.
 
     Resuming changes what a filter on states matches, so collecting and acting must not be mixed.
     """
     runs: list[FlowRun] = []
     while True:
-        page = client.read_flow_runs(flow_run_filter=run_filter, limit=_PAGE, offset=len(runs))
+        page = client.read_flow_runs(
+            flow_filter=flow_filter, flow_run_filter=run_filter, limit=_PAGE, offset=len(runs)
+        )
         runs.extend(page)
         if len(page) < _PAGE:
             return runs
