@@ -44,6 +44,7 @@ def _status(world, *arguments):
     return command("status", *arguments, "--json", **world.stack.env)
 
 
+@pytest.mark.long
 def test_followed_and_in_process(world, blocks):
     designs = str(world.designs("cli", BINDER))
     common = [designs, "--target", EGFR, "--payment", "x402-exact", *blocks]

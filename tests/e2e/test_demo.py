@@ -79,6 +79,7 @@ def _left_behind(machinery: Path) -> list[str]:
     return left
 
 
+@pytest.mark.long
 def test_interrupted_then_run_again_to_a_verified_archive_and_kept_up(demo, tmp_path):
     machinery = tmp_path / "machinery"
     first = demo()

@@ -15,7 +15,7 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.webhooks.signature import derive_secret
 from support.world import WALLET_KEY, a_world, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 WRONG = "assay_labCANARYwrongtokenCANARYwrongtoken"
