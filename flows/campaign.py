@@ -20,6 +20,7 @@ from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wall
 from prefect_assay.errors import ApprovalExpired, ArchiveError
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.approval import approve_spending
+from prefect_assay.flows.attempts import stop_crash_loop
 from prefect_assay.flows.canceled import say_what_remains
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
 from prefect_assay.flows.experiment import DEADLINE_DAYS, experiment
@@ -114,7 +115,9 @@ def campaign(
         InputError: the designs or the assay are wrong, with every finding; nothing was ordered.
         PaymentError: over the campaign's cap and nobody could be asked; nothing was ordered.
         Stopped: the spending was not approved; nothing was ordered.
+        CrashedTooOften: its process was killed more than five times since it last waited.
     """
+    stop_crash_loop()
     job = _Job(
         credentials,
         policy,

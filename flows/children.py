@@ -18,7 +18,7 @@ from prefect.context import FlowRunContext
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting import wait_until
-from prefect_assay.waiting.runs import GROUP_TAG, WAITS_TAG, ids_filter, runs_with, set_tag, start_run
+from prefect_assay.waiting.runs import GROUP_TAG, WAITS_TAG, has_ended, ids_filter, runs_with, set_tag, start_run
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def start_child(
             tags=[GROUP_TAG + group for group in groups],
             idempotency_key=f"{key}-{attempt}",
         )
-        ended = child.state is not None and child.state.is_final()
+        ended = has_ended(child)
         mine = child.created is None or parent.created is None or child.created >= parent.created
         if not ended or mine or (child.state is not None and child.state.is_completed() and is_done(child)):
             return child
@@ -80,7 +80,7 @@ def wait_for_children(children: Sequence[UUID], *, group: str, timeout: timedelt
             found = {run.id: run for run in runs_with(client, ids_filter(children))}
         runs = [found[child] for child in children if child in found]
         # A run that somebody deleted has ended too; its results are in the archive or nowhere.
-        return runs if all(run.state is not None and run.state.is_final() for run in runs) else None
+        return runs if all(has_ended(run) for run in runs) else None
 
     return wait_until(ready, key=f"children-{group}", timeout=timeout)
 

@@ -18,6 +18,7 @@ from pydantic import Field
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.errors import AssayError, InvalidSequences
 from prefect_assay.flows import artifacts
+from prefect_assay.flows.attempts import stop_crash_loop
 from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.canceled import say_what_remains
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
@@ -93,7 +94,9 @@ def design_build_test(
 
     Raises:
         InvalidSequences: the folder does not exist. A round's own problem stands in its report.
+        CrashedTooOften: its process was killed more than five times since it last waited.
     """
+    stop_crash_loop()
     job = _Job(
         loop_id=loop_id,
         archive=archive,

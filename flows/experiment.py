@@ -27,6 +27,7 @@ from prefect_assay.errors import (
     QuoteRejected,
 )
 from prefect_assay.flows import artifacts
+from prefect_assay.flows.attempts import stop_crash_loop
 from prefect_assay.flows.canceled import say_what_remains
 from prefect_assay.flows.hooks import wake_waiting_parent
 from prefect_assay.flows.job import Job
@@ -107,7 +108,9 @@ def experiment(
         PaymentError: over a cap or not payable; the message says whether something was ordered.
         Stopped: canceled, quote rejected or expired, not approved, or overdue.
         OutcomeUnknown: an answer was lost; running the flow again looks first.
+        CrashedTooOften: its process was killed more than five times since it last waited.
     """
+    stop_crash_loop()
     key = order_key(campaign_id, batch_index, spec)
     job = Job(
         spec=spec,

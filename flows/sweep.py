@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
+from prefect_assay.flows.attempts import take_up_crashed
 from prefect_assay.flows.canceled import tell_canceled
 from prefect_assay.flows.experiment import DEADLINE_DAYS
 from prefect_assay.flows.questions import answer_overdue
@@ -103,6 +104,7 @@ def sweep(
                 continue
             seen += news.updates
         canceled = tell_canceled(prefect, now, problems)
+        woken += take_up_crashed(prefect, now, problems)
     groups = {group for run in waiting for group in tag_values(run, WAITS_TAG)}
     woken += [str(run_id) for run_id in wake_finished_groups(sorted(groups))]
     message = f"{seen} updates, {len(waiting)} suspended runs, {len(woken)} woken"

@@ -36,6 +36,7 @@
     │   └── ArchiveUnavailable     no connection, or the store is busy: the same call may succeed later
     ├── SignatureError             a webhook delivery that is not genuine
     │   └── MalformedDelivery      signed with a known secret, but not what the contract describes
+    ├── CrashedTooOften            a run that has crashed again and again; look for the cause, then run it again
     └── ConfigurationError         a block, setting or extra is missing; the message names it
 
 This module must not import anything of the package.
@@ -315,6 +316,10 @@ class SignatureError(AssayError):
 
 class MalformedDelivery(SignatureError):
     """A delivery signed with a known secret whose body is not what the contract describes (contract 6)."""
+
+
+class CrashedTooOften(AssayError):
+    """A run has crashed too often in a row to be started again by itself; nothing is lost or repeated."""
 
 
 class ConfigurationError(AssayError):

@@ -6,6 +6,7 @@ a child run, `assay-waits:<group>` on the run that waits for the whole group, `a
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -32,6 +33,9 @@ GROUP_TAG: Final = "assay-group:"
 WAITS_TAG: Final = "assay-waits:"
 CAMPAIGN_TAG: Final = "assay-campaign:"
 CANCELED_TAG: Final = "assay-canceled:"
+
+# How long after its crash a run is still taken up again; by then it is taken for ended.
+LOST_AFTER: Final = timedelta(days=7)
 
 _PAGE: Final = 200  # the server's limit
 
@@ -110,6 +114,13 @@ def suspended_filter() -> FlowRunFilter:
 def waits_for_input(run: FlowRun) -> bool:
     """True for a run that asks a person: only the person's answer may wake it."""
     return bool(run.state and run.state.state_details.run_input_keyset)
+
+
+def has_ended(run: FlowRun) -> bool:
+    """True for a run that will not go on by itself: a crashed one is scheduled again, by an automation or the sweep."""
+    if run.state is None or not run.state.is_final():
+        return False
+    return not run.state.is_crashed() or datetime.now(UTC) - run.state.timestamp > LOST_AFTER
 
 
 def tag_values(run: FlowRun, prefix: str) -> list[str]:

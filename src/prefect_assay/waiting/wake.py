@@ -13,6 +13,7 @@ from prefect_assay.waiting.runs import (
     EXPERIMENT_TAG,
     GROUP_TAG,
     WAITS_TAG,
+    has_ended,
     resume,
     runs_with,
     tagged_filter,
@@ -50,6 +51,6 @@ def wake_finished_groups(groups: Iterable[str]) -> list[UUID]:
         for group in groups:
             children = runs_with(client, tagged_filter(GROUP_TAG + group, suspended_only=False))
             # A group without children has lost them: its parent looks, and starts or finds them again.
-            if all(child.state is not None and child.state.is_final() for child in children):
+            if all(has_ended(child) for child in children):
                 woken.extend(wake(client, WAITS_TAG + group))
     return woken
