@@ -1,15 +1,25 @@
-"""What the flows need on a Prefect server, created once and safe to repeat: block types, limits, a work pool."""
+"""What the flows need on a Prefect server: block types, a limit, automations, a work pool, deployments.
+
+Created once and safe to repeat. What an operator has changed there stays as it is, or is put back.
+"""
 
 import subprocess
 import sys
-from importlib.resources import as_file, files
-from typing import Final
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, Literal
 
+import yaml  # type: ignore[import-untyped]
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
+from prefect.client.schemas.actions import DeploymentUpdate, GlobalConcurrencyLimitCreate
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
+from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.tasks.ledger import PAYMENT_LIMIT
 
@@ -24,43 +34,158 @@ _BLOCKS: Final = (
     blocks.S3Archive,
 )
 
+Presence = Literal["created", "present"]
 
-def register() -> tuple[str, ...]:
-    """Register the block types and create the concurrency limit of payments; returns the block types' names."""
-    for block in _BLOCKS:
-        block.register_type_and_schema()
+
+@dataclass(frozen=True)
+class Registration:
+    """What stands on the server now, or with a dry run: would stand there.
+
+    Attributes:
+        block_types: slugs of the registered block types.
+        limits: concurrency limits by name, and whether they were there.
+        automations: what was done with each automation.
+        work_pool: the work pool, and whether it was there; empty without one.
+        deployments: deployments as `flow/name`, and whether they were there.
+    """
+
+    block_types: tuple[str, ...]
+    limits: Mapping[str, Presence]
+    automations: tuple[AutomationChange, ...]
+    work_pool: Mapping[str, Presence]
+    deployments: Mapping[str, Presence]
+
+
+def register(*, dry_run: bool = False) -> Registration:
+    """Register the block types, the concurrency limit of payments and the automations that take crashed runs up."""
+    if not dry_run:
+        for block in _BLOCKS:
+            block.register_type_and_schema()
     with get_client(sync_client=True) as client:
-        _ensure_limit(client, PAYMENT_LIMIT)
-    return tuple(block.get_block_type_slug() for block in _BLOCKS)
+        limit = _ensure_limit(client, PAYMENT_LIMIT, dry_run=dry_run)
+        changes = register_automations(client, automations(), dry_run=dry_run)
+    slugs = tuple(block.get_block_type_slug() for block in _BLOCKS)
+    return Registration(slugs, {PAYMENT_LIMIT: limit}, changes, work_pool={}, deployments={})
 
 
-def deploy() -> None:
+def deploy(*, dry_run: bool = False) -> Registration:
     """Register everything, create the work pool and deploy what `prefect.yaml` lists.
+
+    Of a deployment that exists, what operators change stays: paused or not, schedules, default parameters, job
+    variables, a concurrency limit of another size.
 
     Raises:
         ConfigurationError: Prefect refused; the message holds its own words.
     """
-    register()
+    registered = register(dry_run=dry_run)
+    shipped = shipped_deployments()
     with get_client(sync_client=True) as client:
-        _ensure_work_pool(client)
-    with as_file(files("prefect_assay.deployments") / "prefect.yaml") as path:
+        pool = _ensure_work_pool(client, dry_run=dry_run)
+        present = _present(client, shipped)
+        if not dry_run:
+            _apply(with_operators_choices(shipped, present))
+            for name, before in present.items():
+                _put_back(client, before, client.read_deployment_by_name(name))
+    return Registration(
+        registered.block_types,
+        registered.limits,
+        registered.automations,
+        work_pool={WORK_POOL: pool},
+        deployments={name: "present" if name in present else "created" for name in _names(shipped)},
+    )
+
+
+def shipped_deployments() -> dict[str, Any]:
+    """The content of `prefect.yaml`."""
+    text = (files("prefect_assay.deployments") / "prefect.yaml").read_text(encoding="utf-8")
+    content: dict[str, Any] = yaml.safe_load(text)
+    return content
+
+
+def with_operators_choices(
+    shipped: Mapping[str, Any], present: Mapping[str, DeploymentResponse]
+) -> dict[str, Any]:
+    """The file to apply where some deployments exist: their schedules are left alone, and paused ones stay paused."""
+    entries = []
+    for entry in shipped["deployments"]:
+        there = present.get(_name(entry))
+        if there is None:
+            entries.append(entry)
+        else:
+            # Prefect replaces the schedules by those that the file names, and keeps them where it names none.
+            entries.append({k: v for k, v in entry.items() if k != "schedules"} | {"paused": there.paused})
+    return {**shipped, "deployments": entries}
+
+
+def operators_choices(before: DeploymentResponse, after: DeploymentResponse) -> dict[str, Any]:
+    """What deploying has overwritten and must be put back, as fields of a deployment's update."""
+    choices: dict[str, Any] = {}
+    variables = (after.job_variables or {}) | (before.job_variables or {})
+    if variables != (after.job_variables or {}):
+        choices["job_variables"] = variables
+    parameters = (after.parameters or {}) | (before.parameters or {})
+    if parameters != (after.parameters or {}):
+        choices["parameters"] = parameters
+    limit, shipped = before.global_concurrency_limit, after.global_concurrency_limit
+    if limit is not None and limit.limit != (shipped.limit if shipped else None):
+        choices["concurrency_limit"] = limit.limit
+        if before.concurrency_options is not None:
+            choices["concurrency_options"] = before.concurrency_options
+    return choices
+
+
+def _put_back(client: SyncPrefectClient, before: DeploymentResponse, after: DeploymentResponse) -> None:
+    # Not by the file: Prefect would look up the references in it, and write secrets where references stood.
+    choices = operators_choices(before, after)
+    if choices:
+        client.update_deployment(before.id, DeploymentUpdate(**choices))
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    return f"{entry['entrypoint'].rpartition(':')[2].replace('_', '-')}/{entry['name']}"
+
+
+def _names(shipped: Mapping[str, Any]) -> list[str]:
+    return [_name(entry) for entry in shipped["deployments"]]
+
+
+def _present(client: SyncPrefectClient, shipped: Mapping[str, Any]) -> dict[str, DeploymentResponse]:
+    found = {}
+    for name in _names(shipped):
+        try:
+            found[name] = client.read_deployment_by_name(name)
+        except ObjectNotFound:
+            continue
+    return found
+
+
+def _apply(content: Mapping[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "prefect.yaml"
+        path.write_text(yaml.safe_dump(dict(content), sort_keys=False), encoding="utf-8")
         _prefect("--no-prompt", "deploy", "--all", "--prefect-file", str(path))
 
 
-def _ensure_limit(client: SyncPrefectClient, name: str) -> None:
+def _ensure_limit(client: SyncPrefectClient, name: str, *, dry_run: bool) -> Presence:
     """A limit of one. One that exists stays as it is, also if an operator has changed it."""
     try:
         client.read_global_concurrency_limit_by_name(name)
     except ObjectNotFound:
-        client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=1))
+        if not dry_run:
+            client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=1))
+        return "created"
+    return "present"
 
 
-def _ensure_work_pool(client: SyncPrefectClient) -> None:
+def _ensure_work_pool(client: SyncPrefectClient, *, dry_run: bool) -> Presence:
     """A process pool. One that exists stays as it is: operators adapt its job template."""
     try:
         client.read_work_pool(WORK_POOL)
     except ObjectNotFound:
-        _prefect("work-pool", "create", WORK_POOL, "--type", "process")
+        if not dry_run:
+            _prefect("work-pool", "create", WORK_POOL, "--type", "process")
+        return "created"
+    return "present"
 
 
 def _prefect(*arguments: str) -> None:

@@ -29,7 +29,7 @@ from prefect_assay.waiting.runs import LOST_AFTER, runs_with
 CRASHES_MAX: Final = 5
 
 _TAG: Final = "assay"
-_FLOWS: Final = ("campaign", "design_build_test", "experiment")
+_FLOWS: Final = ("campaign", "design-build-test", "experiment")  # importing them would go round
 # How long a crashed run is left to the automation, which is faster by far; four times as long after each crash, so
 # that a worker that cannot start anything is tried for half a day.
 _PATIENCE: Final = timedelta(minutes=2)

@@ -18,7 +18,15 @@ from prefect.context import FlowRunContext
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting import wait_until
-from prefect_assay.waiting.runs import GROUP_TAG, WAITS_TAG, has_ended, ids_filter, runs_with, set_tag, start_run
+from prefect_assay.waiting.runs import (
+    GROUP_TAG,
+    WAITS_TAG,
+    has_ended,
+    ids_filter,
+    runs_with,
+    set_tag,
+    start_run,
+)
 
 T = TypeVar("T")
 

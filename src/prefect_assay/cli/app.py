@@ -112,7 +112,7 @@ def receiver(
 
 @app.command()
 def register(*, as_json: AsJson = False) -> None:
-    """Register the block types and create the concurrency limits; safe to repeat."""
+    """Register block types, concurrency limits and the automations for crashed runs; safe to repeat."""
     with reported(as_json=as_json):
         from prefect_assay.cli.setup import run_register
 
@@ -128,15 +128,19 @@ def deploy(
     sweep_seconds: Annotated[
         float, typer.Option(min=1, help="With --serve: seconds between two sweeps.")
     ] = 300.0,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what would be created or updated.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Deploy the flows to the work pool `assay`, or serve them from this process."""
-    with reported():
+    """Deploy the flows to the work pool `assay`, or serve them from this process; safe to repeat."""
+    with reported(as_json=as_json):
         from prefect_assay.cli.setup import run_deploy, run_serve
 
         if serve:
             run_serve(sweep_seconds)
         else:
-            run_deploy()
+            run_deploy(check=check, as_json=as_json)
 
 
 @app.command()

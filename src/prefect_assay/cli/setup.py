@@ -1,32 +1,38 @@
 """`prefect-assay register` and `deploy`: what the flows need on a Prefect server."""
 
 import json
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from prefect_assay.cli.prefect_api import api_errors
 
+if TYPE_CHECKING:
+    from prefect_assay.deployments.setup import Registration
+
 
 def run_register(*, as_json: bool) -> None:
-    """Register block types and limits."""
+    """Register block types, limits and automations."""
     with api_errors():
         from prefect_assay.deployments.setup import register
 
-        slugs = register()
-    if as_json:
-        print(json.dumps({"block_types": list(slugs)}, indent=2))
-    else:
-        print("Registered the block types: " + ", ".join(slugs))
+        registered = register()
+    _show(registered, as_json=as_json)
+    if not as_json:
         print("Next: create blocks in the Prefect UI, then `prefect-assay deploy`.")
 
 
-def run_deploy() -> None:
-    """Deploy to the work pool."""
+def run_deploy(*, check: bool, as_json: bool) -> None:
+    """Deploy to the work pool; `check` only says what would be done."""
     with api_errors():
         from prefect_assay.deployments.setup import WORK_POOL, deploy
 
-        deploy()
-    print(f"Deployed experiment, campaign, design_build_test and sweep to the work pool {WORK_POOL}.")
-    print(f"Next: prefect worker start --pool {WORK_POOL}")
+        registered = deploy(dry_run=check)
+    _show(registered, as_json=as_json)
+    if not as_json:
+        print(
+            "Nothing was changed." if check else f"Next: prefect worker start --pool {WORK_POOL}",
+        )
 
 
 def run_serve(sweep_seconds: float) -> None:
@@ -37,5 +43,38 @@ def run_serve(sweep_seconds: float) -> None:
         from prefect_assay.deployments.serve import served_deployments
         from prefect_assay.deployments.setup import register
 
-        register()
+        _show(register(), as_json=False)
         serve(*served_deployments(timedelta(seconds=sweep_seconds)))
+
+
+def _show(registered: "Registration", *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(_facts(registered), indent=2))
+        return
+    print("block types  " + ", ".join(registered.block_types))
+    for title, things in (
+        ("limit", registered.limits),
+        ("work pool", registered.work_pool),
+        ("deployment", registered.deployments),
+    ):
+        for name, presence in things.items():
+            print(f"{title:<11}  {name}: {presence}")
+    for change in registered.automations:
+        print(f"automation   {change.name}: {change.change}" + (f"; {change.note}" if change.note else ""))
+
+
+def _facts(registered: "Registration") -> dict[str, Any]:
+    return {
+        "block_types": list(registered.block_types),
+        "limits": dict(registered.limits),
+        "automations": [
+            {"name": c.name, "change": c.change, "enabled": c.enabled, "note": c.note}
+            for c in registered.automations
+        ],
+        "work_pool": _only(registered.work_pool),
+        "deployments": dict(registered.deployments),
+    }
+
+
+def _only(things: Mapping[str, str]) -> dict[str, str] | None:
+    return next(({"name": name, "change": change} for name, change in things.items()), None)

@@ -1,0 +1,250 @@
+"""The two automations that take a killed run up again, and how they get onto a server without doubling.
+
+`assay-zombies` declares a run crashed when it says nothing any more; `assay-crashes` schedules a crashed run again.
+They touch runs of our three waiting flows with the tag `assay` only. Neither can count: the flows stop a crash loop
+(flows/attempts.py). It must not know why a run crashed.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any, Final, Literal
+
+import httpx
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import StateType
+from prefect.events.actions import ChangeFlowRunState
+from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
+from prefect.settings import get_current_settings
+
+from prefect_assay.flows import campaign, design_build_test, experiment
+
+OUR_TAG: Final = "assay"
+ZOMBIES: Final = "assay-zombies"
+CRASHES: Final = "assay-crashes"
+
+Change = Literal["created", "updated", "unchanged", "kept", "refused"]
+
+_MARK: Final = "assay-definition:"
+# Prefect sends a heartbeat every 180 s by default. Three may be lost; a margin for a busy server.
+_MISSED_HEARTBEATS: Final = 3
+_MARGIN: Final = timedelta(seconds=60)
+# A start is remembered this long, so that a crash counts that follows it. Later ones are left to the sweep.
+_STARTED_WITHIN: Final = timedelta(days=1)
+# What a server without automations, or a plan without room for two more, answers.
+_REFUSALS: Final = frozenset(
+    {
+        HTTPStatus.PAYMENT_REQUIRED,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.CONFLICT,
+        HTTPStatus.TOO_MANY_REQUESTS,
+    }
+)
+
+
+@dataclass(frozen=True)
+class AutomationChange:
+    """What registering one automation has done, or would do.
+
+    Attributes:
+        name: the automation's name.
+        change: `kept` is one that somebody has edited, `refused` one that the server does not take.
+        enabled: whether the server evaluates it.
+        note: for people; empty when there is nothing to say.
+    """
+
+    name: str
+    change: Change
+    enabled: bool = True
+    note: str = ""
+
+
+def default_silence() -> timedelta:
+    """How long a run may say nothing: three heartbeats of the Prefect settings in use, and a margin."""
+    heartbeat = get_current_settings().flows.heartbeat_frequency
+    # Without heartbeats (None) a worker elsewhere may still send them at Prefect's default.
+    return _MISSED_HEARTBEATS * timedelta(seconds=heartbeat or 180) + _MARGIN
+
+
+def automations(silence: timedelta | None = None) -> tuple[AutomationCore, ...]:
+    """The two automations.
+
+    Args:
+        silence: how long a running run may say nothing; at least three heartbeats, or living runs start twice.
+    """
+    return _zombies(silence or default_silence()), _crashes()
+
+
+def register_automations(
+    client: SyncPrefectClient, wanted: Iterable[AutomationCore], *, dry_run: bool = False
+) -> tuple[AutomationChange, ...]:
+    """Bring automations onto the server, by name. Safe to repeat.
+
+    An automation that is as one of our versions made it is brought up to date; one that somebody has edited is
+    kept, and a disabled one stays disabled. A server that refuses is reported, and nothing is raised: the sweep
+    takes crashed runs up as well.
+
+    Args:
+        client: the Prefect API.
+        wanted: the automations.
+        dry_run: only say what would be done.
+
+    Raises:
+        httpx.HTTPStatusError: the server fails for another reason than that it does not want automations.
+    """
+    return tuple(_registered(client, automation, dry_run=dry_run) for automation in wanted)
+
+
+def _zombies(silence: timedelta) -> AutomationCore:
+    return _marked(
+        name=ZOMBIES,
+        description=(
+            "A run of prefect-assay that sends no heartbeat any more has lost its process: it is declared crashed. "
+            "Suspended runs are not watched."
+        ),
+        trigger=EventTrigger(
+            # Whatever a run says ends the watch, and these begin it. A suspended run has said so last.
+            after={"prefect.flow-run.Running", "prefect.flow-run.Retrying", "prefect.flow-run.heartbeat"},
+            expect={"prefect.flow-run.*"},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=silence,
+            **_our_runs(),
+        ),
+        action=ChangeFlowRunState(
+            state=StateType.CRASHED,
+            name="Crashed",
+            message=f"No heartbeat for {silence.total_seconds():.0f} s: its process is gone.",
+        ),
+    )
+
+
+def _crashes() -> AutomationCore:
+    return _marked(
+        name=CRASHES,
+        description=(
+            "A run of prefect-assay that crashed after it had begun is scheduled again: it looks at what it has "
+            "ordered and goes on. The run itself ends as failed when it crashes again and again."
+        ),
+        trigger=EventTrigger(
+            # Only a crash that follows a start: one before the flow begins (a broken environment) would go round
+            # for ever, because nothing of ours is ever reached that could count. Those are left to the sweep.
+            after={"prefect.flow-run.Running", "prefect.flow-run.Retrying"},
+            expect={"prefect.flow-run.Crashed"},
+            posture=Posture.Reactive,
+            threshold=1,
+            within=_STARTED_WITHIN,
+            **_our_runs(),
+        ),
+        action=ChangeFlowRunState(
+            state=StateType.SCHEDULED,
+            name="AwaitingRetry",
+            message="It crashed, and goes on where the service says it is.",
+        ),
+    )
+
+
+def _our_runs() -> dict[str, Any]:
+    """Runs of our flows that carry our tag, each one by itself. The sweep is not among them: it runs again anyway."""
+    names = [flow.name for flow in (campaign, design_build_test, experiment)]
+    return {
+        "match": {"prefect.resource.id": "prefect.flow-run.*"},
+        "match_related": [
+            {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{OUR_TAG}"},
+            {"prefect.resource.role": "flow", "prefect.resource.name": names},
+        ],
+        "for_each": {"prefect.resource.id"},
+    }
+
+
+def _marked(
+    *, name: str, description: str, trigger: EventTrigger, action: ChangeFlowRunState
+) -> AutomationCore:
+    bare = AutomationCore(name=name, description=description, trigger=trigger, actions=[action])
+    return bare.model_copy(update={"tags": [OUR_TAG, _MARK + _digest(bare)]})
+
+
+def _digest(automation: AutomationCore) -> str:
+    """Of what an automation does. Only named fields: what a later Prefect adds with a default is no edit."""
+    trigger = automation.trigger.model_dump(mode="json")
+    fields = (
+        "type",
+        "posture",
+        "after",
+        "expect",
+        "match",
+        "match_related",
+        "for_each",
+        "threshold",
+        "within",
+    )
+    what = {
+        "description": automation.description,
+        "trigger": {name: _sorted(trigger.get(name)) for name in fields},
+        "actions": [
+            {k: a.get(k) for k in ("type", "state", "name", "message")}
+            for a in (action.model_dump(mode="json") for action in automation.actions)
+        ],
+    }
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _sorted(value: Any) -> Any:
+    """Sets arrive as lists in any order; a single name is a list of one."""
+    if isinstance(value, list):
+        return sorted((_sorted(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    if isinstance(value, dict):
+        return {key: _sorted(item if isinstance(item, list) else [item]) for key, item in value.items()}
+    return value
+
+
+def _registered(client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: bool) -> AutomationChange:
+    try:
+        found = client.read_automations_by_name(wanted.name)
+        if not found:
+            if not dry_run:
+                client.create_automation(wanted)
+            return AutomationChange(wanted.name, "created")
+        return _brought_up_to_date(client, found[0], wanted, dry_run=dry_run)
+    except httpx.HTTPStatusError as error:
+        if error.response.status_code not in _REFUSALS:
+            raise
+        return AutomationChange(
+            wanted.name,
+            "refused",
+            enabled=False,
+            note=(
+                f"the server answers {error.response.status_code} to automations ({_detail(error)}). Crashed runs are "
+                "still taken up by the sweep, every five minutes; a machine that dies with its worker is not noticed"
+            ),
+        )
+
+
+def _brought_up_to_date(
+    client: SyncPrefectClient, present: Automation, wanted: AutomationCore, *, dry_run: bool
+) -> AutomationChange:
+    off = "" if present.enabled else "it is disabled, and stays so"
+    if _digest(present) == _digest(wanted):
+        return AutomationChange(wanted.name, "unchanged", enabled=present.enabled, note=off)
+    if _MARK + _digest(present) not in present.tags:
+        note = "somebody has edited it; delete it and deploy again to get the shipped one"
+        return AutomationChange(wanted.name, "kept", enabled=present.enabled, note=note)
+    if not dry_run:
+        # Every field is named, because the client sends only what was set; the server refuses the owner here.
+        fields = wanted.model_dump(exclude={"owner_resource"}) | {"enabled": present.enabled}
+        client.update_automation(present.id, AutomationCore.model_validate(fields))
+    return AutomationChange(wanted.name, "updated", enabled=present.enabled, note=off)
+
+
+def _detail(error: httpx.HTTPStatusError) -> str:
+    try:
+        body = error.response.json()
+    except ValueError:
+        return error.response.reason_phrase
+    detail = body.get("detail") if isinstance(body, dict) else None
+    return str(detail or error.response.reason_phrase)[:200]
