@@ -25,10 +25,17 @@ _CASTS: Final[dict[str, tuple[str, Kind]]] = {
     "timestamp": ("lab_stamp({})", "timestamp"),
     "date": ("substr(lab_stamp({}), 1, 10)", "date"),
 }
+# Of a column that holds timestamps already: reading every one of a long list again takes seconds.
+_CASTS_OF_TIMESTAMPS: Final[dict[str, tuple[str, Kind]]] = {
+    "timestamp": ("{}", "timestamp"),
+    "date": ("substr({}, 1, 10)", "date"),
+}
 _INT64: Final = 2**63
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _FLOAT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LIKE_MAX: Final = 10_000
+# A way into a document that can stand in the SQL itself, where an index over it is found; others are bound.
+_PLAIN_WAY: Final = re.compile(r'\$(\."[A-Za-z0-9_]{1,64}")+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +152,8 @@ class _Compiler:
             return self._at(tree)
         if tree.name in _CASTS:
             inner = self.field(self._arity(tree, 1)[0])
-            template, kind = _CASTS[tree.name]
+            known = _CASTS | _CASTS_OF_TIMESTAMPS if inner.kind == "timestamp" else _CASTS
+            template, kind = known[tree.name]
             return _Field(Sql(template.format(inner.sql.text), inner.sql.values), kind)
         raise self.fail(tree, f"{tree.name!r} is neither a field, a cast nor at(...)")
 
@@ -160,10 +168,10 @@ class _Compiler:
         # at(at(f,a),b) is one way into f: written inside each other, the SQL would double with every step.
         document, way = inner.document or inner.sql, f'{inner.way}."{key}"'
         # Only JSON text can be entered: a number or a plain string inside has no keys, and gives NULL.
-        guarded = f"CASE WHEN json_valid({document.text}) THEN json_extract({document.text}, ?) END"
-        return _Field(
-            Sql(guarded, (*document.values, *document.values, way)), "any", document=document, way=way
-        )
+        mark, bound = (f"'{way}'", ()) if _PLAIN_WAY.fullmatch(way) else ("?", (way,))
+        guarded = f"CASE WHEN json_valid({document.text}) THEN json_extract({document.text}, {mark}) END"
+        values = (*document.values, *document.values, *bound)
+        return _Field(Sql(guarded, values), "any", document=document, way=way)
 
     def _text(self, tree: Expression) -> str:
         if isinstance(tree, Node):

@@ -15,9 +15,10 @@ from prefect_assay.models.vocabulary import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 
 __all__ = ["Column", "Listing", "Sql", "page"]
 
+# So many matches beyond the page are looked for: where there are none, the total is known without counting, and a
+# search through all rows is done once.
+_BEYOND: Final = 500
 # `equ(field)=value` and its kin, contract 4.1.
-# Up to so many matches the second look at the table is by number: a search through all rows is done once.
-_FEW: Final = 5000
 _QUERY_OPERATORS: Final = {"equ": "eq", "geq": "gte", "gtr": "gt", "leq": "lte", "lss": "lt"}
 _FORM: Final = re.compile(rf"({'|'.join(_QUERY_OPERATORS)})\((.*)\)", re.DOTALL)
 
@@ -83,47 +84,41 @@ def page(
         conditions.append(Sql(f"{listing.table}.org_id = ?", (call.who.org_id,)))
     clause = " AND ".join(f"({part.text})" for part in conditions) or "1"
     values = [value for part in conditions for value in part.values]
-    total, matching = _matching(db, listing, Sql(clause, tuple(values)))
-    order = _order(listing, query)
-    numbers = db.all(
-        f"SELECT {listing.table}.seq AS seq FROM {listing.source} WHERE {matching.text}"  # noqa: S608 - see _matching
-        f" ORDER BY {order.text} LIMIT ? OFFSET ?",
-        *matching.values,
-        *order.values,
-        limit,
-        offset,
-    )
-    items = [render(db, row) for row in _rows(db, listing, [row["seq"] for row in numbers])]
+    matching = Sql(f"FROM {listing.source} WHERE {clause}", tuple(values))
+    total, numbers = _numbers(db, listing, matching, _order(listing, query), limit=limit, offset=offset)
+    items = [render(db, row) for row in _rows(db, listing, numbers)]
     return {"items": items, "total": total, "count": len(items), "offset": offset}
 
 
+def _numbers(
+    db: Db, listing: Listing, matching: Sql, order: Sql, *, limit: int, offset: int
+) -> tuple[int, list[int]]:
+    """How many rows match, and the numbers of those on the page.
+
+    Numbers alone, because indexes hold what most filters and sorts need: whole rows are wide, and reading all of
+    them is what takes the time. The text comes from column lists only; what callers send is bound.
+    """
+    found = db.column(
+        f"SELECT {listing.table}.seq {matching.text} ORDER BY {order.text} LIMIT ? OFFSET ?",
+        *matching.values,
+        *order.values,
+        limit + _BEYOND,
+        offset,
+    )
+    if len(found) < limit + _BEYOND and (found or not offset):
+        return offset + len(found), found[:limit]
+    return db.column(f"SELECT count(*) {matching.text}", *matching.values)[0], found[:limit]
+
+
 def _rows(db: Db, listing: Listing, numbers: list[int]) -> list[Row]:
-    """The rows of a page, in its order: whole rows are read only here, because sorting a long list moves them all."""
-    by_number = _by_number(listing, numbers)
+    """The whole rows of a page, in its order."""
     found = db.all(
-        f"SELECT {listing.table}.seq AS page_seq, {listing.select} FROM {listing.source} WHERE {by_number.text}",  # noqa: S608 - own names
-        *by_number.values,
+        f"SELECT {listing.table}.seq AS page_seq, {listing.select} FROM {listing.source}"  # noqa: S608 - own names
+        f" WHERE {listing.table}.seq IN (SELECT value FROM json_each(?))",
+        json.dumps(numbers),
     )
     rows = {row.pop("page_seq"): row for row in found}
     return [rows[number] for number in numbers]
-
-
-def _by_number(listing: Listing, numbers: list[int]) -> Sql:
-    text = f"{listing.table}.seq IN (SELECT value FROM json_each(?))"  # noqa: S608 - own names only
-    return Sql(text, (json.dumps(numbers),))
-
-
-def _matching(db: Db, listing: Listing, clause: Sql) -> tuple[int, Sql]:
-    """How many rows match, and a condition that finds them: the few there are by number, many by the clause again.
-
-    The text comes from column lists only; what callers send is bound.
-    """
-    source = f"FROM {listing.source} WHERE {clause.text}"
-    few = db.all(f"SELECT {listing.table}.seq AS seq {source} LIMIT ?", *clause.values, _FEW + 1)
-    if len(few) <= _FEW:
-        return len(few), _by_number(listing, [row["seq"] for row in few])
-    total = db.one(f"SELECT count(*) AS n {source}", *clause.values) or {"n": 0}
-    return total["n"], clause
 
 
 def _order(listing: Listing, query: Mapping[str, str]) -> Sql:

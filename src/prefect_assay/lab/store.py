@@ -1,4 +1,4 @@
-"""The SQLite store: one connection, write-ahead log, one transaction at a time.
+"""The SQLite store: one connection, one transaction at a time; a write-ahead log where there is a file to keep.
 
 It knows tables and columns, and no rules. Values are always bound; table and column names come from this
 package's own code only.
@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from prefect_assay.errors import ConfigurationError
@@ -52,6 +51,10 @@ def _insertion(table: str, *columns: str) -> str:
 
 def _dict_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Row:
     return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+
+
+def _first_value(_cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Any:
+    return row[0]
 
 
 def _sql_stamp(value: Any) -> str | None:
@@ -99,6 +102,12 @@ class Db:
         """All rows."""
         return self._connection.execute(sql, list(map(_value, values))).fetchall()
 
+    def column(self, sql: str, *values: Any) -> list[Any]:
+        """The first column of all rows."""
+        cursor = self._connection.cursor()
+        cursor.row_factory = _first_value
+        return cursor.execute(sql, list(map(_value, values))).fetchall()
+
     def run(self, sql: str, *values: Any) -> int:
         """Execute; the number of rows changed."""
         return self._write(sql, values).rowcount
@@ -125,21 +134,23 @@ def load(row: Row, *columns: str) -> Row:
 
 
 class Store:
-    """The database file. Threads share it; `transaction()` serialises them."""
+    """The database, in a file or, without one, temporary. Threads share it; `transaction()` serialises them."""
 
     def __init__(self, path: Path | None) -> None:
-        self._folder = TemporaryDirectory(prefix="assay-lab-") if path is None else None
-        self.path = path or Path(self._folder.name if self._folder else "") / "lab.sqlite3"
+        self.path = path
         self._lock = threading.RLock()
         self._depth = 0
-        self._connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+        # An empty name is SQLite's own temporary database: it goes away with the connection, and a commit writes
+        # nothing. Only what does not fit into the cache goes to a file, which has no name.
+        self._connection = sqlite3.connect(path or "", check_same_thread=False, isolation_level=None)
         self._connection.row_factory = _dict_row
         for name, cast in (("lab_stamp", _sql_stamp), ("lab_int", _sql_int), ("lab_float", _sql_float)):
             self._connection.create_function(name, 1, cast, deterministic=True)
-        if path is None:  # goes away with the process: nobody else reads it, and no disk has to keep it
-            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute(f"PRAGMA synchronous = {'OFF' if path is None else 'NORMAL'}")
+        if path is None:
+            self._connection.execute("PRAGMA journal_mode = MEMORY")
+        else:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.execute("PRAGMA foreign_keys = ON")
         self._connection.execute("PRAGMA cache_size = -262144")  # KiB: many filters read a long list whole
         self._set_up()
@@ -190,8 +201,6 @@ class Store:
             source.backup(self._connection)
 
     def close(self) -> None:
-        """Close the file, and remove it when it was a temporary one."""
+        """Close the file; a temporary one is gone with that."""
         with self._lock:
             self._connection.close()
-            if self._folder is not None:
-                self._folder.cleanup()
