@@ -1,0 +1,45 @@
+"""What both soaks share: play, judge, tell."""
+
+import sys
+
+import pytest
+
+from support.soak_judge import judge, lost_wakes
+from support.soak_story import Soak
+from support.soak_world import a_soak_world
+
+
+@pytest.fixture
+def soak(tmp_path, record_property):
+    """Plays a plan in a world of its own, and fails with every violation."""
+
+    def run(plan, worker, *, aloud=False):
+        def tell(line):
+            if aloud:
+                sys.__stderr__.write(f"{line}\n")
+                sys.__stderr__.flush()
+
+        with a_soak_world(tmp_path, worker) as world:
+            story = Soak(world, plan, tell)
+            story.play()
+            lost = lost_wakes(story)
+            if lost:  # says whether the hourly full check would have found them
+                story.sweep(full_check_minutes=0)
+            found = judge(story)
+        record_property("soak", found.figures)
+        some = "\n".join(found.violations[:50])
+        assert not found.violations, f"seed {plan.seed}: {len(found.violations)} violations\n{some}"
+        return found
+
+    return run
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The figures; xdist brings the properties from its workers."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if name == "soak" and getattr(report, "when", "") == "call":
+                    terminalreporter.section(report.nodeid)
+                    for label, figure in value.items():
+                        terminalreporter.write_line(f"{label}: {figure}")

@@ -1,0 +1,153 @@
+"""What became of a soak, by the books of others: the lab's, the archive's, Prefect's. Never by the client's own word."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
+from prefect.client.schemas.objects import FlowRun, StateType
+
+from prefect_assay.archive import verify
+from prefect_assay.archive.read import versions
+from prefect_assay.waiting.runs import EXPERIMENT_TAG, runs_with, tag_values
+from support.soak_story import FAULTS, Soak
+
+_WOKEN = re.compile(r"(\d+) woken")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the judge has found: violations, and figures for people."""
+
+    violations: tuple[str, ...]
+    figures: dict[str, Any]
+
+
+def judge(soak: Soak) -> Found:
+    """Everything that issue 5 asks of a soak. A violation names the experiment or run."""
+    runs = _runs(soak, "experiment")
+    sweeps = _runs(soak, "sweep")
+    deliveries = _deliveries(soak)
+    violations = [
+        *_ordered_and_paid_once(soak),
+        *_archived_once(soak),
+        *_every_run_ended(soak, runs),
+        *(f"sweep {run.name} is {run.state.name}: {run.state.message}" for run in sweeps if not _completed(run)),
+        *_forgeries_refused(soak, deliveries),
+    ]
+    return Found(tuple(violations), _figures(soak, runs, sweeps, deliveries))
+
+
+def lost_wakes(soak: Soak) -> list[FlowRun]:
+    """Runs that sleep although their experiment has ended. Asked for after the last sweep has run."""
+    settled = {e.id for e in soak.world.service.iter_experiments() if e.status in {"done", "canceled"}}
+    asleep = [run for run in _runs(soak, "experiment") if run.state.type == StateType.PAUSED]
+    return [run for run in asleep if settled.intersection(tag_values(run, EXPERIMENT_TAG))]
+
+
+def _ordered_and_paid_once(soak: Soak) -> Iterator[str]:
+    experiments = list(soak.world.service.iter_experiments())
+    orders = Counter(e.name.split()[0] for e in experiments)
+    for campaign in soak.runs:
+        if orders[campaign] != 1:
+            yield f"{orders[campaign]} experiments of {campaign}"
+    if len(experiments) != len(soak.runs):
+        yield f"{len(experiments)} experiments for {len(soak.runs)} runs"
+    settled = Counter(s["experiment_id"] for s in soak.world.stack.lab.settlements())
+    for experiment in experiments:
+        if experiment.status != "done" or experiment.results_status != "all":
+            yield f"{experiment.name} is {experiment.status} with {experiment.results_status} results"
+        if settled[experiment.id] != 1:
+            yield f"{settled[experiment.id]} settlements for {experiment.name}"
+
+
+def _archived_once(soak: Soak) -> Iterator[str]:
+    store, prefix = soak.world.blocks["archive"].get_store(), soak.world.blocks["archive"].prefix
+    for experiment in soak.world.service.iter_experiments():
+        found = versions(store, prefix, experiment.name.split()[0], experiment.code)
+        if [version.complete for version in found] != [True]:
+            yield f"{experiment.name} has the versions {found} in the archive"
+    report = verify(store, prefix)
+    for finding in report.findings:
+        yield f"archive: {finding.kind} {finding.key}: {finding.detail}"
+    if report.versions != len(soak.runs):
+        yield f"{report.versions} versions in the archive for {len(soak.runs)} experiments"
+
+
+def _every_run_ended(soak: Soak, runs: list[FlowRun]) -> Iterator[str]:
+    by_id = {run.id: run for run in runs}
+    if set(by_id) != set(soak.runs.values()):
+        yield f"{len(runs)} experiment runs, and {len(soak.runs)} were started"
+    lost = {run.id for run in lost_wakes(soak)}
+    for run in runs:
+        if run.id in lost:
+            yield f"lost wake: {run.name} {run.id} sleeps, and its experiment has ended"
+        elif not _completed(run):
+            yield f"run {run.name} {run.id} is {run.state.name}: {run.state.message}"
+
+
+def _completed(run: FlowRun) -> bool:
+    return bool(run.state and run.state.type == StateType.COMPLETED)
+
+
+def _forgeries_refused(soak: Soak, deliveries: list[dict[str, Any]]) -> Iterator[str]:
+    for how, status, asleep in soak.forged:
+        if status != 401 or not asleep:
+            yield f"forged ({how}): answered {status}, the run {'slept on' if asleep else 'was woken'}"
+    for delivery in deliveries:
+        forged, status = delivery["fault"] == "bad_signature", delivery["status"]
+        # Without a status there was no receiver at that moment.
+        if forged and status not in {401, None}:
+            yield f"forged delivery {delivery['delivery_id']} was answered {status}"
+        if not forged and status is not None and status not in {200, 503}:
+            yield f"genuine delivery {delivery['delivery_id']} was answered {status}"
+
+
+def _runs(soak: Soak, flow: str) -> list[FlowRun]:
+    chosen = FlowRunFilterDeploymentId(any_=[soak.world.deployments[flow]])
+    return runs_with(soak.world.api, FlowRunFilter(deployment_id=chosen))
+
+
+def _deliveries(soak: Soak) -> list[dict[str, Any]]:
+    return soak.world.stack.lab.deliveries()
+
+
+def _figures(
+    soak: Soak, runs: list[FlowRun], sweeps: list[FlowRun], deliveries: list[dict[str, Any]]
+) -> dict[str, Any]:
+    noted = soak.world.executions()
+    executions = [line for line in noted if line["event"] == "execution"]
+    of_runs = [line for line in executions if line["flow"] == "experiment"]
+    cpu = soak.world.stack.cpu() | {"executions": sum(line["cpu"] for line in executions)}
+    resumed = sum(_resumed(soak, run.id) for run in runs)
+    by_sweep = sum(int(m[1]) for run in sweeps if (m := _WOKEN.search(run.state.message or "")))
+    faults = Counter(d["fault"] or "none" for d in deliveries)
+    return {
+        "experiments": len(soak.runs),
+        "executions": len(executions),
+        "sweeps": len(sweeps),
+        "wakes by webhook": resumed - by_sweep,
+        "wakes by sweep": by_sweep,
+        "killed executions": sum(line["killed"] for line in executions),
+        "otherwise crashed": sum(line["code"] != 0 and not line["killed"] for line in executions),
+        "taken up again": sum(line["event"] == "again" for line in noted),
+        "hanging": sum(line["event"] == "hangs" for line in noted),
+        "restarts": dict(soak.restarts),
+        "delivery attempts": len(deliveries),
+        "faults": {name: round(faults[name] / max(1, len(deliveries)), 3) for name, _ in FAULTS},
+        "answers": dict(Counter(str(d["status"]) for d in deliveries if d["fault"] != "drop")),
+        "forged by the test": len(soak.forged),
+        "seconds": round(soak.seconds, 1),
+        "cpu seconds": {name: round(value, 1) for name, value in cpu.items()},
+        "cpu seconds per experiment": round(sum(cpu.values()) / max(1, len(soak.runs)), 2),
+        "cpu seconds per execution": round(cpu["executions"] / max(1, len(executions)), 3),
+        "executions per experiment": round(len(of_runs) / max(1, len(soak.runs)), 2),
+    }
+
+
+def _resumed(soak: Soak, run_id: UUID) -> int:
+    """By Prefect's history of the run."""
+    return sum(state.name == "Resuming" for state in soak.world.api.read_flow_run_states(run_id))

@@ -1,0 +1,163 @@
+"""What a soak runs in: a real Prefect server, lab and receiver, and in place of the served flows a worker that forks.
+
+Counts the CPU time of every process it has started, ended ones too. It must not know what is soaked.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import certifi
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.settings import (
+    PREFECT_API_URL,
+    PREFECT_HOME,
+    PREFECT_LOGGING_TO_API_ENABLED,
+    temporary_settings,
+)
+
+from prefect_assay.cli.processes import Child, descendants
+from prefect_assay.cli.stack import LocalStack
+from prefect_assay.client import AssayClient
+from prefect_assay.deployments.serve import served_deployments
+from prefect_assay.deployments.setup import register
+from support.world import _saved_blocks
+
+_TICK: Final = os.sysconf("SC_CLK_TCK")
+# A line in Prefect's log costs a request; what a soak needs to know stands in the worker's own log.
+_ENVIRONMENT: Final = {"PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_LOGGING_LEVEL": "WARNING"}
+
+
+@dataclass
+class WorkerOptions:
+    """How the worker works; `generation` makes its successor draw other numbers."""
+
+    seed: int
+    children: int = 3
+    kill_share: float = 0.05
+    kill_within: float = 1.0
+    generation: int = 0
+
+
+class SoakStack(LocalStack):
+    """A stack whose runner forks, and whose parts can be killed as well as stopped."""
+
+    def __init__(self, folder: Path, worker: WorkerOptions) -> None:
+        folder.mkdir(parents=True)
+        one = folder / "one.pem"
+        # Everything is plain HTTP, and reading the certificates of the world is an eighth of an execution.
+        one.write_text(Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
+        certificates = {"SSL_CERT_FILE": str(one), "PREFECT_API_SSL_CERT_FILE": str(one)}
+        super().__init__(folder, env=_ENVIRONMENT | certificates)
+        self.worker = worker
+        self.journal = self.folder / "executions.jsonl"
+        self.executions_log = self.folder / "executions.log"
+        self.deployments: dict[str, str] = {}
+        self._used: Counter[str] = Counter()
+
+    def start(self) -> None:
+        """Everything but the worker, which needs deployments first."""
+        try:
+            self._launch_server()
+            self._launch_lab()
+            self._launch_receiver()
+            self.wait_for_lab()
+            self.wait_for_server()
+            self.wait_for_receiver()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_runner(self) -> None:
+        """The worker, the next generation of it."""
+        options = self.worker
+        arguments = [str(Path(__file__).with_name("soak_worker.py")), "--api", self.api_url]
+        arguments += ["--deployments", json.dumps(self.deployments), "--journal", str(self.journal)]
+        arguments += ["--log", str(self.executions_log), "--children", str(options.children)]
+        arguments += ["--seed", f"{options.seed}-{options.generation}"]
+        arguments += ["--kill-share", str(options.kill_share), "--kill-within", str(options.kill_within)]
+        options.generation += 1
+        self._launch("runner", arguments, self.env)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL a part and everything below it."""
+        self._count(name)
+        self._children.pop(name).kill()
+
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds of each part so far; of the worker without its forks, which the journal counts."""
+        return {
+            name: self._used[name] + (_cpu_of(self._children[name]) if self.running(name) else 0.0)
+            for name in ("server", "lab", "receiver", "runner")
+        }
+
+    def _stop(self, name: str) -> None:
+        self._count(name)
+        super()._stop(name)
+
+    def _count(self, name: str) -> None:
+        if self.running(name):
+            self._used[name] += _cpu_of(self._children[name])
+
+
+def _cpu_of(child: Child) -> float:
+    """User and system time of a process and the living ones below it."""
+    total = 0
+    for pid in (child.pid, *(entry.pid for entry in descendants(child.pid))):
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        total += int(fields[11]) + int(fields[12])
+    return total / _TICK
+
+
+@dataclass
+class SoakWorld:
+    """A running soak stack with one user's blocks and our deployments."""
+
+    stack: SoakStack
+    folder: Path
+    api: SyncPrefectClient
+    service: AssayClient
+    blocks: dict[str, Any]
+    deployments: dict[str, UUID] = field(default_factory=dict)  # by flow
+
+    def ended(self) -> int:
+        """How many executions have ended so far, by the size of the workers' journal."""
+        journal = self.stack.journal
+        return journal.stat().st_size if journal.exists() else 0
+
+    def executions(self) -> list[dict[str, Any]]:
+        """What the workers have written down; a line may be cut short by a kill."""
+        if not self.stack.journal.exists():
+            return []
+        return [json.loads(line) for line in self.stack.journal.read_text().splitlines() if line.endswith("}")]
+
+
+@contextmanager
+def a_soak_world(folder: Path, worker: WorkerOptions) -> Iterator[SoakWorld]:
+    """Start everything, register what the flows need, and stop everything at the end."""
+    stack = SoakStack(folder / "stack", worker)
+    settings = {
+        PREFECT_API_URL: stack.api_url,
+        PREFECT_HOME: folder / "client-home",
+        PREFECT_LOGGING_TO_API_ENABLED: False,
+    }
+    with temporary_settings(updates=settings), stack:
+        register()
+        blocks = _saved_blocks(stack, folder)
+        with get_client(sync_client=True) as api, blocks["credentials"].get_client() as service:
+            world = SoakWorld(stack, folder, api, service, blocks)
+            for deployment in served_deployments(None):
+                world.deployments[deployment.flow_name] = deployment.apply()
+            wanted = ("experiment", "sweep")
+            stack.deployments = {str(world.deployments[flow]): flow for flow in wanted}
+            stack.start_runner()
+            yield world
