@@ -1,15 +1,14 @@
-"""The environment of a stack's processes: the user's, without the user's Prefect settings."""
+"""The environment of a stack's processes: the user's without the user's Prefect settings, and the shipped ones."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-_PREFECT_SETTINGS: Final = {
+from prefect_assay.cli.settings_files import RUNNER, SQLITE, settings_of
+
+_QUIET: Final = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_RUNNER_POLL_FREQUENCY": "1",  # seconds between looks for runs: wakes are felt at once
-    "PREFECT_WORKER_QUERY_SECONDS": "1",
-    "PREFECT_SERVER_SERVICES_PAUSE_EXPIRATIONS_LOOP_SECONDS": "600",
     "PREFECT_LOGGING_COLORS": "false",
     "PYTHONUNBUFFERED": "1",
     "NO_COLOR": "1",
@@ -26,4 +25,4 @@ def stack_environment(folder: Path, api_url: str, extra: Mapping[str, str]) -> d
         "PREFECT_API_URL": api_url,
         "TMPDIR": str(temporary),  # Prefect leaves folders there
     }
-    return {**inherited, **_PREFECT_SETTINGS, **own, **extra}
+    return {**inherited, **settings_of(SQLITE), **settings_of(RUNNER), **_QUIET, **own, **extra}
