@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-long docs fuzz crash check install lock bench clean
+.PHONY: demo test test-long docs fuzz crash soak check install lock bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make test-long  run the end-to-end tests that take longer"
 	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
 	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
+	@echo "make soak     experiments by the thousand through the lab's days, while everything else goes wrong"
 	@echo "make check    lint, types, import rules (what CI runs first)"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     write docs/service.md again"
@@ -60,6 +61,14 @@ crash: $(VENV)/.installed
 	@ASSAY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) ASSAY_CRASH_SEED=$(CRASH_SEED) \
 	  ASSAY_CRASH_END=$$(($$(date +%s) + 60 * $(CRASH_MINUTES))) \
 	  $(BIN)/pytest -q -m crash -n 2 --maxschedchunk 1 tests/crash
+
+# The same seed draws the same faults and kills. Within SOAK_MINUTES it is over: late batches are left out.
+SOAK_EXPERIMENTS ?= 2000
+SOAK_SEED ?= $(shell date +%s)
+SOAK_MINUTES ?= 180
+soak: $(VENV)/.installed
+	@ASSAY_SOAK_EXPERIMENTS=$(SOAK_EXPERIMENTS) ASSAY_SOAK_SEED=$(SOAK_SEED) ASSAY_SOAK_MINUTES=$(SOAK_MINUTES) \
+	  $(BIN)/pytest -q -m soak tests/soak
 
 check: $(VENV)/.installed
 	@$(BIN)/ruff check .
