@@ -311,11 +311,19 @@ class ArchiveUnavailable(ArchiveError):
 
 
 class SignatureError(AssayError):
-    """A webhook delivery is not genuine, or cannot be proved to be."""
+    """A webhook delivery is not genuine, or cannot be proved to be; `reason` is one word for it, for counters."""
+
+    reason: str = "signature"
+
+    def __init__(self, message: str, *, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason or type(self).reason
 
 
 class MalformedDelivery(SignatureError):
     """A delivery signed with a known secret whose body is not what the contract describes (contract 6)."""
+
+    reason = "malformed"
 
 
 class CrashedTooOften(AssayError):

@@ -1,11 +1,22 @@
 """`prefect-assay receiver`: the webhook receiver as a process. Keys come from the environment or a file."""
 
+import asyncio
+import contextlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from prefect_assay.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.applications import Starlette
+
+    from prefect_assay.webhooks.settings import ReceiverSettings
+
 _PREFIX = "PREFECT_ASSAY_RECEIVER_"
+_MOST_CONNECTIONS: Final = 2000  # each may hold a body of the largest size before it is proved or refused
+_GRACE_SECONDS: Final = 5
 
 
 def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | None) -> None:
@@ -14,9 +25,6 @@ def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | 
     Raises:
         ConfigurationError: a setting is missing or wrong, or the keys file cannot be read.
     """
-    import uvicorn
-
-    from prefect_assay.webhooks.receiver import create_app
     from prefect_assay.webhooks.settings import ReceiverSettings
 
     if keys_file is not None:
@@ -24,8 +32,53 @@ def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | 
     if prefix is not None:
         os.environ[f"{_PREFIX}PATH_PREFIX"] = prefix
     settings = ReceiverSettings.from_environment()
-    # One process: wake-ups are serialised inside it.
-    uvicorn.run(create_app(settings), host=host, port=port, log_level="info")
+    with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does
+        _serve(settings, host, port)
+
+
+def _serve(settings: "ReceiverSettings", host: str, port: int) -> None:
+    """One process: wake-ups are serialised inside it."""
+    from prefect_assay.webhooks.receiver import Receiver
+
+    apart = settings.status_port is not None
+    receiver = Receiver(settings.model_copy(update={"status": settings.status and not apart}))
+    main = _server(
+        receiver.app,
+        host,
+        port,
+        log_level="info",
+        limit_concurrency=_MOST_CONNECTIONS,
+        # A wake-up in progress is answered before the process ends; uvicorn cuts off what takes longer.
+        timeout_graceful_shutdown=int(settings.wake_timeout_seconds) + _GRACE_SECONDS,
+    )
+    if settings.status_port is None:
+        main.run()
+        return
+    status = _server(
+        receiver.status_app, settings.status_host, settings.status_port, log_level="warning", lifespan="off"
+    )
+    asyncio.run(_both(main, status))
+
+
+def _server(app: "Starlette", host: str, port: int, **more: Any) -> "uvicorn.Server":
+    import uvicorn
+
+    # No line per request: a flood of forged deliveries must not become a flood of lines. And nothing depends on
+    # what a proxy says about a sender, so its headers are not read.
+    return uvicorn.Server(
+        uvicorn.Config(app, host=host, port=port, access_log=False, proxy_headers=False, **more)
+    )
+
+
+async def _both(main: "uvicorn.Server", status: "uvicorn.Server") -> None:
+    """On one event loop, so that a healthy status is the deliveries' too. Signals reach the main server."""
+    status.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
+    beside = asyncio.create_task(status.serve())
+    try:
+        await main.serve()
+    finally:
+        status.should_exit = True
+        await beside
 
 
 def _keys(path: Path) -> list[str]:

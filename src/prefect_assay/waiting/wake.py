@@ -4,11 +4,19 @@ It must not know why a run should be woken; the receiver, the sweep and the last
 """
 
 import asyncio
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Final, TypeVar
 from uuid import UUID
 
+import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.context import SettingsContext, get_settings_context
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 
+from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting.runs import (
     EXPERIMENT_TAG,
     GROUP_TAG,
@@ -20,6 +28,12 @@ from prefect_assay.waiting.runs import (
     waits_for_input,
 )
 
+T = TypeVar("T")
+
+_FIRST_PAUSE_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+_BUSY: Final = frozenset({408, 429})
+
 
 def wake(client: SyncPrefectClient, tag: str) -> list[UUID]:
     """Resume every suspended run with a tag, except those that ask a person; returns the runs resumed."""
@@ -27,21 +41,6 @@ def wake(client: SyncPrefectClient, tag: str) -> list[UUID]:
         run for run in runs_with(client, tagged_filter(tag, suspended_only=True)) if not waits_for_input(run)
     ]
     return [run.id for run in waiting if resume(client, run.id)]
-
-
-def wake_experiment_sync(experiment_id: str) -> int:
-    """Resume the runs that wait for an experiment; returns how many this call resumed."""
-    with get_client(sync_client=True) as client:
-        return len(wake(client, EXPERIMENT_TAG + experiment_id))
-
-
-async def wake_experiment(experiment_id: str) -> int:
-    """`wake_experiment_sync` for event loops, such as the webhook receiver's.
-
-    Raises:
-        Exception: whatever the Prefect client raises when its API is away.
-    """
-    return await asyncio.to_thread(wake_experiment_sync, experiment_id)
 
 
 def wake_finished_groups(groups: Iterable[str]) -> list[UUID]:
@@ -54,3 +53,107 @@ def wake_finished_groups(groups: Iterable[str]) -> list[UUID]:
             if all(has_ended(child) for child in children):
                 woken.extend(wake(client, WAITS_TAG + group))
     return woken
+
+
+class Waker:
+    """Wakes runs for a process that lives long, such as the webhook receiver.
+
+    One thread and one Prefect client wake, so that wake-ups never overlap: a Prefect server on SQLite loses some of
+    a parallel burst. The client is kept, which saves a TLS set-up and two requests per wake-up, and is made anew
+    after any failure. The question whether Prefect is there has a thread and a client of its own, so that it is
+    answered in the middle of a burst.
+    """
+
+    def __init__(self, *, patience_seconds: float = 10.0, request_seconds: float = 10.0) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            patience_seconds: how long one wake-up is tried again while Prefect is away or busy.
+            request_seconds: how long one request to Prefect may take.
+        """
+        self._patience = patience_seconds
+        self._waking = _Line("assay-wake", request_seconds)
+        self._asking = _Line("assay-ready", request_seconds)
+
+    async def __call__(self, experiment_id: str) -> int:
+        """Resume the runs that wait for an experiment; returns how many this call resumed.
+
+        Raises:
+            ConfigurationError: no Prefect API is configured.
+            Exception: whatever the Prefect client raises when its API is away for longer than the patience.
+        """
+        return await self._waking.do(
+            lambda client: len(wake(client, EXPERIMENT_TAG + experiment_id)), self._patience
+        )
+
+    async def ready(self) -> None:
+        """Return when Prefect's API answers the question that a wake-up begins with; raise when it does not."""
+        nobody = tagged_filter(f"{EXPERIMENT_TAG}is-anybody-there", suspended_only=True)
+        await self._asking.do(lambda client: client.read_flow_runs(flow_run_filter=nobody, limit=1), 1.0)
+
+    def close(self) -> None:
+        """Let the threads end when what they are doing is done; nothing is waited for."""
+        self._waking.close()
+        self._asking.close()
+
+
+class _Line:
+    """One thread with one Prefect client: what is to be done is done one after the other."""
+
+    def __init__(self, name: str, request_seconds: float) -> None:
+        self._timeout = httpx.Timeout(request_seconds)
+        self._client: SyncPrefectClient | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_without_retries)
+
+    async def do(self, work: Callable[[SyncPrefectClient], T], patience_seconds: float) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._do, work, patience_seconds)
+
+    def close(self) -> None:
+        # In the thread: the client must not be closed under a request.
+        self._thread.submit(self._drop)
+        self._thread.shutdown(wait=False)
+
+    def _do(self, work: Callable[[SyncPrefectClient], T], patience_seconds: float) -> T:
+        """Try until it works; a repeated resume changes nothing, so whatever failed may be tried again."""
+        end = time.monotonic() + patience_seconds
+        pause = _FIRST_PAUSE_SECONDS
+        for attempt in count():
+            try:
+                return work(self._connected())
+            except Exception as error:
+                self._drop()
+                if not _may_pass(error, attempt) or time.monotonic() + pause > end:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        raise AssertionError  # pragma: no cover - a count has no end
+
+    def _connected(self) -> SyncPrefectClient:
+        if self._client is None:
+            if not PREFECT_API_URL.value():
+                # Prefect would start a server of its own here, in which nobody waits, and every wake-up be lost.
+                raise ConfigurationError("no Prefect API is configured; set PREFECT_API_URL")
+            client = get_client(httpx_settings={"timeout": self._timeout}, sync_client=True)
+            self._client = client.__enter__()
+        return self._client
+
+    def _drop(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.__exit__(None, None, None)
+
+
+def _may_pass(error: Exception, attempt: int) -> bool:
+    """Whether the same question may be answered in a moment: Prefect is away, starting or busy."""
+    if isinstance(error, httpx.HTTPStatusError):
+        # A refusal counts the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
+        return attempt == 0 or error.response.is_server_error or error.response.status_code in _BUSY
+    return isinstance(error, httpx.TransportError)
+
+
+def _without_retries() -> None:
+    """For the life of the thread: the client's own retries sleep for a minute, and nothing could be woken in it."""
+    context = get_settings_context()
+    settings = context.settings.copy_with_update(updates={PREFECT_CLIENT_MAX_RETRIES: 0})
+    SettingsContext(profile=context.profile, settings=settings).__enter__()

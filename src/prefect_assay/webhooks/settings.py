@@ -46,7 +46,7 @@ class ReceiverSettings(BaseSettings):
     )
     max_body_bytes: int = Field(default=262_144, gt=0, description="Larger deliveries are refused with 413.")
     body_timeout_seconds: float = Field(
-        default=10.0, gt=0, description="How long a sender may take to send a body; then 408."
+        default=10.0, gt=0, description="How long a sender may take to send a body; then 503."
     )
     wake_timeout_seconds: float = Field(
         default=30.0,
@@ -56,6 +56,26 @@ class ReceiverSettings(BaseSettings):
     announce: bool = Field(
         default=True,
         description="Emit the Prefect event assay.experiment.update for automations, best effort.",
+    )
+    max_waiting: int = Field(
+        default=1000,
+        gt=0,
+        description="How many deliveries may wait for their turn to wake; more get 503 at once.",
+    )
+    status: bool = Field(
+        default=True,
+        description="Serve readiness and metrics below the path prefix; false keeps them off the public path.",
+    )
+    status_port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65535,
+        description="Serve health, readiness and metrics on a port of their own (prefect-assay receiver only), and "
+        "readiness and metrics nowhere else.",
+    )
+    status_host: str = Field(default="127.0.0.1", description="The address that STATUS_PORT listens on.")
+    ready_timeout_seconds: float = Field(
+        default=3.0, gt=0, description="How long readiness waits for Prefect; then 503."
     )
 
     @field_validator("signing_keys", mode="before")

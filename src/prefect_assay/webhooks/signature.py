@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ from prefect_assay.webhooks.earlier import status_change
 EVENT: Final = "experiment_update"  # contract 6: the only event kind
 SCHEME: Final = "sha256="
 ORDER_KEY: Final = re.compile(r"[0-9a-f]{20}")
+_MISSING: Final = {"Signature": "unsigned", "Event": "label", "Delivery-Id": "label"}
 _DOMAIN: Final = (
     b"prefect-assay/webhook-secret/v1\0"  # the same key used elsewhere never gives the same digest
 )
@@ -66,6 +68,14 @@ def sign(body: bytes, secret: str) -> str:
     return SCHEME + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A genuine delivery, and the place of the secret that signed it among those that were given."""
+
+    delivery: Delivery
+    secret: int
+
+
 def verify(
     body: bytes,
     headers: Mapping[str, str],
@@ -75,7 +85,20 @@ def verify(
     tolerance: timedelta | None,
     words: WireWords | None = None,
 ) -> Delivery:
-    """The delivery, once it is proved to be genuine.
+    """The delivery, once it is proved to be genuine: `prove` without the place of the secret."""
+    return prove(body, headers, secrets, now=now, tolerance=tolerance, words=words).delivery
+
+
+def prove(
+    body: bytes,
+    headers: Mapping[str, str],
+    secrets: Sequence[str],
+    *,
+    now: datetime,
+    tolerance: timedelta | None,
+    words: WireWords | None = None,
+) -> Proof:
+    """The delivery, once it is proved to be genuine, and which secret proves it.
 
     The signature covers the raw body and nothing else, so nothing is parsed before it holds, and the headers are
     only compared with what the signed body says. A status change of the earlier variant (contract 9.4) is read as a
@@ -91,35 +114,37 @@ def verify(
 
     Raises:
         MalformedDelivery: signed with a known secret, but not a delivery as the contract describes it.
-        SignatureError: everything else; never another exception.
+        SignatureError: everything else; never another exception. Its `reason` is `unsigned`, `signature`,
+            `too_old`, `ahead` or `label`.
     """
     words = words or WireWords()
     given = {str(name).lower(): value for name, value in headers.items()}
-    _check_signature(body, _header(given, words, "Signature"), secrets)
+    signed_by = _signed_by(body, _header(given, words, "Signature"), secrets)
     earlier = status_change(body, now)
     if earlier is not None:  # its headers are not described
         _check_time(earlier.timestamp, now, tolerance)
-        return earlier
+        return Proof(earlier, signed_by)
     delivery = _parse(body)
     _check_time(delivery.timestamp, now, tolerance)
     _check_labels(delivery, given, words)
-    return delivery
+    return Proof(delivery, signed_by)
 
 
 def _header(given: Mapping[str, str], words: WireWords, suffix: str) -> str:
     name = words.header(suffix)
     value = given.get(name.lower())
     if not isinstance(value, str) or not value.strip():
-        raise SignatureError(f"the delivery has no {name} header")
+        raise SignatureError(f"the delivery has no {name} header", reason=_MISSING[suffix])
     return value.strip()
 
 
-def _check_signature(body: bytes, header: str, secrets: Sequence[str]) -> None:
-    # Compared as bytes: compare_digest raises on text outside ASCII, and a header may hold any.
+def _signed_by(body: bytes, header: str, secrets: Sequence[str]) -> int:
+    # Every secret is tried, so that the time tells nothing. Compared as bytes: compare_digest raises on text outside ASCII, and a header may hold any.
     claimed = header.encode("utf-8", "backslashreplace")
     matches = [hmac.compare_digest(sign(body, secret).encode(), claimed) for secret in secrets]
     if not any(matches):
         raise SignatureError("the delivery's signature does not match its body; check the signing key")
+    return matches.index(True)
 
 
 def _parse(body: bytes) -> Delivery:
@@ -145,7 +170,8 @@ def _check_time(timestamp: datetime, now: datetime, tolerance: timedelta | None)
     if abs(age) > tolerance:
         raise SignatureError(
             f"the delivery's timestamp is {abs(age).total_seconds():.0f} s {'old' if age > timedelta(0) else 'ahead'}, "
-            f"over the tolerance of {tolerance.total_seconds():.0f} s: a replay, or a clock that is wrong"
+            f"over the tolerance of {tolerance.total_seconds():.0f} s: a replay, or a clock that is wrong",
+            reason="too_old" if age > timedelta(0) else "ahead",
         )
 
 
@@ -154,6 +180,8 @@ def _check_labels(delivery: Delivery, given: Mapping[str, str], words: WireWords
     if delivery.event != EVENT or _header(given, words, "Event") != EVENT:
         raise MalformedDelivery(f"the delivery's event is not {EVENT}")
     if _header(given, words, "Delivery-Id") != delivery.delivery_id:
-        raise SignatureError("the delivery id in the header is not the one in the signed body")
+        raise SignatureError(
+            "the delivery id in the header is not the one in the signed body", reason="label"
+        )
     if not delivery.data.experiment_id or not delivery.data.update_id:
         raise MalformedDelivery("the delivery names no experiment or no update")

@@ -1,0 +1,204 @@
+"""Genuine deliveries that must wake their runs, in the middle of forged, replayed and malformed ones.
+
+For a minute 20 genuine deliveries a second arrive, each for an experiment with a suspended run of its own on a real
+Prefect server (SQLite, shipped settings), and 500 a second that must be refused. Prefect's own states are the judge.
+A bare Starlette app that reads the body and answers 401 is asked at the same time, on the same machine.
+
+It ends by itself: after the minute, the preparation (a run made in some 20 ms) and at most a minute of waiting.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import sys
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
+
+from receiver_load import Shot, Stream, percentile, request
+from receiver_stage import SIGNING_KEY, stage, states, suspend_runs
+
+from prefect_assay.cli.ports import HOST
+from prefect_assay.webhooks.signature import derive_secret, sign
+
+CONTROLS = 50  # suspended runs that nothing genuine is ever sent for
+EXPECTED = {
+    "genuine": (200, b'{"resumed":1}'),
+    "repeated": (200, b'{"resumed":0}'),
+    "forged": (401, None),
+    "unsigned": (401, None),
+    "old": (401, None),
+    "malformed": (400, None),
+    "nowhere": (404, None),
+}
+#: Of twenty that must not wake anybody.
+MIX = ["forged"] * 8 + ["old"] * 4 + ["unsigned"] * 2 + ["repeated"] * 2 + ["malformed"] * 2 + ["nowhere"] * 2
+
+
+def delivery(kind: str, experiment: str) -> bytes:
+    """A request of a kind, as it goes over the wire. Made without the code under test, but for the signature."""
+    order = uuid.uuid4().hex[:20]
+    stamp = datetime.now(UTC) - timedelta(hours=1 if kind == "old" else 0)
+    made = {
+        "delivery_id": str(uuid.uuid4()),
+        "event": "experiment_deleted" if kind == "malformed" else "experiment_update",
+        "timestamp": stamp.isoformat(),
+        "api_version": "2026-01",
+        "data": {
+            "type": "experiment.update",
+            "experiment_id": experiment,
+            "experiment_code": "ORG-001-002",
+            "organization_id": str(uuid.uuid4()),
+            "update_id": str(uuid.uuid4()),
+            "name": "Results available",
+            "description": "All results of the experiment are available for download in the portal.",
+            "update_type": "status_change",
+        },
+    }
+    body = json.dumps(made).encode()
+    secret = "f" * 64 if kind == "forged" else derive_secret(SIGNING_KEY, order)
+    headers = {
+        "Content-Type": "application/json",
+        "X-Service-Event": "experiment_update",
+        "X-Service-Delivery-Id": made["delivery_id"],
+    }
+    if kind != "unsigned":
+        headers["X-Service-Signature"] = sign(body, secret)
+    return request(f"/assay/{order[:7] if kind == 'nowhere' else order}", body, headers)
+
+
+def harmless(
+    count: int, genuine: list[Shot], genuine_rate: float, rate: float, names: list[str]
+) -> list[Shot]:
+    """What must wake nobody: for experiments that wait too, and repetitions of what was delivered 2 s before."""
+    prepared = {kind: [delivery(kind, names[i % len(names)]) for i in range(200)] for kind in set(MIX)}
+    shots = []
+    for number in range(count):
+        kind = MIX[number % len(MIX)]
+        data = prepared[kind][number // len(MIX) % 200]
+        if kind == "repeated":
+            before = int((number / rate - 2.0) * genuine_rate)
+            kind, data = (
+                ("repeated", genuine[before].request) if before >= 0 else ("forged", prepared["forged"][0])
+            )
+        shots.append(Shot(kind, data))
+    return shots
+
+
+async def fire(streams: list[Stream], settle: float) -> None:
+    start = time.monotonic() + 0.5
+    await asyncio.gather(*(stream.run(start) for stream in streams))
+    await asyncio.gather(*(stream.settle(settle) for stream in streams))
+
+
+def judge(shots: list[Shot], woken: dict[str, str], genuine: list[Shot], controls: list[str]) -> list[str]:
+    """What is wrong, in words; Prefect's states and the answers."""
+    found = [
+        f"{shot.kind}: answered {shot.status or 'nothing'} {shot.body[:60]!r}"
+        for shot in shots
+        for status, body in [EXPECTED[shot.kind]]
+        if shot.status != status or (body is not None and shot.body != body)
+    ]
+    found += [
+        f"lost: the run of {s.name} is {woken.get(s.name)}"
+        for s in genuine
+        if woken.get(s.name) != "SCHEDULED"
+    ]
+    return found + [f"woken by a forgery: {name}" for name in controls if woken.get(name) != "PAUSED"]
+
+
+def milliseconds(shots: list[Shot]) -> dict[str, float]:
+    delays = [shot.delay * 1000 for shot in shots if shot.answered]
+    return {
+        "p50": percentile(delays, 0.5),
+        "p99": percentile(delays, 0.99),
+        "max": max(delays, default=float("nan")),
+    }
+
+
+def measure(options: argparse.Namespace) -> dict:
+    seconds = options.seconds
+    names = [str(uuid.uuid4()) for _ in range(int(options.genuine * seconds))]
+    controls = [str(uuid.uuid4()) for _ in range(CONTROLS)]
+    with stage() as place:
+        print(f"making {len(names) + len(controls)} suspended runs ...", file=sys.stderr, flush=True)
+        flow = suspend_runs(place.api, names + controls)
+        genuine = [Shot("genuine", delivery("genuine", name), name) for name in names]
+        others = harmless(
+            int(options.harmless * seconds), genuine, options.genuine, options.harmless, controls + names
+        )
+        bare = [Shot("bare", delivery("forged", "x")) for _ in range(int(options.bare * seconds))]
+        gc.collect()
+        gc.disable()  # the generator's own pauses are not the receiver's
+        before, began = place.cpu_seconds(), time.monotonic()
+        print(f"{seconds} s of deliveries ...", file=sys.stderr, flush=True)
+        asyncio.run(
+            fire(
+                [
+                    Stream(HOST, place.receiver_port, options.genuine, 20, genuine),
+                    Stream(HOST, place.receiver_port, options.harmless, 25, others),
+                    Stream(HOST, place.bare_port, options.bare, 5, bare),
+                ],
+                settle=40,
+            )
+        )
+        taken, after = time.monotonic() - began, place.cpu_seconds()
+        wrong = judge(genuine + others, states(place.api, flow), genuine, controls)
+        if wrong:
+            print(*place.receiver_log.read_text().splitlines()[-20:], sep="\n", file=sys.stderr)
+    cores = {name: (after[name] - before[name]) / taken for name in after}
+    refused = milliseconds(others)
+    return {
+        "seconds": seconds,
+        "genuine": len(genuine),
+        "must_wake_nobody": len(others),
+        "wrong": wrong,
+        "ms": {"genuine": milliseconds(genuine), "refused": refused, "bare": (beside := milliseconds(bare))},
+        "ratio_p50": refused["p50"] / beside["p50"],
+        "ratio_p99": refused["p99"] / beside["p99"],
+        "lag_p99_ms": percentile([shot.lag * 1000 for shot in others if shot.sent], 0.99),
+        "cores": cores,
+        "others_cores": cores["whole machine"] - sum(v for k, v in cores.items() if k != "whole machine"),
+    }
+
+
+def show(figures: dict, options: argparse.Namespace) -> None:
+    print(
+        f"{figures['seconds']} s: {figures['genuine']} genuine ({options.genuine}/s), "
+        f"{figures['must_wake_nobody']} forged, replayed or malformed ({options.harmless}/s), bare at {options.bare}/s"
+    )
+    for name, ms in figures["ms"].items():
+        print(f"{name:8} p50 {ms['p50']:7.1f} ms   p99 {ms['p99']:7.1f} ms   max {ms['max']:7.1f} ms")
+    print(f"refused / bare: p50 {figures['ratio_p50']:.2f}, p99 {figures['ratio_p99']:.2f}")
+    print(f"of that, sent late by the load generator itself: p99 {figures['lag_p99_ms']:.1f} ms")
+    print("cores: " + ", ".join(f"{name} {used:.2f}" for name, used in figures["cores"].items()))
+    print(
+        f"of {os.cpu_count()} cores, {figures['others_cores']:.2f} went to processes that are not part of this"
+    )
+    print(f"lost, misanswered or woken by a forgery: {len(figures['wrong'])}")
+    for line in figures["wrong"][:10]:
+        print(f"  {line}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=60, choices=range(1, 601), metavar="1..600")
+    parser.add_argument("--genuine", type=int, default=20, help="genuine deliveries a second")
+    parser.add_argument(
+        "--harmless", type=int, default=500, help="forged, replayed and malformed ones a second"
+    )
+    parser.add_argument("--bare", type=int, default=100, help="requests a second to the bare app")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    options = parser.parse_args()
+    figures = measure(options)
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        show(figures, options)
+    return 1 if figures["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

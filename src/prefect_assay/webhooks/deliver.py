@@ -1,0 +1,169 @@
+"""What happens to one delivery: read it, prove it genuine, wake whoever waits for it, answer.
+
+It keeps no store and trusts no header: the secret follows from the path's order key and the signing key, and the
+experiment's id is taken from the signed body. An answer is given after the wake-up, never before, so that the
+service's own retries (contract 6, rule 3) cover the time in which Prefect is away. It must not know how runs wake.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final, NoReturn
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from prefect_assay.errors import MalformedDelivery, SignatureError
+from prefect_assay.models.update import Delivery
+from prefect_assay.webhooks.announcing import Announcer
+from prefect_assay.webhooks.answers import NotNow, Refused
+from prefect_assay.webhooks.metrics import ReceiverMetrics
+from prefect_assay.webhooks.recent import Recent
+from prefect_assay.webhooks.settings import ReceiverSettings
+from prefect_assay.webhooks.signature import ORDER_KEY, Proof, derive_secret, prove
+from prefect_assay.webhooks.sparing import SparingLog
+from prefect_assay.webhooks.turns import Turns
+
+Wake = Callable[[str], Awaitable[int]]
+
+_logger = logging.getLogger("prefect_assay.webhooks.receiver")
+_REPEATED: Final = None
+_HINTS: Final = {"signature": "; forged, or its signing key is missing from SIGNING_KEYS"}
+
+
+class Deliveries:
+    """The endpoint, `receive`. What it remembers saves work; nothing is wrong when it forgets."""
+
+    def __init__(
+        self, settings: ReceiverSettings, wake: Wake, announcer: Announcer, metrics: ReceiverMetrics
+    ) -> None:
+        """`wake` takes an experiment id and returns how many runs it resumed; it raises when it cannot tell."""
+        self._settings = settings
+        self._tolerance = (
+            timedelta(seconds=settings.tolerance_seconds) if settings.tolerance_seconds else None
+        )
+        self._wake = wake
+        self._announcer = announcer
+        self._metrics = metrics
+        self._recent = Recent()
+        self._turns = Turns(settings.max_waiting)
+        self._sparing = SparingLog(_logger)
+        metrics.knows_keys(len(settings.signing_keys))
+        metrics.watch_waiting(lambda: self._turns.waiting)
+
+    async def receive(self, request: Request) -> Response:
+        """200 once the runs are woken; 4xx for what is wrong for good; 5xx for whatever may pass."""
+        try:
+            return await self._answer(request)
+        except Refused as refused:
+            self._metrics.refused(refused.reason)
+            raise
+        except NotNow as later:
+            self._metrics.not_now(later.reason)
+            raise
+        except Exception:
+            self._metrics.not_now("failure")
+            raise  # ours: the app answers 500, and the service sends again
+
+    async def _answer(self, request: Request) -> Response:
+        order_key = request.path_params["order_key"]
+        if not ORDER_KEY.fullmatch(order_key):
+            raise Refused(404, "path", "no such path")
+        body = await self._body(request)
+        delivery = self._proved(body, request, order_key)
+        resumed = await self._handled(delivery, order_key)
+        self._metrics.acknowledged(
+            "repeated" if resumed is _REPEATED else "woken" if resumed else "nothing_waiting"
+        )
+        return JSONResponse({"resumed": resumed or 0})
+
+    async def _body(self, request: Request) -> bytes:
+        """The raw body, read no further than the limit; a declared length is a hint, not a promise."""
+        limit = self._settings.max_body_bytes
+        too_large = Refused(413, "too_large", f"the body is larger than {limit} bytes", close=True)
+        declared = request.headers.get("content-length", "")
+        if declared.isdecimal() and len(declared) < 20 and int(declared) > limit:  # noqa: PLR2004 - digits of any size
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._settings.body_timeout_seconds):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > limit:
+                        raise too_large
+        except TimeoutError:
+            # Not 408: the network may be slow today, and the service never repeats a delivery after a 4xx.
+            raise NotNow("slow_body", "the body did not arrive in time; send again", close=True) from None
+        except ClientDisconnect:
+            raise NotNow("incomplete_body", "the body is incomplete; send again", close=True) from None
+        return bytes(body)
+
+    def _proved(self, body: bytes, request: Request, order_key: str) -> Delivery:
+        settings, now = self._settings, datetime.now(UTC)
+        secrets = [derive_secret(key, order_key) for key in settings.signing_keys]
+        try:
+            proof = prove(
+                body, request.headers, secrets, now=now, tolerance=self._tolerance, words=settings.words
+            )
+        except SignatureError as error:
+            self._refuse(error, order_key)
+        self._genuine(proof, now)
+        return proof.delivery
+
+    def _refuse(self, error: SignatureError, order_key: str) -> NoReturn:
+        reason = error.reason
+        self._sparing.warning(
+            reason, "delivery for order %s is refused: %s%s", order_key, error, _HINTS.get(reason, "")
+        )
+        if isinstance(error, MalformedDelivery):
+            raise Refused(400, reason, str(error)) from None
+        if reason == "ahead":
+            # Signed, and no replay: those are old. One of two clocks is wrong, and it may be this one.
+            raise NotNow(reason, str(error)) from None
+        raise Refused(401, reason, str(error)) from None
+
+    def _genuine(self, proof: Proof, now: datetime) -> None:
+        stamp = proof.delivery.timestamp
+        age = now - (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC))  # contract 1: timestamps are UTC
+        self._metrics.genuine(proof.secret, age.total_seconds())
+
+    async def _handled(self, delivery: Delivery, order_key: str) -> int | None:
+        """Runs resumed, or None for an update that was handled lately."""
+        update = (order_key, delivery.data.experiment_id, delivery.data.update_id)
+        if self._recent.has(update, time.monotonic()):
+            return _REPEATED
+        try:
+            return await self._turns.take(
+                lambda: self._wake_once(delivery, update), seconds=self._settings.wake_timeout_seconds
+            )
+        except NotNow as later:
+            self._not_woken(later.reason, delivery)
+            raise
+        except Exception as error:
+            self._not_woken(type(error).__name__, delivery)
+            _logger.debug("the wake-up failed", exc_info=True)
+            raise NotNow("prefect_away", "Prefect is away; send again") from None
+
+    def _not_woken(self, why: str, delivery: Delivery) -> None:
+        self._sparing.warning(
+            f"no wake-up, {why}",
+            "update %s of experiment %s: no wake-up (%s); the service is asked to retry",
+            delivery.data.update_id,
+            delivery.data.experiment_id,
+            why,
+        )
+
+    async def _wake_once(self, delivery: Delivery, update: tuple[str, str, str]) -> int | None:
+        """In its turn. It goes on when its request gives up."""
+        if self._recent.has(update, time.monotonic()):  # handled while it waited
+            return _REPEATED
+        start = time.monotonic()
+        resumed = await self._wake(delivery.data.experiment_id)
+        now = time.monotonic()
+        self._recent.add(update, now)
+        self._metrics.woke(now - start)
+        _logger.info("update %s of experiment %s: %d runs resumed", update[2], update[1], resumed)
+        self._announcer.tell(delivery)
+        return resumed

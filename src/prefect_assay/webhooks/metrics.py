@@ -1,0 +1,115 @@
+"""What the receiver counts, in a Prometheus registry of its own.
+
+No label holds an order, an experiment, an update or anything else that a sender chooses, and no secret: every label
+has a handful of values that stand in this package.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+
+_WAKE_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_AGE_SECONDS: Final = (1, 2.5, 5, 10, 30, 60, 120, 300, 600, 900, 3600)
+
+# Made before they happen, so that a rate over the first of its kind is seen.
+_REFUSED: Final = ("path", "too_large", "unsigned", "signature", "malformed", "too_old", "label")
+_NOT_NOW: Final = (
+    "slow_body",
+    "incomplete_body",
+    "ahead",
+    "prefect_away",
+    "slow_wake",
+    "no_turn",
+    "overload",
+    "failure",
+)
+
+
+class ReceiverMetrics:
+    """The receiver's counters; one object for one receiver."""
+
+    def __init__(self) -> None:
+        """Everything at zero."""
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._deliveries = Counter(
+            "assay_receiver_deliveries",
+            "Deliveries by outcome: woken, nothing_waiting, repeated, refused (4xx), not_now (5xx)",
+            ["outcome", "reason"],
+            registry=self.registry,
+        )
+        self._by_key = Counter(
+            "assay_receiver_key_deliveries",
+            "Genuine deliveries by the place of their key in SIGNING_KEYS, from 1",
+            ["key"],
+            registry=self.registry,
+        )
+        self._announced = Counter(
+            "assay_receiver_announcements",
+            "Prefect events by outcome: emitted, failed, skipped",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self._wake_seconds = Histogram(
+            "assay_receiver_wake_seconds",
+            "How long wake-ups took, without their wait for a turn",
+            buckets=_WAKE_SECONDS,
+            registry=self.registry,
+        )
+        self._age_seconds = Histogram(
+            "assay_receiver_delivery_age_seconds",
+            "Age of genuine deliveries by their signed timestamp; what is ahead of this clock counts as 0",
+            buckets=_AGE_SECONDS,
+            registry=self.registry,
+        )
+        self._waiting = Gauge(
+            "assay_receiver_waiting", "Deliveries that wait for their turn to wake", registry=self.registry
+        )
+        for outcome in ("woken", "nothing_waiting", "repeated"):
+            self._deliveries.labels(outcome, "")
+        for reason in _REFUSED:
+            self._deliveries.labels("refused", reason)
+        for reason in _NOT_NOW:
+            self._deliveries.labels("not_now", reason)
+
+    def knows_keys(self, count: int) -> None:
+        """There are so many signing keys; each is shown from zero on."""
+        for place in range(count):
+            self._by_key.labels(str(place + 1))
+
+    def watch_waiting(self, waiting: Callable[[], int]) -> None:
+        """Ask for the length of the queue whenever it is shown."""
+        self._waiting.set_function(waiting)
+
+    def acknowledged(self, outcome: str) -> None:
+        """A 200: `woken`, `nothing_waiting` or `repeated`."""
+        self._deliveries.labels(outcome, "").inc()
+
+    def refused(self, reason: str) -> None:
+        """A 4xx."""
+        self._deliveries.labels("refused", reason).inc()
+
+    def not_now(self, reason: str) -> None:
+        """A 5xx."""
+        self._deliveries.labels("not_now", reason).inc()
+
+    def genuine(self, key: int, age_seconds: float) -> None:
+        """A delivery was proved by the key at this place, from 0."""
+        self._by_key.labels(str(key + 1)).inc()
+        self._age_seconds.observe(max(age_seconds, 0.0))
+
+    def woke(self, seconds: float) -> None:
+        """A wake-up took this long, whether or not anybody waited."""
+        self._wake_seconds.observe(seconds)
+
+    def announced(self, outcome: str) -> None:
+        """An event for automations was `emitted`, has `failed` or was `skipped`."""
+        self._announced.labels(outcome).inc()
+
+    def exposed(self) -> bytes:
+        """In Prometheus' text format."""
+        return generate_latest(self.registry)
