@@ -101,8 +101,15 @@ def show_payment(label: str, payment: Payment) -> None:
         f"| rail | {payment.method} |",
         f"| amount | {usd(payment.amount_cents)} |",
     ]
-    lines += [f"| {name} | `{value}` |" for name, value in (payment.receipt or {}).items()]
+    if payment.remark:
+        lines.append(f"| remark | {_verbatim(payment.remark)}; the invoice says that it is paid |")
+    lines += [f"| {name} | {_verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
     create_markdown_artifact("\n".join(lines), key=f"assay-receipt-{label}", description="Payment receipt")
+
+
+def _verbatim(text: str) -> str:
+    """A service's words in a cell of a table: no markup, no link, no further cell."""
+    return f"`{text.replace('`', chr(39)).replace('|', '/')}`"
 
 
 def show_results(label: str, kept: KeptResults) -> None:
@@ -168,4 +175,6 @@ def money_lines(facts: MoneyFacts) -> dict[str, str]:
         if entry.sent_at:
             lines["sent"] = f"{entry.sent_at:%Y-%m-%d %H:%M:%S} UTC"
         lines["valid until"] = f"{entry.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        if entry.remark:
+            lines["remark"] = _verbatim(entry.remark)
     return lines

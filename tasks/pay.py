@@ -1,13 +1,14 @@
 """Pay an invoice once: by machine within the policy, or show a person the hosted page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, Wallet, X402Wallet
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import PaymentFailed, PaymentsDisabled
+from prefect_assay.errors import PaymentError, PaymentFailed, PaymentsDisabled
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
@@ -79,19 +80,37 @@ def pay_invoice(
         invoice = _invoice_of(client, order)
         if method not in MACHINE_RAILS:
             return _shown(client, invoice)
-        payment = settle(
-            client,
-            invoice.id,
-            _rail(method, wallet),
-            _guard_policy(credentials, policy, wallet, limit_cents, sums or {}),
-            PrefectLedger(),
-            expected_cents=min(invoice.amount or 0, limit_cents),
-            campaign_id=campaign_id,
-        )
+        with _next_step(invoice):
+            payment = settle(
+                client,
+                invoice.id,
+                _rail(method, wallet),
+                _guard_policy(credentials, policy, wallet, limit_cents, sums or {}),
+                PrefectLedger(),
+                expected_cents=min(invoice.amount or 0, limit_cents),
+                campaign_id=campaign_id,
+            )
     get_run_logger().info(
         "Invoice %s: %s%s", payment.invoice_id, payment.state, ", paid before" if payment.already_paid else ""
     )
     return payment
+
+
+@contextmanager
+def _next_step(invoice: Invoice) -> Iterator[None]:
+    """Whoever reads in the UI that nothing was paid, reads there what to do."""
+    try:
+        yield
+    except PaymentError as error:
+        page = invoice.provider_hosted_invoice_url
+        if invoice.status == InvoiceStatus.OPEN:
+            by_hand = f", or pay the invoice by hand: {page}" if page else ""
+            error.message += (
+                f"\nNothing was paid. The order stands: mend the cause and retry the run{by_hand}"
+            )
+        else:
+            error.message += "\nThe order stands: ask the laboratory about its invoice, then retry the run"
+        raise
 
 
 def _rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:

@@ -29,7 +29,7 @@ REFUSED = {
     "wrong_asset": "is not in allowed_|currency|not usd",
     "wrong_network": "is not in allowed_|not known here|method",
     "wrong_resource": "not for|names|is for|another|resource|externalId",
-    "expired_challenge": "expired|malformed or missing maxTimeoutSeconds",
+    "expired_challenge": "it expired",
     "ten_year_window": "the policy allows",
     "missing_header": "Payment-Authorization|PAYMENT-REQUIRED",
 }

@@ -108,6 +108,25 @@ def test_an_open_invoice_is_paid_once_and_the_receipt_is_kept(world):
     assert world.entry().experiment_id == "exp_1"
 
 
+def test_an_ordinary_settlement_needs_no_remark(world):
+    assert world.settle().remark is None
+
+
+def test_a_doubt_outlives_terms_that_cannot_be_signed(world, monkeypatch):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+
+    def refuse(*_, **__):
+        raise PaymentRefused("the terms cannot be signed")
+
+    monkeypatch.setattr(type(world.rail), "credential", refuse)
+    with pytest.raises(PaymentOutcomeUnknown, match="cannot be signed"):
+        world.settle()
+    assert world.entry().state is PaymentState.UNKNOWN
+    assert "answered with nothing" in world.entry().remark
+
+
 def test_a_later_run_has_the_receipt_of_the_run_that_paid(world):
     first = world.settle()
     again = world.settle()
@@ -117,12 +136,24 @@ def test_a_later_run_has_the_receipt_of_the_run_that_paid(world):
     assert first.receipt is not None
 
 
-@pytest.mark.parametrize("fault", ["drop", "500", "replay_403", "no_receipt"])
-def test_a_settlement_whose_answer_is_lost_or_odd_is_found_by_reading_the_invoice(world, fault):
+@pytest.mark.parametrize(
+    ("fault", "remark"),
+    [
+        ("drop", "the payment was answered with nothing (PaymentOutcomeUnknown)"),
+        ("500", "the payment was answered with status 500"),
+        ("replay_403", "the payment was answered with status 403"),
+        ("no_receipt", "the payment was answered without a receipt"),
+    ],
+)
+def test_a_settlement_whose_answer_is_lost_or_odd_is_found_by_reading_the_invoice(world, fault, remark):
     world.server.faults.add(fault)
 
-    assert world.settle().state is PaymentState.SETTLED
-    assert world.settle().already_paid
+    payment = world.settle()
+    assert payment.state is PaymentState.SETTLED
+    assert payment.remark.startswith(remark)
+    again = world.settle()
+    assert again.already_paid
+    assert again.remark == world.entry().remark == payment.remark
     assert len(world.server.settlements) == 1
     assert len(world.server.credentials) == 1
     assert world.entry().state is PaymentState.SETTLED
@@ -296,6 +327,7 @@ def test_a_second_402_without_a_statement_is_not_followed_and_is_unknown(world):
         ({"payTo": USDC}, "payTo '0x036CbD.* is not in allowed_pay_to"),
         ({"asset": RECEIVER}, "asset '0x209693.* is not in allowed_assets"),
         ({"network": "eip155:1"}, "network 'eip155:1' is not in allowed_networks"),
+        ({"maxTimeoutSeconds": 0}, "it expired 0 s ago"),
         ({"maxTimeoutSeconds": 315_360_000}, "valid for 315360000 s, the policy allows 600 s"),
         ({"scheme": "upto"}, "scheme 'upto' on 'eip155:84532': not known here"),
         ({"extra": {"name": "USDC"}}, "malformed or missing extra.version"),

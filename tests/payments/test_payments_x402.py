@@ -108,7 +108,7 @@ def test_a_challenge_of_another_rail_is_named():
         ({"amount": "-1"}, "missing amount"),
         ({"amount": "٣"}, "missing amount"),
         ({"amount": 50000000}, "missing amount"),
-        ({"maxTimeoutSeconds": 0}, "missing maxTimeoutSeconds"),
+        ({"maxTimeoutSeconds": -1}, "missing maxTimeoutSeconds"),
         ({"maxTimeoutSeconds": "300"}, "missing maxTimeoutSeconds"),
         ({"maxTimeoutSeconds": True}, "missing maxTimeoutSeconds"),
         ({"extra": None}, "missing extra"),

@@ -42,7 +42,10 @@ class PaymentState(StrEnum):
 
 
 class Payment(Model):
-    """How an invoice stands after the pay step. `receipt` is the rail's own words; no credential in it."""
+    """How an invoice stands after the pay step. `receipt` is the rail's own words; no credential in it.
+
+    `remark` says what was odd about the answer to the payment; None when it was as it should be.
+    """
 
     invoice_id: str | None
     method: PaymentMethod
@@ -51,6 +54,7 @@ class Payment(Model):
     already_paid: bool = False
     hosted_invoice_url: str | None = None
     receipt: dict[str, str] | None = None
+    remark: str | None = None
 
 
 class OutcomeKind(StrEnum):

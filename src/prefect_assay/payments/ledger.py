@@ -52,6 +52,7 @@ class LedgerEntry(Model):
         expires_at: until when the last authorisation is valid.
         sent_at: when a credential last left this process; None as long as none ever has.
         receipt: the rail's own words on the settlement; the service gives them once, so they are kept here.
+        remark: what was odd about the answer to the payment, for people; None when it was as it should be.
     """
 
     key: str
@@ -71,12 +72,23 @@ class LedgerEntry(Model):
     experiment_id: str | None = None
     campaign_id: str | None = None
     receipt: dict[str, str] | None = None
+    remark: str | None = None
 
     def moved(
-        self, state: PaymentState, *, sent_at: datetime | None = None, receipt: dict[str, str] | None = None
+        self,
+        state: PaymentState,
+        *,
+        sent_at: datetime | None = None,
+        receipt: dict[str, str] | None = None,
+        remark: str | None = None,
     ) -> "LedgerEntry":
         """The same entry in another state, with what has become known since."""
-        changes = {"state": state, "sent_at": sent_at or self.sent_at, "receipt": receipt or self.receipt}
+        changes = {
+            "state": state,
+            "sent_at": sent_at or self.sent_at,
+            "receipt": receipt or self.receipt,
+            "remark": remark or self.remark,
+        }
         return self.model_copy(update=changes)
 
 

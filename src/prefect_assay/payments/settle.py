@@ -191,6 +191,7 @@ class _Settling:
             sent_at=previous.sent_at if previous else None,
             experiment_id=invoice.experiment_id,
             campaign_id=self.campaign_id,
+            remark=previous.remark if previous and in_doubt else None,
         )
 
     def send(self, invoice: Invoice, terms: Terms, claimed: LedgerEntry) -> Payment:
@@ -200,7 +201,8 @@ class _Settling:
                 terms, nonce=claimed.nonce, valid_before=int(claimed.expires_at.timestamp())
             )
         except PaymentError:
-            self.ledger.update(claimed, claimed.moved(PaymentState.FAILED))
+            if claimed.state is PaymentState.INTENDED:  # else an earlier one is out, and its doubt stays
+                self.ledger.update(claimed, claimed.moved(PaymentState.FAILED))
             raise
         sent = claimed.moved(PaymentState.SENT, sent_at=self.now())
         if not self.ledger.update(claimed, sent):
@@ -219,24 +221,25 @@ class _Settling:
     ) -> Payment:
         """What became of a sent credential. The invoice decides; the answer only explains."""
         settlement = self.rail.settlement(answer) if answer is not None else Settlement()
+        told = f"{told}{f', {settlement.reason}' if settlement.reason else ''}"
+        remark = _remark(answer, settlement, told)
         latest = self.watch(sent.invoice_id)
         if latest is not None and latest.status == InvoiceStatus.PAID:
             already = answer is not None and bool(answer.body.get("already_paid"))
-            return self.paid(latest, already_paid=already, settlement=settlement)
+            return self.paid(latest, already_paid=already, receipt=settlement.receipt, remark=remark)
         refused = (
             answer is not None and answer.status_code == HTTP_PAYMENT_REQUIRED and settlement.success is False
         )
         still_open = latest is not None and latest.status == InvoiceStatus.OPEN
         first = claimed.state is PaymentState.INTENDED
-        if refused and still_open and first and self.record(sent, PaymentState.FAILED):
+        if refused and still_open and first and self.record(sent, PaymentState.FAILED, remark=remark):
             raise PaymentFailed(
                 f"the service refused the payment of invoice {sent.invoice_id}: {settlement.reason or 'no reason given'}"
             )
-        self.record(sent, PaymentState.UNKNOWN)
+        self.record(sent, PaymentState.UNKNOWN, remark=remark)
         raise PaymentOutcomeUnknown(
-            f"a payment of {dollars(self.cents)} for invoice {sent.invoice_id} was sent and answered with {told}"
-            f"{f', {settlement.reason}' if settlement.reason else ''}; the invoice is "
-            f"{latest.status if latest else 'not readable'}. Read the invoice before anything else; "
+            f"a payment of {dollars(self.cents)} for invoice {sent.invoice_id} was sent and answered with {told}; the "
+            f"invoice is {latest.status if latest else 'not readable'}. Read the invoice before anything else; "
             f"nonce {sent.nonce}, valid until {sent.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         )
 
@@ -268,10 +271,17 @@ class _Settling:
             f"another run is paying invoice {invoice.id}; this one sent nothing. Read the invoice before anything else"
         )
 
-    def paid(self, invoice: Invoice, *, already_paid: bool, settlement: Settlement | None = None) -> Payment:
+    def paid(
+        self,
+        invoice: Invoice,
+        *,
+        already_paid: bool,
+        receipt: dict[str, str] | None = None,
+        remark: str | None = None,
+    ) -> Payment:
         """The invoice is paid: say so, in the ledger as well."""
-        receipt = self.record_paid(invoice, settlement.receipt if settlement else None)
-        logger.info("invoice %s is paid", invoice.id)
+        entry = self.record_paid(invoice, receipt, remark)
+        logger.info("invoice %s is paid%s", invoice.id, f", though {remark}" if remark else "")
         return Payment(
             invoice_id=invoice.id,
             method=self.rail.method,
@@ -279,11 +289,14 @@ class _Settling:
             amount_cents=invoice.amount,
             already_paid=already_paid,
             hosted_invoice_url=invoice.provider_hosted_invoice_url,
-            receipt=receipt,
+            receipt=receipt or (entry.receipt if entry else None),
+            remark=remark or (entry.remark if entry else None),
         )
 
-    def record_paid(self, invoice: Invoice, receipt: dict[str, str] | None) -> dict[str, str] | None:
-        """Note that the invoice is paid; returns the receipt, also that of an earlier run.
+    def record_paid(
+        self, invoice: Invoice, receipt: dict[str, str] | None, remark: str | None
+    ) -> LedgerEntry | None:
+        """Note that the invoice is paid; returns the entry as it was, with the receipt of an earlier run.
 
         The payment stands, even if the ledger fails now.
         """
@@ -291,19 +304,23 @@ class _Settling:
             entry = self.ledger.get(ledger_key(self.base_url, invoice.id))
         except Exception:
             logger.exception("invoice %s: the ledger cannot be read", invoice.id)
-            return receipt
-        if entry is None:
-            return receipt
-        if entry.state is not PaymentState.SETTLED:
+            return None
+        if entry is not None and entry.state is not PaymentState.SETTLED:
             # An intent that was never sent frees its share of the rolling cap: someone else has paid.
             state = PaymentState.SETTLED if entry.sent_at else PaymentState.FAILED
-            self.record(entry, state, receipt)
-        return receipt or entry.receipt
+            self.record(entry, state, receipt, remark)
+        return entry
 
-    def record(self, entry: LedgerEntry, state: PaymentState, receipt: dict[str, str] | None = None) -> bool:
+    def record(
+        self,
+        entry: LedgerEntry,
+        state: PaymentState,
+        receipt: dict[str, str] | None = None,
+        remark: str | None = None,
+    ) -> bool:
         """Note what became of a payment. A ledger that fails now must not hide whether money has moved."""
         try:
-            return self.ledger.update(entry, entry.moved(state, receipt=receipt))
+            return self.ledger.update(entry, entry.moved(state, receipt=receipt, remark=remark))
         except Exception:
             logger.exception("invoice %s: the ledger cannot note %s", entry.invoice_id, state.value)
             return False
@@ -321,3 +338,10 @@ class _Settling:
             if latest.status == InvoiceStatus.PAID:
                 return latest
         return latest
+
+
+def _remark(answer: PayAnswer | None, settlement: Settlement, told: str) -> str | None:
+    """What a person should know about the answer to a payment, when it is no receipt."""
+    if answer is None or not HTTP_OK <= answer.status_code < HTTP_MULTIPLE_CHOICES:
+        return f"the payment was answered with {told}"
+    return None if settlement.success else "the payment was answered without a receipt"

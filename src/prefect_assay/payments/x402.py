@@ -18,6 +18,7 @@ from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.api import PayAnswer, header
 from prefect_assay.payments.terms import Offers, Settlement, Terms, X402Terms
+from prefect_assay.payments.wire import RECEIPT_VALUE_MAX, plain
 from prefect_assay.payments.x402_wire import (
     REQUIRED_HEADER,
     RESPONSE_HEADER,
@@ -75,7 +76,9 @@ class X402Rail:
 
     def settlement(self, answer: PayAnswer) -> Settlement:
         """What an answer says became of the payment; never fails."""
-        return read_settlement(header(answer, RESPONSE_HEADER))
+        said = read_settlement(header(answer, RESPONSE_HEADER))
+        why = plain(answer.body.get("error"))
+        return said if said.reason or not why else said.model_copy(update={"reason": why[:RECEIPT_VALUE_MAX]})
 
     def kept(self, nonce: str) -> None:
         """Nothing: the same terms, nonce and window give the identical credential again."""

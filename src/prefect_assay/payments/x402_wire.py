@@ -39,7 +39,7 @@ class _Entry(WireModel):
     asset: Address
     amount: Annotated[str, Field(pattern=r"^[0-9]{1,30}$")]
     pay_to: Address = Field(alias="payTo")
-    max_timeout_seconds: Annotated[int, Field(alias="maxTimeoutSeconds", ge=1, strict=True)]
+    max_timeout_seconds: Annotated[int, Field(alias="maxTimeoutSeconds", ge=0, strict=True)]
     extra: _Extra
 
 
