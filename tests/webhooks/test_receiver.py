@@ -42,7 +42,7 @@ class Wake:
         self.most_at_once = max(self.most_at_once, self.running)
         try:
             await asyncio.sleep(self.seconds)
-            while self.held:
+            while self.held:  # noqa: ASYNC110 - set from another thread
                 await asyncio.sleep(0.01)
             if self.failing:
                 raise ConnectionError("Prefect is not there")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
 
+    from prefect_assay.webhooks.receiver import Receiver
     from prefect_assay.webhooks.settings import ReceiverSettings
 
 _PREFIX = "PREFECT_ASSAY_RECEIVER_"
@@ -25,6 +26,7 @@ def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | 
     Raises:
         ConfigurationError: a setting is missing or wrong, or the keys file cannot be read.
     """
+    from prefect_assay.webhooks.receiver import Receiver
     from prefect_assay.webhooks.settings import ReceiverSettings
 
     if keys_file is not None:
@@ -32,16 +34,14 @@ def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | 
     if prefix is not None:
         os.environ[f"{_PREFIX}PATH_PREFIX"] = prefix
     settings = ReceiverSettings.from_environment()
+    if settings.status_port is not None:
+        settings = settings.model_copy(update={"status": False})  # not on the public port as well
     with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does
-        _serve(settings, host, port)
+        serve(Receiver(settings), settings, host, port)
 
 
-def _serve(settings: "ReceiverSettings", host: str, port: int) -> None:
-    """One process: wake-ups are serialised inside it."""
-    from prefect_assay.webhooks.receiver import Receiver
-
-    apart = settings.status_port is not None
-    receiver = Receiver(settings.model_copy(update={"status": settings.status and not apart}))
+def serve(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: int) -> None:
+    """Serve a receiver until a signal comes: one process, because wake-ups are serialised inside it."""
     main = _server(
         receiver.app,
         host,

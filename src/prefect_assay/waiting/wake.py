@@ -72,8 +72,15 @@ class Waker:
             request_seconds: how long one request to Prefect may take.
         """
         self._patience = patience_seconds
-        self._waking = _Line("assay-wake", request_seconds)
-        self._asking = _Line("assay-ready", request_seconds)
+        # Of the thread that makes the waker: the new ones would fall back to the settings of the process.
+        context = get_settings_context()
+        # The client's own retries sleep for up to a minute, and nothing could be woken in it.
+        settings = context.settings.copy_with_update(updates={PREFECT_CLIENT_MAX_RETRIES: 0})
+
+        def line(name: str) -> _Line:
+            return _Line(name, request_seconds, SettingsContext(profile=context.profile, settings=settings))
+
+        self._waking, self._asking = line("assay-wake"), line("assay-ready")
 
     async def __call__(self, experiment_id: str) -> int:
         """Resume the runs that wait for an experiment; returns how many this call resumed.
@@ -100,10 +107,11 @@ class Waker:
 class _Line:
     """One thread with one Prefect client: what is to be done is done one after the other."""
 
-    def __init__(self, name: str, request_seconds: float) -> None:
+    def __init__(self, name: str, request_seconds: float, settings: SettingsContext) -> None:
         self._timeout = httpx.Timeout(request_seconds)
         self._client: SyncPrefectClient | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_without_retries)
+        # The settings hold for the life of the thread, and are never left.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=settings.__enter__)
 
     async def do(self, work: Callable[[SyncPrefectClient], T], patience_seconds: float) -> T:
         loop = asyncio.get_running_loop()
@@ -150,10 +158,3 @@ def _may_pass(error: Exception, attempt: int) -> bool:
         # A refusal counts the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
         return attempt == 0 or error.response.is_server_error or error.response.status_code in _BUSY
     return isinstance(error, httpx.TransportError)
-
-
-def _without_retries() -> None:
-    """For the life of the thread: the client's own retries sleep for a minute, and nothing could be woken in it."""
-    context = get_settings_context()
-    settings = context.settings.copy_with_update(updates={PREFECT_CLIENT_MAX_RETRIES: 0})
-    SettingsContext(profile=context.profile, settings=settings).__enter__()

@@ -1,0 +1,172 @@
+"""A receiver that ends in the middle of a delivery: nothing is lost, because the service sends again (contract 6)."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from prefect_assay.cli.ports import free_ports
+from prefect_assay.lab import sim_deliveries
+from prefect_assay.lab.service import LabCore
+from prefect_assay.lab.settings import LabSettings
+from prefect_assay.webhooks.signature import delivery_url, derive_secret
+from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
+from support.lab_core import order
+
+SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
+PROGRAM = Path(__file__).with_name("held_receiver.py")
+
+
+class Process:
+    """A receiver process on a port of its own, started as often as wished."""
+
+    def __init__(self, folder, **env):
+        (self.port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{self.port}/assay"
+        self.folder = folder
+        self.env = os.environ | {"PREFECT_ASSAY_RECEIVER_SIGNING_KEYS": SIGNING_KEY} | env
+        self.env["PREFECT_ASSAY_RECEIVER_ANNOUNCE"] = "false"
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [sys.executable, PROGRAM, str(self.port), str(self.folder)], env=self.env, stderr=subprocess.DEVNULL
+        )
+        self.until(self._answers)
+
+    def until(self, true, seconds=30):
+        end = time.monotonic() + seconds
+        while not true():
+            assert time.monotonic() < end, "it never came true"
+            assert self.process.poll() is None, "the receiver has ended"
+            time.sleep(0.02)
+
+    def _answers(self):
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}/health", trust_env=False).is_success
+        return False
+
+    def begun(self):
+        return (self.folder / "begun").exists()
+
+    def woken(self):
+        file = self.folder / "woken"
+        return file.read_text().split() if file.exists() else []
+
+    def hold(self):
+        (self.folder / "hold").touch()
+
+    def release(self):
+        (self.folder / "hold").unlink()
+
+    def end(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+
+
+@pytest.fixture
+def receiver(tmp_path, request):
+    made = Process(tmp_path, **getattr(request, "param", {}))
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def core():
+    made = LabCore(LabSettings(allow_http_webhooks=True))
+    yield made
+    made.close()
+
+
+def ordered(core, receiver):
+    """An experiment whose first update is on its way to the receiver; its id."""
+    url = delivery_url(receiver.url, ORDER_KEY)
+    return order(core, skip_draft=True, webhook_url=url, webhook_secret=SECRET).body["experiment_id"]
+
+
+def statuses(core):
+    return [row["status"] for row in sim_deliveries.journal(core, 0)]
+
+
+def test_killed_between_the_delivery_and_its_answer_it_loses_nothing(core, receiver):
+    receiver.start()
+    receiver.hold()
+    experiment_id = ordered(core, receiver)
+    with ThreadPoolExecutor(1) as service:
+        sending = service.submit(core.courier.deliver, core.seeded.organization_id)
+        receiver.until(receiver.begun)
+        receiver.process.send_signal(signal.SIGKILL)
+        receiver.process.wait(10)
+        sending.result(timeout=20)
+    assert statuses(core) == [None]  # no answer: a network error, which the service repeats
+    assert receiver.woken() == []
+
+    receiver.release()
+    receiver.start()  # it remembers nothing, and needs nothing
+    core.courier.settle(core.seeded.organization_id)
+    assert statuses(core) == [None, 200]
+    assert receiver.woken() == [experiment_id]
+    assert sim_deliveries.waiting(core) == []
+
+
+def post(receiver):
+    body = body_of(data_experiment_id="e-1")
+    url = f"{receiver.url}/{ORDER_KEY}"
+    return httpx.post(url, content=body, headers=headers_of(body, SECRET), timeout=30, trust_env=False)
+
+
+def test_asked_to_end_it_finishes_the_wake_up_before_it_answers(receiver):
+    receiver.start()
+    receiver.hold()
+    with ThreadPoolExecutor(1) as service:
+        sending = service.submit(post, receiver)
+        receiver.until(receiver.begun)
+        receiver.process.terminate()
+        time.sleep(0.3)
+        assert not sending.done()
+        receiver.release()
+        answer = sending.result(timeout=20)
+    assert (answer.status_code, answer.json()) == (200, {"resumed": 1})
+    assert receiver.woken() == ["e-1"]
+    receiver.process.wait(10)
+
+
+@pytest.mark.parametrize(
+    "receiver", [{"PREFECT_ASSAY_RECEIVER_WAKE_TIMEOUT_SECONDS": "1"}], indirect=True, ids=["short"]
+)
+def test_asked_to_end_it_never_acknowledges_what_it_could_not_wake(receiver):
+    receiver.start()
+    receiver.hold()
+    with ThreadPoolExecutor(1) as service:
+        sending = service.submit(post, receiver)
+        receiver.until(receiver.begun)
+        receiver.process.terminate()
+        assert sending.result(timeout=20).status_code == 503
+    receiver.process.wait(20)
+    assert receiver.woken() == []
+
+
+def test_ended_by_force_it_gives_no_answer_at_all(receiver):
+    """A second SIGINT ends uvicorn at once."""
+    receiver.start()
+    receiver.hold()
+    with ThreadPoolExecutor(1) as service:
+        sending = service.submit(post, receiver)
+        receiver.until(receiver.begun)
+        receiver.process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        receiver.process.send_signal(signal.SIGINT)
+        try:
+            assert sending.result(timeout=20).is_server_error
+        except httpx.TransportError:
+            pass  # a network error to the service, which it repeats as well
+    receiver.process.wait(20)
+    assert receiver.woken() == []
