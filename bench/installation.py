@@ -144,7 +144,12 @@ def installation(folder: Path, *, python_path: Path | None = None, **options: An
         PREFECT_HOME: folder / "client-home",
         PREFECT_LOGGING_TO_API_ENABLED: False,
     }
-    with temporary_settings(updates=settings), stack, get_client(sync_client=True) as api, httpx.Client() as web:
+    with (
+        temporary_settings(updates=settings),
+        stack,
+        get_client(sync_client=True) as api,
+        httpx.Client() as web,
+    ):
         yield Installation(stack, api, _parameters(stack, folder), web)
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 PLACES = {  # functions of Prefect and of the experiment flow whose call is a step of a wake
     "prefect.flow_engine": {"load_flow_run": "imports done", "run_flow": "engine begun"},
@@ -17,7 +18,7 @@ PLACES = {  # functions of Prefect and of the experiment flow whose call is a st
 
 def mark(what, at=None):
     line = json.dumps({"pid": os.getpid(), "what": what, "at": at or time.time(), "argv": sys.argv[:3]})
-    with open(os.environ["BENCH_WAKE_MARKS"], "a") as file:
+    with Path(os.environ["BENCH_WAKE_MARKS"]).open("a") as file:
         file.write(line + "\n")
 
 
@@ -59,10 +60,8 @@ class Marker(importlib.abc.MetaPathFinder):
 
 def started_at():
     """When this process was made, to 10 ms, from /proc."""
-    with open("/proc/self/stat") as file:
-        ticks = int(file.read().rpartition(")")[2].split()[19])
-    with open("/proc/uptime") as file:
-        up = float(file.read().split()[0])
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    up = float(Path("/proc/uptime").read_text().split()[0])
     return time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
 
 

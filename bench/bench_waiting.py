@@ -1,0 +1,220 @@
+"""What thousands of suspended experiments cost: server CPU, memory, processes, and the search and resume of a wake.
+
+    python bench/bench_waiting.py [--runs 10000] [--idle 60] [--services]
+
+On SQLite, and on PostgreSQL with Redis where PREFECT_ASSAY_TEST_POSTGRES and PREFECT_ASSAY_TEST_REDIS name them
+(a database of its own is made there and dropped). Server, receiver, lab and served flows run with the shipped
+settings. The runs are made through the API, suspended, with the tags and parameters of real ones. Ends by itself.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import asyncpg
+from installation import installation
+from prefect.client.orchestration import get_client
+from prefect.states import Cancelled, Suspended
+
+from prefect_assay.cli.processes import descendants
+from prefect_assay.cli.settings_files import POSTGRES, settings_of
+from prefect_assay.waiting.runs import EXPERIMENT_TAG, GROUP_TAG, as_parameter
+from prefect_assay.waiting.wake import wake
+
+POSTGRES_VARIABLE, REDIS_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES", "PREFECT_ASSAY_TEST_REDIS"
+CPU_TARGET, LATENCY_TARGET = 5.0, 1.5
+WAKES = 40
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--runs", type=int, default=10_000)
+    options.add_argument("--idle", type=float, default=60, help="seconds over which the CPU is measured")
+    options.add_argument("--on", action="append", choices=["sqlite", "postgres"])
+    chosen = options.parse_args()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before", flush=True)
+    for name in chosen.on or ("sqlite", "postgres"):
+        with tempfile.TemporaryDirectory(prefix="bench-waiting-") as folder:
+            if name == "sqlite":
+                measure("SQLite", Path(folder), chosen, env={}, database=None)
+            elif POSTGRES_VARIABLE in os.environ and REDIS_VARIABLE in os.environ:
+                with own_database() as (env, database):
+                    measure("PostgreSQL and Redis", Path(folder), chosen, env=env, database=database)
+            else:
+                print(f"\nPostgreSQL: left out, {POSTGRES_VARIABLE} and {REDIS_VARIABLE} do not name one")
+    print(f"load {os.getloadavg()[0]:.1f} after")
+
+
+def measure(name, folder, chosen, *, env, database):
+    with installation(folder, env=env) as made:
+        print(f"\n{name}, {chosen.runs} suspended runs", flush=True)
+        report_idle(made, 0, chosen.idle / 2, database)
+        unloaded = wakes(made)
+        start = time.monotonic()
+        suspend(made, chosen.runs, lanes=8 if database else 1)  # SQLite loses writers that race
+        print(f"{time.monotonic() - start:8.0f} s to suspend {chosen.runs} runs", flush=True)
+        time.sleep(10)  # the events of the runs made are still being written
+        cpu = report_idle(made, chosen.runs, chosen.idle, database)
+        loaded = wakes(made)
+        print(
+            f"{unloaded * 1000:8.1f} ms to find and resume one run with nothing else suspended (median of {WAKES})"
+        )
+        print(f"{loaded * 1000:8.1f} ms with {chosen.runs}: {loaded / unloaded:.2f} times")
+        verdict("server CPU", cpu, CPU_TARGET)
+        verdict("wake, loaded to unloaded", loaded / unloaded, LATENCY_TARGET)
+
+
+def verdict(what, value, target):
+    print(f"{what} {value:.2f}: {'within' if value < target else 'OVER'} the target of {target}", flush=True)
+
+
+def report_idle(made, runs, seconds, database):
+    """Percent of one core that the server takes while nothing happens but waiting."""
+    server = made.stack.pid("server")
+    before, others, start = cpu_of(server), database_cpu(database), time.monotonic()
+    flows = set()
+    while time.monotonic() - start < seconds:
+        time.sleep(1)
+        flows |= {entry.pid for entry in made.stack.runner_processes()}
+    took = time.monotonic() - start
+    percent = 100 * (cpu_of(server) - before) / took
+    text = f"{percent:8.1f} % of a core, server, over {took:.0f} s with {runs} runs suspended"
+    if database:
+        text += f"; PostgreSQL {100 * (database_cpu(database) - others) / took:.1f} %"
+    print(f"{text}; server {memory_of(server):.0f} MiB; {len(flows)} flow processes", flush=True)
+    return percent
+
+
+def suspend(made, runs, lanes):
+    """Make suspended runs of the deployed experiment flow."""
+    asyncio.run(_suspend(made, runs, lanes))
+
+
+async def _suspend(made, runs, lanes):
+    async with get_client() as api:
+        deployment = await api.read_deployment_by_name("experiment/prefect-assay")
+        parameters = parameters_of(made)
+        numbers = iter(range(runs))
+
+        async def some():
+            for number in numbers:
+                await api.create_flow_run_from_deployment(
+                    deployment.id,
+                    parameters=parameters,
+                    name=f"bench-{number}",
+                    tags=[f"{EXPERIMENT_TAG}{uuid4()}", f"{GROUP_TAG}campaign-bench-{number // 100}"],
+                    state=Suspended(
+                        pause_expiration_time=datetime.now(UTC) + timedelta(days=75),
+                        pause_key=f"results:{uuid4()}",
+                    ),
+                )
+
+        await asyncio.gather(*(some() for _ in range(lanes)))
+
+
+def parameters_of(made):
+    """As a campaign gives them to an experiment run."""
+    given = {name: as_parameter(value) for name, value in made.parameters.items()}
+    return given | {"campaign_id": "bench", "batch_index": 0, "batch_count": 1, "deadline_days": 45}
+
+
+def wakes(made):
+    """Median seconds to find one run by its tag and resume it; the runs are gone afterwards."""
+    made.stack.stop_runner()  # nothing of this may start a process
+    taken = []
+    with get_client(sync_client=True) as api:
+        deployment = api.read_deployment_by_name("experiment/prefect-assay")
+        for _ in range(WAKES):
+            tag = f"{EXPERIMENT_TAG}{uuid4()}"
+            run = api.create_flow_run_from_deployment(
+                deployment.id,
+                parameters=parameters_of(made),
+                tags=[tag],
+                state=Suspended(timeout_seconds=10**7, pause_key=tag),
+            )
+            start = time.perf_counter()
+            woken = wake(api, tag)
+            taken.append(time.perf_counter() - start)
+            if woken != [run.id]:
+                raise SystemExit(f"the wake resumed {woken}")
+            api.set_flow_run_state(run.id, Cancelled(), force=True)
+    made.stack.start_runner()
+    return statistics.median(taken)
+
+
+def cpu_of(pid):
+    """Seconds of CPU of a process, its living descendants, and those that have ended."""
+    return sum(_cpu(one) for one in [pid, *(entry.pid for entry in descendants(pid))])
+
+
+def _cpu(pid):
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0.0
+    return sum(int(ticks) for ticks in fields[11:15]) / TICKS
+
+
+def memory_of(pid):
+    """MiB of resident memory of a process and its descendants."""
+    total = 0
+    for one in [pid, *(entry.pid for entry in descendants(pid))]:
+        lines = Path(f"/proc/{one}/status").read_text().splitlines()
+        total += sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+    return total / 1024
+
+
+def database_cpu(database):
+    """Seconds of CPU of PostgreSQL's processes that serve a database; 0 without one."""
+    return sum(_cpu(pid) for pid in asyncio.run(_backends(database))) if database else 0.0
+
+
+async def _backends(database):
+    connection = await asyncpg.connect(_plain(os.environ[POSTGRES_VARIABLE]))
+    try:
+        rows = await connection.fetch("SELECT pid FROM pg_stat_activity WHERE datname = $1", database)
+        return [row["pid"] for row in rows]
+    finally:
+        await connection.close()
+
+
+@contextmanager
+def own_database():
+    """A database of its own on the named PostgreSQL: the settings of a server on it, and its name."""
+    database = f"assay_bench_{uuid4().hex[:12]}"
+    asyncio.run(_execute(f'CREATE DATABASE "{database}"'))
+    try:
+        redis = os.environ[REDIS_VARIABLE]
+        own = {
+            "PREFECT_API_DATABASE_CONNECTION_URL": f"{os.environ[POSTGRES_VARIABLE].rpartition('/')[0]}/{database}",
+            "PREFECT_REDIS_MESSAGING_URL": redis,
+            "PREFECT_SERVER_DOCKET_URL": redis,
+            "PREFECT_SERVER_DOCKET_NAME": database,
+        }
+        yield settings_of(POSTGRES) | own, database
+    finally:
+        asyncio.run(_execute(f'DROP DATABASE "{database}" WITH (FORCE)'))
+
+
+async def _execute(statement):
+    connection = await asyncpg.connect(_plain(os.environ[POSTGRES_VARIABLE]))
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def _plain(url):
+    return url.replace("postgresql+asyncpg://", "postgresql://")
+
+
+if __name__ == "__main__":
+    main()
