@@ -80,12 +80,10 @@ def take_up_crashed(client: SyncPrefectClient, now: datetime, problems: list[str
     taken: list[str] = []
     for run, state, age in _stranded(client, now):
         count = crashes_in_a_row(client.read_flow_run_states(run.id))
-        if state.type == StateType.CRASHED and age < _PATIENCE * _GROWTH ** (count - 1):
-            continue
         if count > CRASHES_MAX:
             client.set_flow_run_state(run.id, Failed(message=_why(count)))
             problems.append(f"run {run.name} has crashed {count} times in a row and is not started again")
-        elif _scheduled_again(client, run, state):
+        elif _is_due(state, age, count) and _scheduled_again(client, run, state):
             taken.append(str(run.id))
     return taken
 
@@ -117,6 +115,10 @@ def _is_stranded(state: State, age: timedelta) -> bool:
     if state.type == StateType.PENDING:
         return age > _STARTS_WITHIN
     return _PATIENCE < age < LOST_AFTER
+
+
+def _is_due(state: State, age: timedelta, count: int) -> bool:
+    return state.type == StateType.PENDING or age > _PATIENCE * _GROWTH ** (count - 1)
 
 
 def _scheduled_again(client: SyncPrefectClient, run: FlowRun, state: State) -> bool:

@@ -1,0 +1,72 @@
+"""What operators have changed, and what a deployment of ours may overwrite: pure rules, on Prefect's own models."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from prefect.client.schemas.responses import DeploymentResponse
+
+from prefect_assay.deployments.setup import operators_choices, shipped_deployments, with_operators_choices
+
+
+def deployment(**given: Any) -> DeploymentResponse:
+    limit = given.pop("limit", None)
+    if limit is not None:
+        given["global_concurrency_limit"] = {
+            "id": str(uuid4()),
+            "name": "deployment",
+            "limit": limit,
+            "active": True,
+            "active_slots": 0,
+            "slot_decay_per_second": 0.0,
+        }
+    return DeploymentResponse.model_validate(
+        {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "prefect-assay"} | given
+    )
+
+
+def entry(content, flow):
+    (found,) = (e for e in content["deployments"] if e["entrypoint"].endswith(f":{flow}"))
+    return found
+
+
+def test_a_new_deployment_is_as_shipped():
+    assert with_operators_choices(shipped_deployments(), {}) == shipped_deployments()
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_schedules_and_pause_of_an_existing_deployment_are_left_alone(paused):
+    there = {"sweep/prefect-assay": deployment(paused=paused)}
+    content = with_operators_choices(shipped_deployments(), there)
+    assert "schedules" not in entry(content, "sweep")
+    assert entry(content, "sweep")["paused"] is paused
+    assert entry(content, "experiment") == entry(shipped_deployments(), "experiment")
+
+
+def test_names_are_those_of_the_flows():
+    there = {"design-build-test/prefect-assay": deployment(paused=True)}
+    assert entry(with_operators_choices(shipped_deployments(), there), "design_build_test")["paused"]
+
+
+def test_the_sweep_never_queues_behind_itself():
+    assert entry(shipped_deployments(), "sweep")["concurrency_limit"] == {
+        "limit": 1,
+        "collision_strategy": "CANCEL_NEW",
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({}, {}, {}),
+        ({"job_variables": {"env": {"A": "1"}}}, {}, {"job_variables": {"env": {"A": "1"}}}),
+        ({"job_variables": {"env": {"A": "1"}}}, {"job_variables": {"env": {"A": "1"}}}, {}),
+        ({"parameters": {"deadline_days": 60}}, {}, {"parameters": {"deadline_days": 60}}),
+        ({"limit": 20}, {}, {"concurrency_limit": 20}),
+        ({"limit": 2}, {"limit": 1}, {"concurrency_limit": 2}),
+        ({"limit": 1}, {"limit": 1}, {}),
+        ({}, {"limit": 1}, {}),
+    ],
+)
+def test_what_deploying_has_overwritten_is_put_back(before, after, expected):
+    assert operators_choices(deployment(**before), deployment(**after)) == expected
