@@ -45,8 +45,12 @@ def answers(url, **more):
     body = body_of()
     genuine = headers_of(body, SECRET) | more
     forged = headers_of(body, "f" * 64) | more
-    post = [httpx.post(f"{url}/{ORDER_KEY}", content=body, headers=h, trust_env=False) for h in (genuine, forged)]
-    return [answer.status_code for answer in (*post, httpx.get(f"{url}/health", trust_env=False, headers=more))]
+    post = [
+        httpx.post(f"{url}/{ORDER_KEY}", content=body, headers=h, trust_env=False) for h in (genuine, forged)
+    ]
+    return [
+        answer.status_code for answer in (*post, httpx.get(f"{url}/health", trust_env=False, headers=more))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +104,12 @@ def test_two_receivers_in_one_app_share_nothing():
         body = body_of(data_experiment_id="e-1")
         for _ in range(2):
             for path in ("/one", "/two"):
-                httpx.post(f"{url}{path}/{ORDER_KEY}", content=body, headers=headers_of(body, SECRET), trust_env=False)
+                httpx.post(
+                    f"{url}{path}/{ORDER_KEY}",
+                    content=body,
+                    headers=headers_of(body, SECRET),
+                    trust_env=False,
+                )
     assert woken == [["e-1"], ["e-1"]]
     for one in pair:
         counted = [

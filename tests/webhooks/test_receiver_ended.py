@@ -37,7 +37,9 @@ class Process:
 
     def start(self):
         self.process = subprocess.Popen(
-            [sys.executable, PROGRAM, str(self.port), str(self.folder)], env=self.env, stderr=subprocess.DEVNULL
+            [sys.executable, PROGRAM, str(self.port), str(self.folder)],
+            env=self.env,
+            stderr=subprocess.DEVNULL,
         )
         self.until(self._answers)
 

@@ -60,7 +60,7 @@ class Waker:
 
     One thread and one Prefect client wake, so that wake-ups never overlap: a Prefect server on SQLite loses some of
     a parallel burst. The client is kept, which saves a TLS set-up and two requests per wake-up, and is made anew
-    after any failure. The question whether Prefect is there has a thread and a client of its own, so that it is
+    when it fails. The question whether Prefect is there has a thread and a client of its own, so that it is
     answered in the middle of a burst.
     """
 
@@ -130,7 +130,8 @@ class _Line:
             try:
                 return work(self._connected())
             except Exception as error:
-                self._drop()
+                if not _is_busy(error):
+                    self._drop()
                 if not _may_pass(error, attempt) or time.monotonic() + pause > end:
                     raise
             time.sleep(pause)
@@ -154,7 +155,13 @@ class _Line:
 
 def _may_pass(error: Exception, attempt: int) -> bool:
     """Whether the same question may be answered in a moment: Prefect is away, starting or busy."""
-    if isinstance(error, httpx.HTTPStatusError):
-        # A refusal counts the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
-        return attempt == 0 or error.response.is_server_error or error.response.status_code in _BUSY
-    return isinstance(error, httpx.TransportError)
+    # A refusal counts the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
+    refused_once = isinstance(error, httpx.HTTPStatusError) and attempt == 0
+    return refused_once or _is_busy(error) or isinstance(error, httpx.TransportError)
+
+
+def _is_busy(error: Exception) -> bool:
+    """Prefect has answered, and there is nothing wrong with the client: making a new one costs more than a wake-up."""
+    return isinstance(error, httpx.HTTPStatusError) and (
+        error.response.is_server_error or error.response.status_code in _BUSY
+    )
