@@ -41,11 +41,11 @@ def recipients(db: Db, experiment: Row) -> list[str | None]:
     An experiment's own webhook overrides the organisation's; without one, every enabled webhook of the
     organisation gets the delivery.
     """
-    fresh = db.one("SELECT webhook_url FROM experiments WHERE id = ?", experiment["id"])
-    if fresh and fresh["webhook_url"]:
+    if experiment["webhook_url"]:
         return [None]
-    rows = db.all("SELECT id FROM webhooks WHERE org_id = ? AND enabled ORDER BY seq", experiment["org_id"])
-    return [row["id"] for row in rows]
+    return db.column(
+        "SELECT id FROM webhooks WHERE org_id = ? AND enabled ORDER BY seq", experiment["org_id"]
+    )
 
 
 def destination(db: Db, experiment: Row, webhook_id: str | None) -> Destination | None:

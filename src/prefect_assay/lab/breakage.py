@@ -40,7 +40,8 @@ def break_order(lab: Lab, db: Db, invoice_id: str, path: str) -> dict[str, Any]:
     db.run("UPDATE experiments SET work_started_at = NULL, eta = NULL WHERE id = ?", experiment["id"])
     updates.move(db, experiment, ExperimentStatus.QUOTE_SENT, at)
     valid_until = times.read(quote["valid_until"])
-    schedule.add(db, experiment, valid_until, "quote_expires", detail=quote["id"], passive=True)
+    expiry = schedule.entry(experiment, valid_until, "quote_expires", detail=quote["id"], passive=True)
+    schedule.add(db, expiry)
     return {
         "experiment_id": experiment["id"],
         "provider_invoice_id": invoice["provider_invoice_id"],

@@ -128,6 +128,7 @@ def _partial_results(
         if unknown:
             raise Refusal(400, f"sequences: the experiment has none named {', '.join(map(repr, unknown))}")
     measuring.release(db, experiment, ResultsStatus.PARTIAL, at, only=wanted.sequences)
+    db.update("experiments", experiment["id"], results_status=ResultsStatus.PARTIAL)
     updates.record(db, experiment, "progress", "Preliminary results", "Some results are available.", at)
 
 
@@ -144,8 +145,8 @@ def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, wanted: si
     _need(experiment, _REPEATABLE, "only an assay under way can fail")
     _error(lab, db, experiment, at, wanted)
     schedule.forget(db, experiment["id"])
-    updates.move(db, experiment, ExperimentStatus.IN_QUEUE, at)
-    machine.queue_work(lab, db, experiment, at, after_share=_QUEUE_SHARE)
+    eta = machine.queue_work(lab, db, experiment, at, after_share=_QUEUE_SHARE)
+    updates.move(db, experiment, ExperimentStatus.IN_QUEUE, at, eta=eta)
 
 
 def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:

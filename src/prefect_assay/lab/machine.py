@@ -4,12 +4,19 @@
 confirm, reject, pay) are in `experiments`, `quotes` and `invoices`; they queue what follows from here.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, Final
 
-from prefect_assay.lab import measuring, plan, quotes, schedule, times, updates
+from prefect_assay.lab import measuring, plan, quotes, schedule, updates
 from prefect_assay.lab.core import Lab
 from prefect_assay.lab.store import Db, Row
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+
+_RELEASES: Final[Mapping[str, ResultsStatus]] = {
+    ExperimentStatus.IN_REVIEW: ResultsStatus.PARTIAL,
+    ExperimentStatus.DONE: ResultsStatus.ALL,
+}
 
 
 def submitted(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
@@ -22,7 +29,8 @@ def requote(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
     """Queue a quote in place of whatever was queued."""
     schedule.forget(db, experiment["id"])
     delays = plan.of_experiment(db, lab.settings.seed, experiment)
-    schedule.add(db, experiment, at + delays.quote_after, "quote_ready", held=delays.hold_quote)
+    due_at = at + delays.quote_after
+    schedule.add(db, schedule.entry(experiment, due_at, "quote_ready", held=delays.hold_quote))
 
 
 def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
@@ -38,17 +46,16 @@ def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_fi
     updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
     if not paid_first:
         delays = plan.of_experiment(db, lab.settings.seed, experiment)
-        schedule.add(db, experiment, at + delays.review_after, "confirmed")
+        schedule.add(db, schedule.entry(experiment, at + delays.review_after, "confirmed"))
 
 
 def confirmed(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
     """QuoteSent or WaitingForConfirmation, to WaitingForMaterials; work waits for a machine payment."""
-    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_MATERIALS, at)
+    begun = {} if paid_first else _begun(lab, db, experiment, at)
+    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_MATERIALS, at, **begun)
     db.run(
         "UPDATE invoices SET status = 'open' WHERE experiment_id = ? AND status = 'draft'", experiment["id"]
     )
-    if not paid_first:
-        start_work(lab, db, experiment, at)
 
 
 def paid(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
@@ -60,25 +67,34 @@ def paid(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
         schedule.forget(db, experiment["id"])
         confirmed(lab, db, experiment, at, paid_first=False)
     elif experiment["status"] == ExperimentStatus.WAITING_FOR_MATERIALS:
-        start_work(lab, db, experiment, at)
+        db.update("experiments", experiment["id"], **_begun(lab, db, experiment, at))
 
 
-def start_work(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
-    """Queue the whole lab window, 5 to 15 days from now (contract 8)."""
-    queue_work(lab, db, experiment, at)
-    db.run("UPDATE experiments SET work_started_at = ? WHERE id = ?", times.stamp(at), experiment["id"])
+def _begun(lab: Lab, db: Db, experiment: Row, at: datetime) -> dict[str, Any]:
+    """Queue the whole lab window, 5 to 15 days from now (contract 8); the columns that change with it."""
+    return {"eta": queue_work(lab, db, experiment, at), "work_started_at": at}
 
 
-def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: float = 0.0) -> None:
-    """Queue what is left of the lab window after a share of it, from now."""
+def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: float = 0.0) -> datetime:
+    """Queue what is left of the lab window after a share of it, from now.
+
+    Returns:
+        when it ends: the experiment's new `eta`, for the caller to write.
+    """
     delays = plan.of_experiment(db, lab.settings.seed, experiment)
-    for share, kind, detail in plan.MILESTONES:
-        if share > after_share:
-            due_at = at + (share - after_share) * delays.window
-            held = delays.hold_review and detail == ExperimentStatus.DONE
-            schedule.add(db, experiment, due_at, kind, detail=detail, held=held)
-    eta = times.stamp(at + (1 - after_share) * delays.window)
-    db.run("UPDATE experiments SET eta = ? WHERE id = ?", eta, experiment["id"])
+    entries = [
+        schedule.entry(
+            experiment,
+            at + (share - after_share) * delays.window,
+            kind,
+            detail=detail,
+            held=delays.hold_review and detail == ExperimentStatus.DONE,
+        )
+        for share, kind, detail in plan.MILESTONES
+        if share > after_share
+    ]
+    schedule.add(db, *entries)
+    return at + (1 - after_share) * delays.window
 
 
 def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
@@ -105,14 +121,12 @@ def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
 
 def enter(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
     """A step of the lab work; entering InReview and Done releases results (contract 3)."""
-    match status:
-        case ExperimentStatus.IN_REVIEW:
-            measuring.release(db, experiment, ResultsStatus.PARTIAL, at)
-        case ExperimentStatus.DONE:
-            measuring.release(db, experiment, ResultsStatus.ALL, at)
-        case _:
-            pass
-    updates.move(db, experiment, status, at)
+    released = _RELEASES.get(status)
+    if released is None:
+        updates.move(db, experiment, status, at)
+        return
+    measuring.release(db, experiment, released, at)
+    updates.move(db, experiment, status, at, results_status=released)
 
 
 def expire_quote(db: Db, experiment: Row, quote_id: str | None, at: datetime) -> None:

@@ -18,13 +18,12 @@ from prefect_assay.models.vocabulary import REPLICATES_DEFAULT, ResultsStatus
 
 def _request(db: Db, experiment: Row, *, partial: bool) -> dict[str, Any]:
     spec = json.loads(experiment["spec"])
-    target = db.one("SELECT * FROM targets WHERE id = ?", spec.get("target_id"))
     sequences = db.all("SELECT * FROM sequences WHERE experiment_id = ? ORDER BY seq", experiment["id"])
     return {
         "experiment_id": experiment["code"],
         "experiment_type": experiment["experiment_type"],
         "method": spec.get("method"),
-        "target": target,
+        "target_id": spec.get("target_id"),
         "sequences": [
             {
                 "id": row["id"],
@@ -41,10 +40,18 @@ def _request(db: Db, experiment: Row, *, partial: bool) -> dict[str, Any]:
     }
 
 
+def _fields(db: Db, package: Row) -> Any:
+    """What is measured: the target, which never changes, is kept by its id."""
+    request = json.loads(package["request"])
+    return request | {"target": db.one("SELECT * FROM targets WHERE id = ?", request.pop("target_id"))}
+
+
 def release(
     db: Db, experiment: Row, status: ResultsStatus, at: datetime, *, only: Collection[str] | None = None
 ) -> None:
     """Publish. The complete release replaces the preliminary one under the same result ids.
+
+    The experiment's `results_status` is the caller's to write.
 
     Args:
         db: the transaction.
@@ -57,12 +64,10 @@ def release(
     request = _request(db, experiment, partial=partial)
     if only is not None:
         request["sequences"] = [entry for entry in request["sequences"] if entry["name"] in only]
-    count = db.one("SELECT coalesce(max(rowid), 0) + 1 AS n FROM packages") or {"n": 1}
     db.insert(
         "packages",
         {
             "id": secrets.token_urlsafe(18),
-            "seq": count["n"],
             "org_id": experiment["org_id"],
             "experiment_id": experiment["id"],
             "file_name": f"{experiment['code']}{'_preliminary' if partial else ''}.zip",
@@ -70,7 +75,6 @@ def release(
             "released_at": at,
         },
     )
-    db.run("UPDATE experiments SET results_status = ? WHERE id = ?", status, experiment["id"])
 
 
 def measure_released(db: Db, org_id: str, experiment_id: str | None = None) -> None:
@@ -87,7 +91,7 @@ def measure_released(db: Db, org_id: str, experiment_id: str | None = None) -> N
     )
     # Only the last release of an experiment can be read: it replaces the earlier ones.
     for package in {package["experiment_id"]: package for package in waiting}.values():
-        for position, record in enumerate(measure_records(**json.loads(package["request"]))):
+        for position, record in enumerate(measure_records(**_fields(db, package))):
             _publish(db, org_id, package, position, record)
     for package in waiting:
         db.run("UPDATE packages SET measured = 1 WHERE id = ?", package["id"])
@@ -118,7 +122,7 @@ def package(db: Db, key: str) -> tuple[str, bytes] | None:
     if row is None:
         return None
     if row["content"] is None:
-        content = build_package(**json.loads(row["request"]))
+        content = build_package(**_fields(db, row))
         db.update("packages", key, content=content)
         return row["file_name"], content
     return row["file_name"], row["content"]

@@ -71,7 +71,8 @@ def issue(  # noqa: D417 - the parts of the transaction explain themselves
     }
     db.insert("quotes", row)
     if status == QuoteStatus.PENDING:
-        schedule.add(db, experiment, valid_until, "quote_expires", detail=row["id"], passive=True)
+        expiry = schedule.entry(experiment, valid_until, "quote_expires", detail=row["id"], passive=True)
+        schedule.add(db, expiry)
     return row
 
 

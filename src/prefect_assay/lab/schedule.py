@@ -4,6 +4,7 @@ A row is deleted in the transaction that carries out its effect. `passive` rows 
 time passes them, but nobody moves the clock for their sake.
 """
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -12,9 +13,12 @@ from prefect_assay.lab.store import Db, Row
 # No clock gets there (`timekeeper`): what is held waits for a lab event.
 NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
+# Carrying these out queues nothing and drops nothing (`machine`): what was read ahead still holds afterwards.
+_LEAVES_THE_QUEUE: Final = frozenset({"status", "progress"})
+_AHEAD_MAX: Final = 64
 
-def add(  # noqa: D417 - the rest is named for what it is
-    db: Db,
+
+def entry(  # noqa: D417 - the rest is named for what it is
     experiment: Row,
     due_at: datetime,
     kind: str,
@@ -22,24 +26,47 @@ def add(  # noqa: D417 - the rest is named for what it is
     detail: str | None = None,
     passive: bool = False,
     held: bool = False,
-) -> None:
-    """Queue one thing.
+) -> Row:
+    """One thing to queue.
 
     Args:
         detail: what `kind` needs to know, such as a status or a quote's id.
         held: it does not happen before it is released.
     """
-    db.insert(
-        "due",
-        {
-            "org_id": experiment["org_id"],
-            "experiment_id": experiment["id"],
-            "due_at": NEVER if held else due_at,
-            "kind": kind,
-            "detail": detail,
-            "passive": int(passive or held),
-        },
-    )
+    return {
+        "org_id": experiment["org_id"],
+        "experiment_id": experiment["id"],
+        "due_at": NEVER if held else due_at,
+        "kind": kind,
+        "detail": detail,
+        "passive": int(passive or held),
+    }
+
+
+def add(db: Db, *entries: Row) -> None:
+    """Queue things."""
+    db.insert_all("due", entries)
+
+
+def coming(db: Db, org_id: str, until: datetime, *, passive: bool) -> Iterator[Row]:
+    """What is due until then, in order; each is to be carried out before the next is asked for.
+
+    Reads ahead as long as the queue stays as it is.
+    """
+    ahead = 1
+    while items := db.all(
+        "SELECT * FROM due WHERE org_id = ? AND passive <= ? AND due_at <= ? ORDER BY due_at, id LIMIT ?",
+        org_id,
+        int(passive),
+        until,
+        ahead,
+    ):
+        ahead = min(2 * ahead, _AHEAD_MAX)
+        for item in items:
+            yield item
+            if item["kind"] not in _LEAVES_THE_QUEUE:
+                ahead = 1
+                break
 
 
 def following(db: Db, org_id: str, *, passive: bool) -> Row | None:

@@ -90,7 +90,9 @@ def redeliver(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
     known(body, "experiment_id", "update_id")
     with core.lab.store.transaction() as db:
         update = _update(db, body)
-        experiment = {"id": update["experiment_id"], "org_id": update["org_id"]}
+        experiment = db.one("SELECT * FROM experiments WHERE id = ?", update["experiment_id"])
+        if experiment is None:
+            raise Refusal(404, "experiment not found")
         at = core.lab.clock.now(update["org_id"])
         for webhook_id in addressing.recipients(db, experiment):
             outbox.add(db, experiment, update["id"], webhook_id, at)

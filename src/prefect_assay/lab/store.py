@@ -10,7 +10,7 @@ import re
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
@@ -33,14 +33,16 @@ _TABLES_VERSION: Final = zlib.crc32(TABLES.encode()) & 0x7FFFFFFF
 _PLAIN: Final = frozenset({str, int, float, bytes, type(None)})
 
 
+def _bound(values: Iterable[Any]) -> list[Any]:
+    return [value if type(value) in _PLAIN else _value(value) for value in values]
+
+
 def _value(value: Any) -> Any:
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, (dict, list, tuple)):
-        return json.dumps(value)
     if isinstance(value, datetime):
         return times.stamp(value)
-    return value
+    if isinstance(value, (dict, list, tuple)):
+        return json.dumps(value)
+    return str(value) if isinstance(value, str) else value  # the word of an enum
 
 
 @cache
@@ -49,12 +51,14 @@ def _insertion(table: str, *columns: str) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - own names only
 
 
-def _dict_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Row:
-    return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+@cache
+def _change(table: str, *columns: str) -> str:
+    changes = ", ".join(f"{name} = ?" for name in columns)
+    return f"UPDATE {table} SET {changes} WHERE id = ?"  # noqa: S608 - own names only
 
 
-def _first_value(_cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Any:
-    return row[0]
+def _names(cursor: sqlite3.Cursor) -> list[str]:
+    return [column[0] for column in cursor.description]
 
 
 def _sql_stamp(value: Any) -> str | None:
@@ -95,37 +99,46 @@ class Db:
 
     def one(self, sql: str, *values: Any) -> Row | None:
         """The first row, or None."""
-        row: Row | None = self._connection.execute(sql, list(map(_value, values))).fetchone()
-        return row
+        cursor = self._connection.execute(sql, _bound(values))
+        row = cursor.fetchone()
+        return None if row is None else dict(zip(_names(cursor), row, strict=True))
 
     def all(self, sql: str, *values: Any) -> list[Row]:
         """All rows."""
-        return self._connection.execute(sql, list(map(_value, values))).fetchall()
+        cursor = self._connection.execute(sql, _bound(values))
+        names = _names(cursor)
+        return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def column(self, sql: str, *values: Any) -> list[Any]:
         """The first column of all rows."""
-        cursor = self._connection.cursor()
-        cursor.row_factory = _first_value
-        return cursor.execute(sql, list(map(_value, values))).fetchall()
+        return [row[0] for row in self._connection.execute(sql, _bound(values))]
 
     def run(self, sql: str, *values: Any) -> int:
         """Execute; the number of rows changed."""
         return self._write(sql, values).rowcount
 
     def _write(self, sql: str, values: Iterable[Any]) -> sqlite3.Cursor:
+        self._begin()
+        return self._connection.execute(sql, _bound(values))
+
+    def _begin(self) -> None:
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
-        return self._connection.execute(sql, list(map(_value, values)))
 
     def insert(self, table: str, row: Change) -> int:
         """Insert one row; its rowid."""
         return int(self._write(_insertion(table, *row), row.values()).lastrowid or 0)
 
+    def insert_all(self, table: str, rows: Sequence[Change]) -> None:
+        """Insert rows that all have the same columns."""
+        if rows:
+            self._begin()
+            sql = _insertion(table, *rows[0])
+            self._connection.executemany(sql, (_bound(row.values()) for row in rows))
+
     def update(self, table: str, row_id: Any, **changes: Any) -> None:
         """Change the row with this id."""
-        columns = ", ".join(f"{name} = ?" for name in changes)
-        sql = f"UPDATE {table} SET {columns} WHERE id = ?"  # noqa: S608 - own names only
-        self._write(sql, [*changes.values(), row_id])
+        self._write(_change(table, *changes), (*changes.values(), row_id))
 
 
 def load(row: Row, *columns: str) -> Row:
@@ -143,7 +156,6 @@ class Store:
         # An empty name is SQLite's own temporary database: it goes away with the connection, and a commit writes
         # nothing. Only what does not fit into the cache goes to a file, which has no name.
         self._connection = sqlite3.connect(path or "", check_same_thread=False, isolation_level=None)
-        self._connection.row_factory = _dict_row
         for name, cast in (("lab_stamp", _sql_stamp), ("lab_int", _sql_int), ("lab_float", _sql_float)):
             self._connection.create_function(name, 1, cast, deterministic=True)
         if path is None:
@@ -157,7 +169,7 @@ class Store:
 
     def _set_up(self) -> None:
         """Make the tables, or refuse a file whose tables are other ones."""
-        known = self._connection.execute("PRAGMA user_version").fetchone()["user_version"]
+        (known,) = self._connection.execute("PRAGMA user_version").fetchone()
         filled = self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         if filled and known != _TABLES_VERSION:
             self._connection.close()

@@ -1,5 +1,7 @@
 """The tables of the lab. `seq` is the insertion order: it breaks ties, so that pages are stable.
 
+Numbers that are shown, or that other rows name, are never given twice (AUTOINCREMENT); the others may be.
+
 Ids are UUIDs as text, times fixed-width UTC text, money integer cents, `*_json` columns and `spec` JSON text.
 
 The indexes of `experiments` hold all that the usual lists filter and sort by, so that a list of 100,000 is searched
@@ -45,7 +47,7 @@ CREATE TABLE IF NOT EXISTS feedback (
   id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES organizations, created_at TEXT NOT NULL,
   content TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS experiments (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
+  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
   code TEXT UNIQUE NOT NULL, name TEXT, description TEXT, status TEXT NOT NULL, results_status TEXT NOT NULL,
   experiment_type TEXT NOT NULL, payment_method TEXT, webhook_url TEXT, webhook_secret TEXT, created_at TEXT NOT NULL,
   work_started_at TEXT, eta TEXT, portal_key TEXT UNIQUE NOT NULL, spec TEXT NOT NULL, shown_spec TEXT NOT NULL);
@@ -59,18 +61,18 @@ CREATE INDEX IF NOT EXISTS experiments_by_status ON experiments (
   org_id, status, created_at, seq, name, code, results_status, experiment_type);
 CREATE INDEX IF NOT EXISTS experiments_by_org ON experiments (org_id, created_at, seq, name, code);
 CREATE TABLE IF NOT EXISTS sequences (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, experiment_id TEXT NOT NULL, name TEXT,
+  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, experiment_id TEXT NOT NULL, name TEXT,
   aa_string TEXT NOT NULL, is_control INTEGER NOT NULL, metadata TEXT, created_at TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS sequences_by_experiment ON sequences (experiment_id, seq);
 CREATE TABLE IF NOT EXISTS quotes (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
+  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
   experiment_id TEXT NOT NULL, quote_number TEXT NOT NULL, status TEXT NOT NULL, line_items TEXT NOT NULL,
   subtotal_cents INTEGER NOT NULL, total_cents INTEGER NOT NULL, currency TEXT NOT NULL, valid_until TEXT NOT NULL,
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL, purchase_order_number TEXT, notes TEXT, reject_reason TEXT,
   reject_feedback TEXT, portal_key TEXT UNIQUE NOT NULL);
 CREATE INDEX IF NOT EXISTS quotes_by_experiment ON quotes (experiment_id, seq);
 CREATE TABLE IF NOT EXISTS invoices (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
+  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
   experiment_id TEXT NOT NULL, quote_id TEXT NOT NULL, provider_invoice_id TEXT UNIQUE NOT NULL,
   status TEXT NOT NULL, amount_cents INTEGER NOT NULL, currency TEXT NOT NULL, payment_method TEXT NOT NULL,
   created_at TEXT NOT NULL, paid_at TEXT, portal_key TEXT UNIQUE NOT NULL);
@@ -80,23 +82,23 @@ CREATE TABLE IF NOT EXISTS settlements (
   payment_method TEXT NOT NULL, amount_cents INTEGER NOT NULL, payer TEXT, nonce TEXT, reference TEXT,
   settled_at TEXT NOT NULL, UNIQUE (payer, nonce));
 CREATE TABLE IF NOT EXISTS updates (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
+  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
   experiment_id TEXT NOT NULL, type TEXT NOT NULL, name TEXT NOT NULL, description TEXT NOT NULL,
   created_at TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS updates_by_org ON updates (org_id, created_at, seq);
 CREATE INDEX IF NOT EXISTS updates_by_experiment ON updates (experiment_id, seq);
 CREATE TABLE IF NOT EXISTS results (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
+  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL,
   experiment_id TEXT NOT NULL, position INTEGER NOT NULL, result_type TEXT NOT NULL, title TEXT NOT NULL,
   summary TEXT NOT NULL, metadata TEXT NOT NULL, package_key TEXT, size_bytes INTEGER, created_at TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS results_by_experiment ON results (experiment_id, position);
 CREATE TABLE IF NOT EXISTS packages (
-  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL,
+  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL,
   file_name TEXT NOT NULL, request TEXT NOT NULL, released_at TEXT NOT NULL, measured INTEGER NOT NULL DEFAULT 0,
   content BLOB);
 CREATE INDEX IF NOT EXISTS packages_to_measure ON packages (org_id, experiment_id, seq) WHERE NOT measured;
 CREATE TABLE IF NOT EXISTS due (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL, due_at TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL, due_at TEXT NOT NULL,
   kind TEXT NOT NULL, detail TEXT, passive INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS due_by_time ON due (org_id, due_at, id);
 CREATE INDEX IF NOT EXISTS due_by_experiment ON due (experiment_id);

@@ -19,7 +19,7 @@ from prefect_assay.lab.store import Row
 from prefect_assay.lab.turns import Turns
 
 STEPS_MAX: Final = 1_000_000
-_STEPS_AT_ONCE: Final = 200  # requests wait in between
+_STEPS_AT_ONCE: Final = 500  # requests wait in between
 _IDLE_SECONDS: Final = 5.0
 _BUSY_SECONDS: Final = 0.01
 
@@ -107,13 +107,11 @@ class Timekeeper:
     def _together(self, org_id: str, until: datetime, limit: int, *, passive: bool) -> int:
         with self._lab.store.transaction() as db:
             now, taken = self._lab.clock.now(org_id), 0
-            while taken < limit and (item := schedule.following(db, org_id, passive=passive)):
-                if times.read(item["due_at"]) > until:
-                    break
+            for item in schedule.coming(db, org_id, until, passive=passive):
                 now = max(now, times.read(item["due_at"]))
                 machine.apply(self._lab, db, item, now)
                 taken += 1
-                if not outbox.empty(db, org_id):
+                if taken == limit or not outbox.empty(db, org_id):
                     break
             runs_by_itself = self._lab.clock.row(org_id)["mode"] == "scaled"
             if taken and not runs_by_itself:

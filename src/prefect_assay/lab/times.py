@@ -8,7 +8,9 @@ from datetime import UTC, date, datetime, timedelta
 
 def stamp(moment: datetime) -> str:
     """`2026-03-01T09:30:00.000000Z`, always in UTC and always of the same width."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return f"{moment.isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
 
 
 def read(text: str) -> datetime:

@@ -2,7 +2,7 @@
 
 import uuid
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from prefect_assay.lab import addressing, outbox
 from prefect_assay.lab.store import Db, Row
@@ -30,7 +30,7 @@ def title(status: str) -> str:
 
 
 def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> None:
-    """Write an update, and queue its webhook deliveries."""
+    """Write an update of an experiment, given as its whole row, and queue its webhook deliveries."""
     update_id = str(uuid.uuid4())
     db.insert(
         "updates",
@@ -48,7 +48,7 @@ def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: st
         outbox.add(db, experiment, update_id, webhook_id, at)
 
 
-def move(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
-    """Give the experiment a status and tell the customer."""
-    db.run("UPDATE experiments SET status = ? WHERE id = ?", status, experiment["id"])
+def move(db: Db, experiment: Row, status: ExperimentStatus, at: datetime, **further: Any) -> None:
+    """Give the experiment a status, and further columns that change with it, and tell the customer."""
+    db.update("experiments", experiment["id"], status=status, **further)
     record(db, experiment, "status_change", title(status), DESCRIPTIONS[status], at)
