@@ -1,0 +1,170 @@
+"""Killed processes go on by themselves, with real kills and Prefect's own automations; the lab's books are the judge.
+
+The automations are those that `deploy` has registered; only the silence after which a run counts as dead is shorter.
+"""
+
+import os
+import signal
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import DeploymentUpdate
+from prefect.states import Scheduled
+
+from prefect_assay.deployments.automations import automations, register_automations
+from prefect_assay.flows.attempts import CRASHES_MAX, take_up_crashed
+from support.world import a_world, eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+
+DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+SILENCE = timedelta(seconds=50)
+CREATE = {"method": "POST", "path": "/api/v1/experiments"}
+PAY = {"method": "POST", "path": "/api/v1/invoices/*/pay"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    heartbeat = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+    options = {"runner": "worker", "env": heartbeat}
+    with a_world(tmp_path_factory.mktemp("recovery"), stack_options=options) as made:
+        with get_client(sync_client=True) as client:
+            assert {a.name for a in client.read_automations()} == {"assay-crashes", "assay-zombies"}
+            changes = register_automations(client, automations(SILENCE))
+        assert {c.name: c.change for c in changes} == {
+            "assay-crashes": "unchanged",
+            "assay-zombies": "updated",
+        }
+        yield made
+
+
+@pytest.fixture(scope="module")
+def sleeper(world):
+    """A run that waits for its laboratory through all of these tests; nobody may touch it."""
+    run = world.experiment("sleeper", DESIGN)
+    return world.asleep(run, seconds=150)
+
+
+def kill_flow_processes(world) -> int:
+    processes = world.stack.runner_processes()
+    for process in processes:
+        os.kill(process.pid, signal.SIGKILL)
+    return len(processes)
+
+
+def history(world, run) -> list[str]:
+    """`World.history` on the client that is kept: this is asked again and again."""
+    states = world.api.read_flow_run_states(run.id)
+    return [state.name for state in sorted(states, key=lambda state: state.timestamp)]
+
+
+def went_through(world, run, *names):
+    """Whether a run has been in these states, in this order."""
+    states = iter(history(world, run))
+    return all(name in states for name in names)
+
+
+def ordered_and_paid_once(world, campaign_id):
+    assert len(world.orders(campaign_id)) == 1
+    assert len(world.settlements(campaign_id)) == 1
+
+
+def test_a_killed_flow_process_goes_on_by_itself(world, sleeper):
+    before = world.creates()
+    world.fault("late_answer", **CREATE, seconds=20)
+    run = world.experiment("killed-child", DESIGN)
+    eventually(lambda: world.creates() > before, seconds=150, what="the create to be handled")
+    assert kill_flow_processes(world)
+
+    eventually(
+        lambda: went_through(world, run, "Running", "Crashed", "AwaitingRetry", "Running", "Suspended"),
+        seconds=150,
+        what=f"{run.name} to go on",
+    )
+    world.asleep(run, seconds=150)
+    ordered_and_paid_once(world, "killed-child")
+    assert world.creates() == before + 1
+
+
+def test_a_killed_machine_is_noticed_by_its_silence_and_goes_on_when_a_worker_is_back(world, sleeper):
+    world.fault("delay", **PAY, seconds=0)  # the first call asks for the terms
+    world.fault("late_answer", **PAY, seconds=20)
+    run = world.experiment("killed-machine", DESIGN)
+    eventually(lambda: world.settlements("killed-machine"), seconds=150, what="the payment to be handled")
+    world.stack.kill_runner()
+    assert world.run(run).state.name == "Running"  # nobody is left who could say otherwise
+
+    world.until(run, "AwaitingRetry", seconds=SILENCE.total_seconds() + 100)
+    assert went_through(world, run, "Running", "Crashed", "AwaitingRetry")
+    crashed = [s for s in world.api.read_flow_run_states(run.id) if s.name == "Crashed"]
+    assert "No heartbeat" in crashed[0].message
+
+    world.stack.start_runner()
+    world.asleep(run, seconds=150)
+    ordered_and_paid_once(world, "killed-machine")
+    assert world.run(sleeper).state == sleeper.state  # not crashed, not even woken
+
+
+def test_a_run_that_crashes_again_and_again_ends_and_a_retry_by_a_person_goes_on(world):
+    before = world.creates()
+    world.fault("delay", method="GET", path="/api/v1/experiments", seconds=15, count=CRASHES_MAX + 1)
+    run = world.experiment("crashing", DESIGN)
+
+    def killed_or_ended():
+        if world.run(run).state.name == "Running":
+            kill_flow_processes(world)
+        return history(world, run).count("Crashed") > CRASHES_MAX
+
+    eventually(killed_or_ended, seconds=300, what="enough crashes")
+    # The run ends itself; had its automation missed the last crash, the sweep would end it.
+    ended = world.until(run, "Failed", seconds=400)
+    assert f"has crashed {CRASHES_MAX + 1} times in a row" in ended.state.message
+    assert "Nothing is lost" in ended.state.message
+    assert world.creates() == before
+
+    # What the Retry button of the UI does.
+    world.stack.lab.clear_faults()
+    world.api.set_flow_run_state(run.id, Scheduled(name="AwaitingRetry"))
+    world.asleep(run, seconds=150)
+    ordered_and_paid_once(world, "crashing")
+
+
+def test_a_start_that_never_succeeds_does_not_go_round_and_the_sweep_takes_it_up_when_it_can(world, tmp_path):
+    broken = tmp_path / "prefect_assay"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("raise SystemExit(7)\n")
+    deployment = world.api.read_deployment_by_name("experiment/prefect-assay")
+    world.api.update_deployment(
+        deployment.id, DeploymentUpdate(job_variables={"env": {"PYTHONPATH": str(tmp_path)}})
+    )
+    run = world.experiment("unstartable", DESIGN)
+    world.until(run, "Crashed", seconds=150)
+    time.sleep(10)
+    history = history(world, run)
+    assert history.count("Crashed") == 1
+    assert "Running" not in history
+
+    world.api.update_deployment(deployment.id, DeploymentUpdate(job_variables={}))
+    problems = []
+    assert (
+        take_up_crashed(world.api, datetime.now(UTC), problems) == []
+    )  # the automation would have been faster
+    later = datetime.now(UTC) + timedelta(minutes=3)
+    assert take_up_crashed(world.api, later, problems) == [str(run.id)]
+    assert problems == []
+    world.asleep(run, seconds=150)
+    ordered_and_paid_once(world, "unstartable")
+
+
+def test_all_of_them_are_measured_and_archived_in_the_end(world, sleeper):
+    names = ["sleeper", "killed-child", "killed-machine", "crashing", "unstartable"]
+    assert history(world, sleeper).count("Crashed") == 0
+    world.advance(days=16)
+    runs = [r for r in world.api.read_flow_runs() if r.parameters.get("campaign_id") in names]
+    assert len(runs) == len(names)
+    for run in runs:
+        world.until(run, "Completed", seconds=150)
+    for name in names:
+        ordered_and_paid_once(world, name)

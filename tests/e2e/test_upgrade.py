@@ -1,0 +1,116 @@
+"""An upgrade in the middle of a wait: begun under this version, ended by another worker under a changed one.
+
+The next version is a real copy of the package with other task sources, another flow source and one parameter more.
+Its worker has another Prefect home and other, empty result storage.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import prefect_assay
+from prefect_assay import blocks, deployments, flows, tasks
+from prefect_assay.archive import LocalStore, verify
+from support.world import a_world
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+
+BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
+BEGIN = "    if current_run.id is None"
+RAN_UNDER_NEXT = "ran-under-the-next-version"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with a_world(tmp_path_factory.mktemp("upgrade"), stack_options={"runner": "worker"}) as made:
+        yield made
+
+
+def source_of(package) -> Path:
+    return Path(package.__file__).resolve().parent
+
+
+def next_version(folder: Path) -> Path:
+    """A copy of the package with changed sources; returns what goes into PYTHONPATH."""
+    package = folder / "prefect_assay"
+    compiled = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source_of(prefect_assay), package, ignore=compiled)
+    for part in (blocks, deployments, flows, tasks):
+        shutil.copytree(source_of(part), package / part.__name__.rpartition(".")[2], ignore=compiled)
+
+    # Each task's source text is another one, which Prefect's default cache policy takes for another task.
+    changed = 0
+    for file in (package / "tasks").glob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        text, count = re.subn(
+            r'(^@task.*?^def .*?^    """)', r"\1In the next version: ", text, flags=re.MULTILINE | re.DOTALL
+        )
+        file.write_text(text, encoding="utf-8")
+        changed += count
+    assert changed >= len(tasks.__all__)
+
+    for name in ("experiment", "campaign"):
+        file = package / "flows" / f"{name}.py"
+        text = file.read_text(encoding="utf-8")
+        added = r"\1    new_option: str | None = None,\n\2"
+        text, count = re.subn(
+            rf"(^def {name}\(.*?)(^\) ->)", added, text, count=1, flags=re.MULTILINE | re.DOTALL
+        )
+        assert count == 1
+        file.write_text(text, encoding="utf-8")
+
+    # Every execution leaves a trace of the version that it ran under.
+    file = package / "flows" / "attempts.py"
+    text = file.read_text(encoding="utf-8")
+    assert text.count(BEGIN) == 1
+    trace = f"    runs.add_tags(current_run.id, [{RAN_UNDER_NEXT!r}])\n"
+    text = text.replace(BEGIN, trace + BEGIN) + "\n\nfrom prefect_assay.waiting import runs\n"
+    file.write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_campaign_begun_under_one_version_ends_under_the_next(world):
+    run = world.campaign(world.designs("upgraded", BINDER), campaign_id="upgraded")
+    (child,) = world.suspended_children("upgraded", seconds=150)
+    world.asleep(run, seconds=150)
+    creates, before = world.creates(), {run.id: world.history(run), child.id: world.history(child)}
+    world.stack.stop_runner()
+
+    other = {
+        "PYTHONPATH": str(next_version(world.folder / "next")),
+        "PREFECT_HOME": str(world.folder / "next-home"),
+        "PREFECT_LOCAL_STORAGE_PATH": str(world.folder / "next-results"),
+    }
+    world.stack.env.update(other)
+    shutil.rmtree(world.folder / "results")
+    deployed = subprocess.run(
+        [sys.executable, "-m", "prefect_assay.cli", "deploy"],
+        env=world.stack.env,
+        cwd=world.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
+    deployment = world.api.read_deployment_by_name("experiment/prefect-assay")
+    assert "new_option" in deployment.parameter_openapi_schema["properties"]
+    world.stack.start_runner()
+    assert {run.id: world.history(run), child.id: world.history(child)} == before  # upgrading wakes nobody
+
+    world.advance(days=16)
+    ended = world.until(child, "Completed", seconds=150)
+    done = world.until(run, "Completed", seconds=150)
+
+    assert RAN_UNDER_NEXT in ended.tags
+    assert RAN_UNDER_NEXT in done.tags
+    assert "1 of 1 experiments have results" in done.state.message
+    assert world.creates() == creates == 1
+    assert len(world.orders("upgraded")) == 1
+    assert len(world.settlements("upgraded")) == 1
+    report = verify(LocalStore(world.folder / "archive"))
+    assert report.ok
+    assert report.versions >= 1
