@@ -40,8 +40,8 @@ class Prefect:
 
     async def ready(self):
         self.asked += 1
-        while self.silent:
-            await asyncio.sleep(0.01)  # noqa: ASYNC110 - set from another thread
+        while self.silent:  # noqa: ASYNC110 - set from another thread
+            await asyncio.sleep(0.01)
         if self.away:
             raise ConnectionError
 

@@ -56,7 +56,7 @@ class Api:
         self.under_way += 1
         self.most_at_once = max(self.most_at_once, self.under_way)
         try:
-            while self.held.is_set():
+            while self.held.is_set():  # noqa: ASYNC110 - set from another loop
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.005)
         finally:
@@ -119,7 +119,7 @@ def test_readiness_is_answered_in_the_middle_of_a_wake_up(api, waker):
         api.held.set()
         waking = asyncio.create_task(waker("e-1"))
         async with asyncio.timeout(20):
-            while "resume" not in api.requests:
+            while "resume" not in api.requests:  # noqa: ASYNC110 - filled on another loop
                 await asyncio.sleep(0.01)
             await waker.ready()
         assert not waking.done()

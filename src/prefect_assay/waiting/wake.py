@@ -98,6 +98,15 @@ class Waker:
         nobody = tagged_filter(f"{EXPERIMENT_TAG}is-anybody-there", suspended_only=True)
         await self._asking.do(lambda client: client.read_flow_runs(flow_run_filter=nobody, limit=1), 1.0)
 
+    async def connect(self) -> None:
+        """Set the clients up before they are needed; nothing is asked.
+
+        Raises:
+            ConfigurationError: no Prefect API is configured.
+        """
+        for line in (self._waking, self._asking):
+            await line.do(lambda _: None, 0.0)
+
     def close(self) -> None:
         """Let the threads end when what they are doing is done; nothing is waited for."""
         self._waking.close()

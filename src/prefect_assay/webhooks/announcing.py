@@ -35,9 +35,7 @@ class Announcer:
             return
         if self._waiting >= _MOST_WAITING:
             self._metrics.announced("skipped")
-            self._sparing.warning(
-                "skipped", "update %s is not announced: too many wait", delivery.data.update_id
-            )
+            self._sparing.say("skipped", "update %s is not announced: too many wait", delivery.data.update_id)
             return
         self._waiting += 1
         try:
@@ -56,7 +54,7 @@ class Announcer:
             self._announce(delivery)
         except Exception as error:  # noqa: BLE001 - best effort, whatever it is
             self._metrics.announced("failed")
-            self._sparing.warning(
+            self._sparing.say(
                 "failed", "update %s is not announced: %s", delivery.data.update_id, type(error).__name__
             )
         else:

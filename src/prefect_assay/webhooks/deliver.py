@@ -114,7 +114,7 @@ class Deliveries:
 
     def _refuse(self, error: SignatureError, order_key: str) -> NoReturn:
         reason = error.reason
-        self._sparing.warning(
+        self._sparing.say(
             reason, "delivery for order %s is refused: %s%s", order_key, error, _HINTS.get(reason, "")
         )
         if isinstance(error, MalformedDelivery):
@@ -147,7 +147,7 @@ class Deliveries:
             raise NotNow("prefect_away", "Prefect is away; send again") from None
 
     def _not_woken(self, why: str, delivery: Delivery) -> None:
-        self._sparing.warning(
+        self._sparing.say(
             f"no wake-up, {why}",
             "update %s of experiment %s: no wake-up (%s); the service is asked to retry",
             delivery.data.update_id,

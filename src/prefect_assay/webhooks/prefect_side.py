@@ -1,6 +1,7 @@
 """The receiver's side towards Prefect, loaded when it is first needed: importing Prefect takes seconds."""
 
 import asyncio
+import contextlib
 import threading
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,12 @@ class PrefectSide:
         """Return when Prefect answers; raise when it does not."""
         waker = await self.loaded()
         await waker.ready()
+
+    async def warm(self) -> None:
+        """Do now what the first delivery would have to wait for: imports, and the set-up of the clients."""
+        waker = await self.loaded()
+        with contextlib.suppress(Exception):  # what is wrong will be told to whoever asks for it
+            await waker.connect()
 
     async def loaded(self) -> "Waker":
         """With Prefect imported."""

@@ -84,13 +84,13 @@ class Receiver:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Imports Prefect before the first delivery, where the app is not mounted in another one."""
-        loading = asyncio.create_task(self._prefect.loaded()) if self._prefect else None
+        """Prepares for the first delivery, where the app is not mounted in another one."""
+        warming = asyncio.create_task(self._prefect.warm()) if self._prefect else None
         try:
             yield
         finally:
-            if loading is not None:
-                loading.cancel()
+            if warming is not None:
+                warming.cancel()
             self.close()
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ class SparingLog:
         self._since: dict[str, float] = {}
         self._more: dict[str, int] = {}
 
-    def warning(self, kind: str, message: str, *arguments: object) -> None:
+    def say(self, kind: str, message: str, *arguments: object) -> None:
         """Log it, or count it for the next line of its kind."""
         now = self._clock()
         since = self._since.get(kind)
