@@ -20,7 +20,7 @@ from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 from prefect.settings import get_current_settings
 
-from prefect_assay.flows import campaign, design_build_test, experiment
+from prefect_assay.flows.attempts import RECOVERED_FLOWS
 
 OUR_TAG: Final = "assay"
 ZOMBIES: Final = "assay-zombies"
@@ -119,6 +119,7 @@ def _zombies(silence: timedelta) -> AutomationCore:
         action=ChangeFlowRunState(
             state=StateType.CRASHED,
             name="Crashed",
+            force=False,
             message=f"No heartbeat for {silence.total_seconds():.0f} s: its process is gone.",
         ),
     )
@@ -144,6 +145,7 @@ def _crashes() -> AutomationCore:
         action=ChangeFlowRunState(
             state=StateType.SCHEDULED,
             name="AwaitingRetry",
+            force=False,
             message="It crashed, and goes on where the service says it is.",
         ),
     )
@@ -151,12 +153,11 @@ def _crashes() -> AutomationCore:
 
 def _our_runs() -> dict[str, Any]:
     """Runs of our flows that carry our tag, each one by itself. The sweep is not among them: it runs again anyway."""
-    names = [flow.name for flow in (campaign, design_build_test, experiment)]
     return {
         "match": {"prefect.resource.id": "prefect.flow-run.*"},
         "match_related": [
             {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{OUR_TAG}"},
-            {"prefect.resource.role": "flow", "prefect.resource.name": names},
+            {"prefect.resource.role": "flow", "prefect.resource.name": list(RECOVERED_FLOWS)},
         ],
         "for_each": {"prefect.resource.id"},
     }

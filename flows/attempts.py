@@ -6,9 +6,10 @@ sweep takes up what never began, or what no automation has taken up. No counter 
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas import OrchestrationResult
 from prefect.client.schemas.filters import (
     FlowFilter,
     FlowFilterName,
@@ -28,8 +29,10 @@ from prefect_assay.waiting.runs import LOST_AFTER, runs_with
 
 CRASHES_MAX: Final = 5
 
+# The flows that wait, by their Prefect names; importing them here would go round.
+RECOVERED_FLOWS: Final = ("campaign", "design-build-test", "experiment")
+
 _TAG: Final = "assay"
-_FLOWS: Final = ("campaign", "design-build-test", "experiment")  # importing them would go round
 # How long a crashed run is left to the automation, which is faster by far; four times as long after each crash, so
 # that a worker that cannot start anything is tried for half a day.
 _PATIENCE: Final = timedelta(minutes=2)
@@ -105,7 +108,7 @@ def _stranded(client: SyncPrefectClient, now: datetime) -> list[tuple[FlowRun, S
         # A run without a deployment cannot be started by anybody else.
         deployment_id=FlowRunFilterDeploymentId(is_null_=False),
     )
-    flows = FlowFilter(name=FlowFilterName(any_=list(_FLOWS)))
+    flows = FlowFilter(name=FlowFilterName(any_=list(RECOVERED_FLOWS)))
     runs = runs_with(client, wanted, flows)
     aged = [(run, run.state, now - run.state.timestamp) for run in runs if run.state is not None]
     return [(run, state, age) for run, state, age in aged if _is_stranded(state, age)]
@@ -124,7 +127,7 @@ def _is_due(state: State, age: timedelta, count: int) -> bool:
 def _scheduled_again(client: SyncPrefectClient, run: FlowRun, state: State) -> bool:
     message = "The sweep takes it up again: it has crashed, or its start was never finished."
     # Forced, because a start that has begun may not be taken back otherwise.
-    result = client.set_flow_run_state(
+    result: OrchestrationResult[Any] = client.set_flow_run_state(
         run.id, Scheduled(name="AwaitingRetry", message=message), force=state.type == StateType.PENDING
     )
     return result.status == SetStateStatus.ACCEPT

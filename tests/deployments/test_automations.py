@@ -21,7 +21,8 @@ from prefect_assay.deployments.automations import (
     register_automations,
 )
 from prefect_assay.deployments.setup import shipped_deployments
-from prefect_assay.flows import attempts, campaign, design_build_test, experiment
+from prefect_assay.flows import campaign, design_build_test, experiment
+from prefect_assay.flows.attempts import RECOVERED_FLOWS
 
 
 def event(name, flow="experiment", tag="assay"):
@@ -95,7 +96,7 @@ def test_three_heartbeats_may_be_lost(heartbeat):
 
 def test_names_that_stand_in_two_places_agree():
     names = {flow.name for flow in (experiment, campaign, design_build_test)}
-    assert set(attempts._FLOWS) == names
+    assert set(RECOVERED_FLOWS) == names
     assert all("assay" in entry["tags"] for entry in shipped_deployments()["deployments"])
 
 

@@ -28,7 +28,7 @@ PAY = {"method": "POST", "path": "/api/v1/invoices/*/pay"}
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     heartbeat = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
-    options = {"runner": "worker", "env": heartbeat}
+    options = {"runner": "worker", "env": heartbeat, "start_seconds": 300}
     with a_world(tmp_path_factory.mktemp("recovery"), stack_options=options) as made:
         with get_client(sync_client=True) as client:
             assert {a.name for a in client.read_automations()} == {"assay-crashes", "assay-zombies"}
@@ -142,9 +142,9 @@ def test_a_start_that_never_succeeds_does_not_go_round_and_the_sweep_takes_it_up
     run = world.experiment("unstartable", DESIGN)
     world.until(run, "Crashed", seconds=150)
     time.sleep(10)
-    history = history(world, run)
-    assert history.count("Crashed") == 1
-    assert "Running" not in history
+    names = history(world, run)
+    assert names.count("Crashed") == 1
+    assert "Running" not in names
 
     world.api.update_deployment(deployment.id, DeploymentUpdate(job_variables={}))
     problems = []

@@ -1,13 +1,11 @@
-"""An upgrade in the middle of a wait: begun under this version, ended by another worker under a changed one.
+"""An upgrade in the middle of a wait: begun under this version, ended by another process under a changed one.
 
 The next version is a real copy of the package with other task sources, another flow source and one parameter more.
-Its worker has another Prefect home and other, empty result storage.
+Its process has another Prefect home and other, empty result storage.
 """
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -26,7 +24,7 @@ RAN_UNDER_NEXT = "ran-under-the-next-version"
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    with a_world(tmp_path_factory.mktemp("upgrade"), stack_options={"runner": "worker"}) as made:
+    with a_world(tmp_path_factory.mktemp("upgrade")) as made:
         yield made
 
 
@@ -87,18 +85,9 @@ def test_a_campaign_begun_under_one_version_ends_under_the_next(world):
     }
     world.stack.env.update(other)
     shutil.rmtree(world.folder / "results")
-    deployed = subprocess.run(
-        [sys.executable, "-m", "prefect_assay.cli", "deploy"],
-        env=world.stack.env,
-        cwd=world.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
+    world.stack.start_runner()  # deploys its version's flows
     deployment = world.api.read_deployment_by_name("experiment/prefect-assay")
     assert "new_option" in deployment.parameter_openapi_schema["properties"]
-    world.stack.start_runner()
     assert {run.id: world.history(run), child.id: world.history(child)} == before  # upgrading wakes nobody
 
     world.advance(days=16)

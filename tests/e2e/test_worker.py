@@ -9,13 +9,14 @@ import sys
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import DeploymentUpdate, GlobalConcurrencyLimitUpdate
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.webhooks.signature import derive_secret
 from support.world import WALLET_KEY, a_world, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 WRONG = "assay_labCANARYwrongtokenCANARYwrongtoken"
@@ -39,8 +40,8 @@ def deploy(world):
     )
 
 
-def test_deploying_twice_makes_each_deployment_once(world):
-    for _ in range(2):  # safe to run again
+def test_deploying_again_makes_everything_once(world):
+    for _ in range(2):  # the stack has deployed once already
         done = deploy(world)
         assert done.returncode == 0, done.stdout + done.stderr
     with get_client(sync_client=True) as client:
@@ -52,9 +53,56 @@ def test_deploying_twice_makes_each_deployment_once(world):
             "prefect_assay.flows.sweep:sweep",
         }
         assert {d.work_pool_name for d in deployments.values()} == {"assay"}
-        (schedule,) = deployments["prefect_assay.flows.sweep:sweep"].schedules
+        sweep = deployments["prefect_assay.flows.sweep:sweep"]
+        (schedule,) = sweep.schedules
         assert schedule.active
         assert schedule.schedule.interval.total_seconds() == 300
+        assert sweep.global_concurrency_limit.limit == 1
+        assert sweep.concurrency_options.collision_strategy == "CANCEL_NEW"
+        automations = client.read_automations()
+        assert sorted((a.name, a.enabled) for a in automations) == [
+            ("assay-crashes", True),
+            ("assay-zombies", True),
+        ]
+        limits = [limit.name for limit in client.read_global_concurrency_limits()]
+        assert limits.count("assay-payment") == 1
+
+
+def test_deploying_again_keeps_what_an_operator_has_changed(world):
+    with get_client(sync_client=True) as client:
+        sweep = client.read_deployment_by_name("sweep/prefect-assay")
+        experiment = client.read_deployment_by_name("experiment/prefect-assay")
+        (crashes,) = client.read_automations_by_name("assay-crashes")
+        (schedule,) = sweep.schedules
+        client.update_deployment_schedule(sweep.id, schedule.id, active=False)
+        client.pause_deployment(sweep.id)
+        client.pause_automation(crashes.id)
+        client.update_global_concurrency_limit("assay-payment", GlobalConcurrencyLimitUpdate(limit=2))
+        operators = {
+            "job_variables": {"env": {"NOTE": "{{ prefect.blocks.secret.mine }}"}},
+            "parameters": {"deadline_days": 60},
+            "concurrency_limit": 20,
+        }
+        client.update_deployment(experiment.id, DeploymentUpdate(**operators))
+
+        done = deploy(world)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+        now = client.read_deployment_by_name("sweep/prefect-assay")
+        assert now.paused
+        assert [s.active for s in now.schedules] == [False]
+        assert not client.read_automations_by_name("assay-crashes")[0].enabled
+        assert "assay-crashes: unchanged; it is disabled" in done.stdout
+        assert client.read_global_concurrency_limit_by_name("assay-payment").limit == 2
+        then = client.read_deployment_by_name("experiment/prefect-assay")
+        assert then.job_variables == operators["job_variables"]  # a reference, not what it stands for
+        assert then.parameters == operators["parameters"]
+        assert then.global_concurrency_limit.limit == 20
+
+        client.update_deployment_schedule(sweep.id, now.schedules[0].id, active=True)
+        client.resume_deployment(sweep.id)
+        client.resume_automation(crashes.id)
+        client.update_deployment(experiment.id, DeploymentUpdate(job_variables={}, parameters={}))
 
 
 def test_the_server_schedules_the_sweep_by_itself(world):
