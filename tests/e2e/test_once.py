@@ -24,7 +24,8 @@ def test_kill_right_after_the_create_reached_the_service_orders_one_experiment(w
     assert world.settlements("killed") == []
     for process in world.stack.runner_processes():
         os.kill(process.pid, signal.SIGKILL)
-    world.until(first, "Crashed", seconds=90)
+    # It is scheduled again at once: from here on two runs of one campaign work side by side.
+    eventually(lambda: "Crashed" in world.history(first), seconds=90, what=f"{first.name} to be crashed")
 
     second = world.experiment("killed", DESIGN)
     world.asleep(second)
