@@ -158,7 +158,7 @@ def _lines(client: "SyncPrefectClient", runs: Sequence["FlowRun"]) -> list[RunLi
 
 def _line(run: "FlowRun", code: str | None) -> RunLine:
     from prefect_assay.cli.prefect_api import run_url
-    from prefect_assay.waiting.runs import EXPERIMENT_TAG, tag_values
+    from prefect_assay.waiting.runs import EXPERIMENT_TAG, has_ended, tag_values
 
     return RunLine(
         kind=_kind(run),
@@ -166,7 +166,7 @@ def _line(run: "FlowRun", code: str | None) -> RunLine:
         flow_run_id=str(run.id),
         name=run.name,
         state=(run.state.name if run.state else None) or "unknown",
-        ended=run.state is not None and run.state.is_final(),
+        ended=has_ended(run),
         message=run.state.message if run.state else None,
         waits_for=_waits_for(run.state),
         experiment_id=next(iter(tag_values(run, EXPERIMENT_TAG)), None),
