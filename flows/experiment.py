@@ -31,11 +31,11 @@ from prefect_assay.flows.attempts import stop_crash_loop
 from prefect_assay.flows.canceled import say_what_remains
 from prefect_assay.flows.hooks import wake_waiting_parent
 from prefect_assay.flows.job import Job
-from prefect_assay.flows.paying import accept_quote, approve_price, pay
+from prefect_assay.flows.paying import accept_quote, approve_price, pay, place_order
 from prefect_assay.flows.questions import unanswered
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.experiment import Experiment
-from prefect_assay.models.job import Order, OrderRoute, Payment
+from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, PaymentMethod, ResultsStatus
@@ -43,7 +43,7 @@ from prefect_assay.ordering import experiment_name, order_key, read_order
 from prefect_assay.tasks.archive import archive_experiment, check_archive
 from prefect_assay.tasks.check import look, outcome_of
 from prefect_assay.tasks.estimate import estimate_cost
-from prefect_assay.tasks.order import find_order, order_experiment
+from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.quote import Billing, BillingStage, read_billing
 from prefect_assay.waiting import Decision, Failed, Partial, PollPolicy, Wait, can_suspend, wait_until
@@ -194,15 +194,7 @@ def _place_order(job: Job) -> Order:
     total = None if job.request_quote else estimate.total_cents
     if total is not None:
         approve_price(job, what=f"Experiment {job.name}", amount_cents=total, otherwise="nothing was ordered")
-    return order_experiment(
-        job.credentials,
-        job.spec,
-        order_key=job.key,
-        name=job.name,
-        route=OrderRoute.QUOTED if total is None else OrderRoute.SELF_SERVICE,
-        payment_method=job.payment_method,
-        webhook=job.webhook,
-    )
+    return place_order(job, total)
 
 
 def _announce(job: Job, order: Order) -> None:

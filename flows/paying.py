@@ -3,7 +3,9 @@
 Once the laboratory works on an experiment, nobody is asked any more: no trouble with money stands before its results.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Final, TypeVar
 
 from prefect.logging import get_run_logger
 
@@ -13,15 +15,20 @@ from prefect_assay.flows.approval import approve_spending
 from prefect_assay.flows.doubt import answered_doubt, ask_about_payment
 from prefect_assay.flows.job import Job
 from prefect_assay.flows.money import usd
-from prefect_assay.models.job import Order, Payment
+from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.tasks.facts import MoneyFacts, money_facts
+from prefect_assay.tasks.intent import CampaignIntents
 from prefect_assay.tasks.ledger import PrefectLedger
+from prefect_assay.tasks.order import order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
-from prefect_assay.tasks.quote import Billing, confirm_quote
+from prefect_assay.tasks.quote import Billing, BillingStage, confirm_quote
 from prefect_assay.waiting import can_suspend
 
-_UNPAID = "nothing was paid; the order stands, and its invoice is open"
+T = TypeVar("T")
+
+_NOT_ACCEPTED: Final = "the quote was not accepted, and nothing is billed"
+_UNPAID: Final = "nothing was paid; the order stands, and its invoice is open"
 
 
 def approve_price(
@@ -38,6 +45,29 @@ def approve_price(
         always=always,
         may_ask=may_ask,
         otherwise=otherwise,
+    )
+
+
+def place_order(job: Job, total_cents: int | None) -> Order:
+    """Order it, once: at the estimated price, or by a quote to come when there is none.
+
+    Over the campaign's cap a person is asked, and nothing is ordered meanwhile.
+    """
+    return _within_campaign(
+        job,
+        lambda cap_cents: order_experiment(
+            job.credentials,
+            job.spec,
+            order_key=job.key,
+            name=job.name,
+            route=OrderRoute.QUOTED if total_cents is None else OrderRoute.SELF_SERVICE,
+            payment_method=job.payment_method,
+            webhook=job.webhook,
+            campaign_id=job.campaign_id,
+            amount_cents=total_cents or 0,
+            campaign_cap_cents=cap_cents,
+        ),
+        otherwise="nothing was ordered",
     )
 
 
@@ -59,9 +89,15 @@ def accept_quote(job: Job, order: Order, billing: Billing) -> None:
         what=f"Quote for {job.name}",
         amount_cents=total,
         always=not job.policy.accept_quotes,
-        otherwise="the quote was not accepted, and nothing is billed",
+        otherwise=_NOT_ACCEPTED,
     )
-    confirm_quote(job.credentials, order.experiment_id, approved_cents=approved)
+    intents = _intents(job)
+    _within_campaign(
+        job, lambda cap_cents: intents.commit(job.key, total, cap_cents), otherwise=_NOT_ACCEPTED
+    )
+    after = confirm_quote(job.credentials, order.experiment_id, approved_cents=approved)
+    if after.stage is not BillingStage.INVOICED:
+        intents.withdraw(job.key)
 
 
 def pay(job: Job, order: Order) -> Payment:
@@ -100,9 +136,35 @@ def _by_machine(job: Job, order: Order) -> Payment:
         raise
 
 
+def _within_campaign(job: Job, step: Callable[[int], T], *, otherwise: str) -> T:
+    """Take a step that commits money, under the campaign's cap or what a person has approved in its place."""
+    cap_cents = job.campaign_cap_cents
+    while True:
+        try:
+            return step(cap_cents)
+        except BudgetExceeded as over:
+            if over.total_cents is None:
+                raise
+            cap_cents = approve_spending(
+                job.policy,
+                key=f"{job.key}-campaign",
+                what=f"All orders of campaign {job.campaign_id}, with {job.name},",
+                amount_cents=over.total_cents,
+                cap_cents=cap_cents,
+                figures=_figures(job),
+                otherwise=otherwise,
+            )
+
+
+def _intents(job: Job) -> CampaignIntents:
+    return CampaignIntents(job.credentials.base_url, job.campaign_id)
+
+
 def _within_sums(job: Job, order: Order, limit: int, *, asks: bool) -> Payment:
     """Pay within the sums that the ledger keeps. Over one of them a person is asked, with what it would come to."""
-    sums = {"campaign": job.campaign_cap_cents}
+    intent = _intents(job).of(job.key)
+    # What a person has allowed the campaign to come to when this was ordered is not asked about again.
+    sums = {"campaign": max(job.campaign_cap_cents, intent.campaign_cap_cents if intent else 0)}
     while True:
         try:
             return _invoice(job, order, limit, sums)

@@ -24,35 +24,41 @@ class PrefectLedger(KeyValueLedger):
     """`Ledger` on the Prefect API that this process uses."""
 
     def __init__(self) -> None:
-        super().__init__(_VariableStore())
+        super().__init__(VariableStore(_PREFIX))
 
 
-class _VariableStore:
-    """`KeyValueStore` on Prefect variables. Their values are JSON text, kept as text."""
+class VariableStore:
+    """`KeyValueStore` on Prefect variables with a prefix. Their values are JSON text, kept as text."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
 
     def create(self, key: str, value: str) -> bool:
         """The server refuses a second variable of the same name, whoever asks."""
         with get_client(sync_client=True) as client:
             try:
                 client.create_variable(
-                    VariableCreate(name=_PREFIX + key, value=value, tags=["assay-payment"])
+                    VariableCreate(name=self._prefix + key, value=value, tags=["assay-payment"])
                 )
             except ObjectAlreadyExists:
                 return False
         return True
 
     def read(self, key: str) -> str | None:
+        """The value, or None."""
         with get_client(sync_client=True) as client:
-            variable = client.read_variable_by_name(_PREFIX + key)
+            variable = client.read_variable_by_name(self._prefix + key)
         return None if variable is None else str(variable.value)
 
     def replace(self, key: str, value: str) -> None:
+        """Write the value of an existing key."""
         with get_client(sync_client=True) as client:
-            client.update_variable(VariableUpdate(name=_PREFIX + key, value=value))
+            client.update_variable(VariableUpdate(name=self._prefix + key, value=value))
 
     def values(self) -> Iterator[str]:
+        """All values."""
         with get_client(sync_client=True) as client:
-            yield from _all_values(client)
+            yield from _all_values(client, self._prefix)
 
     def locked(self) -> AbstractContextManager[object]:
         """One writer at a time over all workers. The limit is created by `prefect-assay deploy`.
@@ -63,15 +69,15 @@ class _VariableStore:
         return concurrency(PAYMENT_LIMIT, occupy=1, lease_duration=60, raise_on_lease_renewal_failure=False)
 
 
-def _all_values(client: SyncPrefectClient) -> Iterator[str]:
-    chosen = VariableFilter(name=VariableFilterName(like_=_PREFIX)).model_dump(mode="json")
+def _all_values(client: SyncPrefectClient, prefix: str) -> Iterator[str]:
+    chosen = VariableFilter(name=VariableFilterName(like_=prefix)).model_dump(mode="json")
     offset = 0
     while True:
         # The client's own listing takes neither a filter nor an offset.
         page = client.request(
             "POST", "/variables/filter", json={"variables": chosen, "limit": _PAGE, "offset": offset}
         ).json()
-        yield from (str(row["value"]) for row in page if row["name"].startswith(_PREFIX))
+        yield from (str(row["value"]) for row in page if row["name"].startswith(prefix))
         if len(page) < _PAGE:
             return
         offset += len(page)

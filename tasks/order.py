@@ -12,12 +12,14 @@ from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
+from prefect_assay.errors import AssayError, OrderOutcomeUnknown
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create
 from prefect_assay.ordering import find_order as find_in_service
+from prefect_assay.tasks.intent import CampaignIntents
 from prefect_assay.tasks.policy import ONCE, READ
 
 _LEASE_SECONDS: Final = 60.0  # Prefect's least; a lock that a killed process leaves behind ends by itself
@@ -57,6 +59,9 @@ def order_experiment(
     route: OrderRoute,
     payment_method: PaymentMethod,
     webhook: WebhookEndpoint | None,
+    campaign_id: str,
+    amount_cents: int = 0,
+    campaign_cap_cents: int,
 ) -> Order:
     """Return the experiment of this order key, creating it only when the service does not have it.
 
@@ -68,8 +73,12 @@ def order_experiment(
         route: self-service accepts the quote in the same call; quoted waits for one.
         payment_method: the rail. A machine rail is pinned to the experiment for life.
         webhook: where updates are delivered, if anywhere.
+        campaign_id: the campaign whose cap the order counts against.
+        amount_cents: what it commits the campaign to, in US cents; 0 while its quote is still to come.
+        campaign_cap_cents: what all orders of the campaign may come to.
 
     Raises:
+        BudgetExceeded: with this order the campaign would pass its cap; nothing was ordered.
         RequestRefused: the service refused the specification; nothing was ordered.
         OrderOutcomeUnknown: the answer was lost and the experiment did not show up.
     """
@@ -83,8 +92,24 @@ def order_experiment(
         webhook_url=url,
         webhook_secret=secret,
     )
+    intents = CampaignIntents(credentials.base_url, campaign_id)
     with credentials.get_client() as client, one_create_at_a_time(order_key):
-        order = find_or_create(client, request, order_key)
+        intended = False
+
+        def intend() -> bool:
+            nonlocal intended
+            before = intents.sending(order_key, amount_cents, campaign_cap_cents)
+            intended = not before
+            return before
+
+        try:
+            order = find_or_create(client, request, order_key, intend=intend)
+        except OrderOutcomeUnknown:
+            raise
+        except AssayError:
+            if intended:  # refused, or never handled; with an earlier one about, nobody can say so
+                intents.withdraw(order_key)
+            raise
     get_run_logger().info(
         "%s experiment %s",
         "Found" if order.adopted else "Ordered",

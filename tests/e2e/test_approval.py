@@ -1,13 +1,18 @@
 """Runs that ask a person, executed step by step against a real server and lab. The lab's books are the judge."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.errors import BudgetExceeded
 from prefect_assay.flows.questions import answer_overdue
 from prefect_assay.lab.x402 import X402Settings
 from prefect_assay.payments import RollingCap
+from prefect_assay.tasks.intent import CampaignIntents
 from prefect_assay.tasks.ledger import PrefectLedger
 from support.held import Held, hurry
 from support.races import SINCE, claims
@@ -97,6 +102,43 @@ def test_an_unknown_payment_is_a_persons_to_decide_and_is_made_once(world, held)
     assert held.state(run).name == "Suspended"
     assert not held.state(run).state_details.run_input_keyset
     assert len(world.settlements("doubt")) == 1
+
+
+def test_separate_runs_of_one_campaign_share_its_cap_also_when_a_person_pays(world, held):
+    tight = policy("separate", per_campaign_cents=50_000)  # an experiment costs 219.00 USD
+    runs = [
+        held.experiment("separate", batch_index=n, policy=tight, payment_method="async_invoice", wallet=None)
+        for n in range(3)
+    ]
+    for run in runs:
+        assert held.execute(run).name == "Suspended"
+    assert [bool(held.state(run).state_details.run_input_keyset) for run in runs] == [False, False, True]
+    words, _ = held.form(runs[2])
+    assert "All orders of campaign separate, with" in words
+    assert "costs **657.00 USD**" in words
+    assert len(world.orders("separate")) == 2
+    held.answer(runs[2], decision="approve")
+    assert not held.state(runs[2]).state_details.run_input_keyset
+    assert len(world.orders("separate")) == 3
+
+
+def test_ten_orders_at_once_on_the_server_fill_a_campaigns_cap_and_never_pass_it(world):
+    barrier = threading.Barrier(10)
+
+    def order(number):
+        barrier.wait(60)
+        try:
+            CampaignIntents("https://a.example", "racing").sending(f"{number:020x}", 1_000, 3_500)
+        except BudgetExceeded:
+            return 0
+        return 1_000
+
+    with ThreadPoolExecutor(10) as pool:
+        futures = [pool.submit(copy_context().run, order, number) for number in range(10)]
+    assert sum(future.result() for future in futures) == 3_000
+    with pytest.raises(BudgetExceeded):
+        CampaignIntents("https://a.example", "racing").commit("f" * 20, 501, 3_500)
+    CampaignIntents("https://a.example", "racing").commit("f" * 20, 500, 3_500)
 
 
 def test_ten_at_once_on_the_servers_ledger_fill_a_cap_and_never_pass_it(world):

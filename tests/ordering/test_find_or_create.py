@@ -4,7 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from prefect_assay.errors import OrderOutcomeUnknown, PartialOrder, ServiceUnavailable
+from prefect_assay.errors import (
+    NotFound,
+    OrderOutcomeUnknown,
+    PartialOrder,
+    ServiceUnavailable,
+    UnexpectedAnswer,
+)
 from prefect_assay.models.experiment import Created, CreateRequest, Experiment, QuoteAcceptance
 from prefect_assay.models.page import Page
 from prefect_assay.models.spec import ExperimentSpec
@@ -21,13 +27,14 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 class Service:
     """Orders, with a lag before they are listed, and answers that can be lost."""
 
-    def __init__(self, *, lose=None, listed_after=0, answer="created"):
+    def __init__(self, *, lose=None, listed_after=0, answer="created", unread=None):
         self.orders = []
         self.creates = 0
         self.lookups = 0
         self.lose = lose
         self.listed_after = listed_after
         self.answer = answer
+        self.unread = unread
 
     def add(self, name, days=0):
         number = len(self.orders) + 1
@@ -44,11 +51,15 @@ class Service:
 
     def experiments(self, *, search=None, limit=None):
         self.lookups += 1
+        if isinstance(self.listed_after, Exception):
+            raise self.listed_after
         visible = self.orders if self.lookups > self.listed_after else []
         found = tuple(e for e in visible if search in e.name)[:limit]
         return Page(items=found, total=len(found), count=len(found), offset=0)
 
     def experiment(self, experiment_id):
+        if self.unread:
+            raise self.unread
         return next(e for e in self.orders if e.id == experiment_id)
 
     def create(self, request):
@@ -111,6 +122,47 @@ def test_a_partial_failure_that_names_the_experiment_is_adopted():
     service = Service(lose=PartialOrder("invoice failed", experiment_id="id-1"))
     order, _ = ordered(service)
     assert (order.experiment_id, order.adopted, service.creates) == ("id-1", True, 1)
+
+
+@pytest.mark.parametrize("trouble", [ServiceUnavailable("503"), NotFound("404"), UnexpectedAnswer("html")])
+def test_an_order_that_its_answer_names_is_the_order_even_if_it_cannot_be_read(trouble):
+    """Else the next execution would depend on a search that may not list it yet, and order again."""
+    service = Service(unread=trouble, listed_after=10_000)
+    order, _ = ordered(service)
+    assert (order.experiment_id, order.adopted) == ("id-1", False)
+    adopted, _ = ordered(Service(unread=trouble, lose=PartialOrder("failed", experiment_id="id-1")))
+    assert (adopted.experiment_id, adopted.adopted) == ("id-1", True)
+
+
+def test_an_acceptance_is_looked_up_with_patience():
+    service = Service(answer="accepted", listed_after=3)
+    order, slept = ordered(service)
+    assert (order.experiment_id, slept, service.creates) == ("id-1", [0.0, 1.0, 2.0], 1)
+
+
+def test_an_earlier_process_that_may_have_ordered_is_given_time_to_show():
+    service = Service(listed_after=4)
+    service.add(REQUEST.name)
+    order, slept = ordered(service, intend=lambda: True)
+    assert (order.experiment_id, service.creates, slept) == ("id-1", 0, [1.0, 2.0, 4.0, 8.0])
+
+
+def test_an_earlier_process_that_did_not_get_so_far_is_not_waited_for_forever():
+    service = Service()
+    order, slept = ordered(service, intend=lambda: True)
+    assert (order.adopted, service.creates, sum(slept)) == (False, 1, 120.0)
+
+
+def test_nothing_is_ordered_while_nobody_can_look_for_an_earlier_order():
+    service = Service()
+
+    def intend():
+        service.listed_after = ServiceUnavailable("503")
+        return True
+
+    with pytest.raises(ServiceUnavailable):
+        ordered(service, intend=intend)
+    assert service.creates == 0
 
 
 def test_a_request_that_never_left_is_a_transient_error():

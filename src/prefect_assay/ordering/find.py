@@ -8,7 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from prefect_assay.errors import AssayError, OrderOutcomeUnknown, PartialOrder, TransientError
+from prefect_assay.errors import (
+    AssayError,
+    NotFound,
+    OrderOutcomeUnknown,
+    PartialOrder,
+    TransientError,
+    UnexpectedAnswer,
+)
 from prefect_assay.models.experiment import (
     Created,
     CreateRequest,
@@ -20,6 +27,7 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.page import Page
 from prefect_assay.ordering.key import search_token
 
+_NOT_READ: Final = "unknown"
 PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
@@ -67,6 +75,7 @@ def find_or_create(
     request: CreateRequest,
     key: str,
     *,
+    intend: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], None] = time.sleep,
     patience: tuple[float, ...] = PATIENCE_SECONDS,
 ) -> Order:
@@ -76,6 +85,8 @@ def find_or_create(
         api: the client.
         request: what to create; its name must contain the key's search token.
         key: the order key.
+        intend: called right before the create, to write it down; True when an earlier process may have sent one
+            already: the order is looked for with patience first.
         sleep: how to pass the time while looking for a lost order.
         patience: seconds to wait before each look.
 
@@ -87,33 +98,48 @@ def find_or_create(
     existing = find_order(api, key)
     if existing is not None:
         return existing
+    if intend():
+        sent = _look(api, key, sleep, patience)
+        if isinstance(sent, Order):
+            return sent
+        if sent is not None:
+            raise sent  # nobody can say whether it is there
     try:
         created = api.create(request)
     except PartialOrder as partial:
         # contract 4.2, create rule 6: the experiment exists, so it is the order.
-        return _order_of(api.experiment(partial.experiment_id), key, adopted=True)
+        return _named(api, partial.experiment_id, key, adopted=True)
     except OrderOutcomeUnknown as lost:
         return _look_for_lost_order(api, key, lost, sleep, patience)
-    return _order_from_answer(api, created, key)
-
-
-def _order_from_answer(api: OrderApi, created: Created | QuoteAcceptance, key: str) -> Order:
-    experiment_id = created.experiment_id
-    if experiment_id is None:
+    if created.experiment_id is None:
         # contract 2.6: the acceptance of a machine rail does not name the experiment.
-        order = find_order(api, key)
-        if order is None:
-            raise OrderOutcomeUnknown(
-                f"the service accepted order {search_token(key)} but does not list it; run the flow again to look for it"
-            )
-        found = order.model_copy(update={"adopted": False})
+        unnamed = OrderOutcomeUnknown("the service accepted it and did not name its experiment")
+        found = _look_for_lost_order(api, key, unnamed, sleep, (0.0, *patience))
     else:
-        found = _order_of(api.experiment(experiment_id), key, adopted=False)
+        found = _named(api, created.experiment_id, key, adopted=False)
+    return _with_hints(found, created)
+
+
+def _named(api: OrderApi, experiment_id: str, key: str, *, adopted: bool) -> Order:
+    """The order that the answer to its create has named. It exists, even if it cannot be read right now."""
+    try:
+        return _order_of(api.experiment(experiment_id), key, adopted=adopted)
+    except (TransientError, UnexpectedAnswer, NotFound):
+        # An error here would bring the next execution to a search, which may not list the order yet.
+        return Order(order_key=key, experiment_id=experiment_id, status=_NOT_READ, adopted=adopted)
+
+
+def _with_hints(found: Order, created: Created | QuoteAcceptance) -> Order:
+    """What only the answer to the create says."""
+    hints: dict[str, str | bool | None]
     if isinstance(created, QuoteAcceptance):
         hints = {"invoice_id": created.invoice_id, "hosted_invoice_url": created.hosted_invoice_url}
     else:
-        hints = {"hosted_invoice_url": created.provider_hosted_invoice_url}
-    return found.model_copy(update=hints)
+        hints = {
+            "hosted_invoice_url": created.provider_hosted_invoice_url,
+            "experiment_code": found.experiment_code or created.experiment_code,
+        }
+    return found.model_copy(update=hints | {"adopted": False})
 
 
 def _look_for_lost_order(
@@ -123,22 +149,34 @@ def _look_for_lost_order(
     sleep: Callable[[float], None],
     patience: tuple[float, ...],
 ) -> Order:
-    last: AssayError = lost
-    for seconds in patience:
-        sleep(seconds)
-        try:
-            order = find_order(api, key)
-        except TransientError as error:
-            last = error
-            continue
-        if order is not None:
-            return order
+    found = _look(api, key, sleep, patience)
+    if isinstance(found, Order):
+        return found
+    last = found or lost
     raise OrderOutcomeUnknown(
         f"the answer to the order {search_token(key)} was lost and the service does not list it after "
         f"{sum(patience):.0f} s: {last.message}. Nothing is ordered again by itself; run the same flow again "
         "with the same campaign id, which looks for the order first",
         request_id=lost.request_id,
     ) from lost
+
+
+def _look(
+    api: OrderApi, key: str, sleep: Callable[[float], None], patience: tuple[float, ...]
+) -> Order | AssayError | None:
+    """Search until the order is listed; else the last error, or None."""
+    last: AssayError | None = None
+    for seconds in patience:
+        sleep(seconds)
+        try:
+            order = find_order(api, key)
+        except (TransientError, UnexpectedAnswer) as error:
+            last = error
+            continue
+        last = None
+        if order is not None:
+            return order
+    return last
 
 
 def _order_of(experiment: ExperimentSummary, key: str, *, adopted: bool) -> Order:
