@@ -163,7 +163,7 @@ def test_a_step_that_fails_leaves_clock_and_queue_as_they_were(core, monkeypatch
         raise sqlite3.OperationalError("disk full")
 
     advance(core, days=1)
-    monkeypatch.setattr(measuring, "release", broken)
+    monkeypatch.setattr(measuring, "released", broken)
     with pytest.raises(sqlite3.OperationalError):
         advance(core, days=20)
     assert status(core, experiment_id) == "data_analysis"

@@ -41,11 +41,17 @@ def recipients(db: Db, experiment: Row) -> list[str | None]:
     An experiment's own webhook overrides the organisation's; without one, every enabled webhook of the
     organisation gets the delivery.
     """
-    if experiment["webhook_url"]:
-        return [None]
-    return db.column(
-        "SELECT id FROM webhooks WHERE org_id = ? AND enabled ORDER BY seq", experiment["org_id"]
-    )
+    return choose(experiment, of_organization(db, experiment["org_id"]))
+
+
+def choose(experiment: Row, everybody: list[str | None]) -> list[str | None]:
+    """Who gets an update, out of the organisation's webhooks."""
+    return [None] if experiment["webhook_url"] else everybody
+
+
+def of_organization(db: Db, org_id: str) -> list[str | None]:
+    """The organisation's enabled webhooks, oldest first."""
+    return db.column("SELECT id FROM webhooks WHERE org_id = ? AND enabled ORDER BY seq", org_id)
 
 
 def destination(db: Db, experiment: Row, webhook_id: str | None) -> Destination | None:

@@ -4,19 +4,14 @@
 confirm, reject, pay) are in `experiments`, `quotes` and `invoices`; they queue what follows from here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from prefect_assay.lab import measuring, plan, quotes, schedule, updates
+from prefect_assay.lab import measuring, milestones, plan, quotes, schedule, times, updates
 from prefect_assay.lab.core import Lab
 from prefect_assay.lab.store import Db, Row
-from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
-
-_RELEASES: Final[Mapping[str, ResultsStatus]] = {
-    ExperimentStatus.IN_REVIEW: ResultsStatus.PARTIAL,
-    ExperimentStatus.DONE: ResultsStatus.ALL,
-}
+from prefect_assay.models.vocabulary import ExperimentStatus
 
 
 def submitted(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
@@ -99,6 +94,10 @@ def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: 
 
 def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
     """Carry out one row of the due-queue and remove it."""
+    if item["kind"] in milestones.KINDS:
+        # Done now, whenever it was due: what is held has no time of its own.
+        milestones.carry_out(db, item["org_id"], [item | {"due_at": times.stamp(at)}], at)
+        return
     db.run("DELETE FROM due WHERE id = ?", item["id"])
     experiment = db.one("SELECT * FROM experiments WHERE id = ?", item["experiment_id"])
     if experiment is None:
@@ -111,17 +110,26 @@ def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
             expire_quote(db, experiment, item["detail"], at)
         case "confirmed":
             confirmed(lab, db, experiment, at, paid_first=False)
-        case "progress":
-            updates.record(db, experiment, "progress", "Assay progress", item["detail"], at)
-        case "status":
-            enter(db, experiment, ExperimentStatus(item["detail"]), at)
         case _ as unknown:
             raise ValueError(f"unknown kind of due thing: {unknown!r}")
 
 
+def apply_all(lab: Lab, db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
+    """Carry out the next rows of the due-queue: milestones together, anything else alone.
+
+    Returns:
+        how many were carried out, and the lab time of the last one.
+    """
+    if items[0]["kind"] in milestones.KINDS:
+        return milestones.carry_out(db, org_id, items, now)
+    now = max(now, times.read(items[0]["due_at"]))
+    apply(lab, db, items[0], now)
+    return 1, now
+
+
 def enter(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
     """A step of the lab work; entering InReview and Done releases results (contract 3)."""
-    released = _RELEASES.get(status)
+    released = milestones.RELEASES.get(status)
     if released is None:
         updates.move(db, experiment, status, at)
         return

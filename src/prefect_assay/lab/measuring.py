@@ -60,21 +60,25 @@ def release(
         at: lab time.
         only: names of the sequences that have a result; None means every one.
     """
+    db.insert("packages", released(db, experiment, status, at, only=only))
+
+
+def released(
+    db: Db, experiment: Row, status: ResultsStatus, at: datetime, *, only: Collection[str] | None = None
+) -> Row:
+    """The row of a release, with all that it is measured from."""
     partial = status == ResultsStatus.PARTIAL
     request = _request(db, experiment, partial=partial)
     if only is not None:
         request["sequences"] = [entry for entry in request["sequences"] if entry["name"] in only]
-    db.insert(
-        "packages",
-        {
-            "id": secrets.token_urlsafe(18),
-            "org_id": experiment["org_id"],
-            "experiment_id": experiment["id"],
-            "file_name": f"{experiment['code']}{'_preliminary' if partial else ''}.zip",
-            "request": request,
-            "released_at": at,
-        },
-    )
+    return {
+        "id": secrets.token_urlsafe(18),
+        "org_id": experiment["org_id"],
+        "experiment_id": experiment["id"],
+        "file_name": f"{experiment['code']}{'_preliminary' if partial else ''}.zip",
+        "request": request,
+        "released_at": at,
+    }
 
 
 def measure_released(db: Db, org_id: str, experiment_id: str | None = None) -> None:

@@ -5,6 +5,7 @@ order, retries included. A row that a fault holds back stands outside its lane.
 """
 
 import time
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Literal
 
@@ -50,6 +51,15 @@ def add(
             "replay_of": replay_of,
         },
     )
+
+
+def add_all(
+    db: Db, experiment: Row, update_id: str, webhook_ids: Collection[str | None], at: datetime
+) -> bool:
+    """Queue a delivery for each of these; whether there is any."""
+    for webhook_id in webhook_ids:
+        add(db, experiment, update_id, webhook_id, at)
+    return bool(webhook_ids)
 
 
 def empty(db: Db, org_id: str) -> bool:

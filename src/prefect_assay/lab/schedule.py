@@ -4,18 +4,15 @@ A row is deleted in the transaction that carries out its effect. `passive` rows 
 time passes them, but nobody moves the clock for their sake.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Final
 
 from prefect_assay.lab.store import Db, Row
 
 # No clock gets there (`timekeeper`): what is held waits for a lab event.
 NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
-
-# Carrying these out queues nothing and drops nothing (`machine`): what was read ahead still holds afterwards.
-_LEAVES_THE_QUEUE: Final = frozenset({"status", "progress"})
-_AHEAD_MAX: Final = 64
 
 
 def entry(  # noqa: D417 - the rest is named for what it is
@@ -48,25 +45,18 @@ def add(db: Db, *entries: Row) -> None:
     db.insert_all("due", entries)
 
 
-def coming(db: Db, org_id: str, until: datetime, *, passive: bool) -> Iterator[Row]:
-    """What is due until then, in order; each is to be carried out before the next is asked for.
-
-    Reads ahead as long as the queue stays as it is.
-    """
-    ahead = 1
-    while items := db.all(
+def coming(
+    db: Db, org_id: str, until: datetime, limit: int, *, passive: bool, together: Collection[str]
+) -> list[Row]:
+    """The next thing due until then; with what follows it, if all of it is of kinds that can be done together."""
+    items = db.all(
         "SELECT * FROM due WHERE org_id = ? AND passive <= ? AND due_at <= ? ORDER BY due_at, id LIMIT ?",
         org_id,
         int(passive),
         until,
-        ahead,
-    ):
-        ahead = min(2 * ahead, _AHEAD_MAX)
-        for item in items:
-            yield item
-            if item["kind"] not in _LEAVES_THE_QUEUE:
-                ahead = 1
-                break
+        limit,
+    )
+    return list(takewhile(lambda item: item["kind"] in together, items)) or items[:1]
 
 
 def following(db: Db, org_id: str, *, passive: bool) -> Row | None:

@@ -132,9 +132,12 @@ class Db:
     def insert_all(self, table: str, rows: Sequence[Change]) -> None:
         """Insert rows that all have the same columns."""
         if rows:
-            self._begin()
-            sql = _insertion(table, *rows[0])
-            self._connection.executemany(sql, (_bound(row.values()) for row in rows))
+            self.run_all(_insertion(table, *rows[0]), [row.values() for row in rows])
+
+    def run_all(self, sql: str, many: Sequence[Iterable[Any]]) -> None:
+        """Execute once with each of these values."""
+        self._begin()
+        self._connection.executemany(sql, map(_bound, many))
 
     def update(self, table: str, row_id: Any, **changes: Any) -> None:
         """Change the row with this id."""

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Final
 
-from prefect_assay.lab import machine, outbox, schedule, times
+from prefect_assay.lab import machine, milestones, outbox, schedule, times
 from prefect_assay.lab.core import Lab
 from prefect_assay.lab.courier import Courier
 from prefect_assay.lab.crew import Crew
@@ -20,6 +20,7 @@ from prefect_assay.lab.turns import Turns
 
 STEPS_MAX: Final = 1_000_000
 _STEPS_AT_ONCE: Final = 500  # requests wait in between
+_AHEAD: Final = 4  # reads so many times what could be done together last
 _IDLE_SECONDS: Final = 5.0
 _BUSY_SECONDS: Final = 0.01
 
@@ -107,11 +108,18 @@ class Timekeeper:
     def _together(self, org_id: str, until: datetime, limit: int, *, passive: bool) -> int:
         with self._lab.store.transaction() as db:
             now, taken = self._lab.clock.now(org_id), 0
-            for item in schedule.coming(db, org_id, until, passive=passive):
-                now = max(now, times.read(item["due_at"]))
-                machine.apply(self._lab, db, item, now)
-                taken += 1
-                if taken == limit or not outbox.empty(db, org_id):
+            # What still has to be delivered goes out before the next step, so that each is told of in time.
+            limit = limit if outbox.empty(db, org_id) else 1
+            ahead = 1
+            while taken < limit:
+                items = schedule.coming(
+                    db, org_id, until, min(ahead, limit - taken), passive=passive, together=milestones.KINDS
+                )
+                if not items:
+                    break
+                done, now = machine.apply_all(self._lab, db, org_id, items, now)
+                taken, ahead = taken + done, _AHEAD * done
+                if not outbox.empty(db, org_id):
                     break
             runs_by_itself = self._lab.clock.row(org_id)["mode"] == "scaled"
             if taken and not runs_by_itself:

@@ -31,24 +31,33 @@ def title(status: str) -> str:
 
 def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> None:
     """Write an update of an experiment, given as its whole row, and queue its webhook deliveries."""
-    update_id = str(uuid.uuid4())
-    db.insert(
-        "updates",
-        {
-            "id": update_id,
-            "org_id": experiment["org_id"],
-            "experiment_id": experiment["id"],
-            "type": kind,
-            "name": name,
-            "description": description,
-            "created_at": at,
-        },
-    )
-    for webhook_id in addressing.recipients(db, experiment):
-        outbox.add(db, experiment, update_id, webhook_id, at)
+    _write(db, experiment, entry(experiment, kind, name, description, at), at)
+
+
+def entry(experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> Row:
+    """The row of an update."""
+    return {
+        "id": str(uuid.uuid4()),
+        "org_id": experiment["org_id"],
+        "experiment_id": experiment["id"],
+        "type": kind,
+        "name": name,
+        "description": description,
+        "created_at": at,
+    }
+
+
+def of_status(experiment: Row, status: ExperimentStatus, at: datetime) -> Row:
+    """The row of the update that tells of a status."""
+    return entry(experiment, "status_change", title(status), DESCRIPTIONS[status], at)
+
+
+def _write(db: Db, experiment: Row, update: Row, at: datetime) -> None:
+    db.insert("updates", update)
+    outbox.add_all(db, experiment, update["id"], addressing.recipients(db, experiment), at)
 
 
 def move(db: Db, experiment: Row, status: ExperimentStatus, at: datetime, **further: Any) -> None:
     """Give the experiment a status, and further columns that change with it, and tell the customer."""
     db.update("experiments", experiment["id"], status=status, **further)
-    record(db, experiment, "status_change", title(status), DESCRIPTIONS[status], at)
+    _write(db, experiment, of_status(experiment, status, at), at)

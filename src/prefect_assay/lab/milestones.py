@@ -1,0 +1,75 @@
+"""Carries out the milestones of the work in the lab, many at a time and in few statements.
+
+A milestone only writes: a status or a piece of progress, what is released with it, and the update that tells of it.
+It queues nothing and drops nothing, so those that follow each other can be read, and written, together. Everything
+else that falls due is the state machine's (`machine`).
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from prefect_assay.lab import addressing, measuring, outbox, times, updates
+from prefect_assay.lab.store import Db, Row
+from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+
+KINDS: Final = frozenset({"status", "progress"})
+RELEASES: Final[Mapping[str, ResultsStatus]] = {
+    ExperimentStatus.IN_REVIEW: ResultsStatus.PARTIAL,
+    ExperimentStatus.DONE: ResultsStatus.ALL,
+}
+
+
+def carry_out(db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
+    """Carry out rows of the due-queue in their order, up to the first that somebody is told of.
+
+    Args:
+        db: the transaction.
+        org_id: whose they are.
+        items: rows of these `KINDS`; those that are carried out are removed.
+        now: lab time, which moves on to the time of each row, and never back.
+
+    Returns:
+        how many were carried out, and the lab time of the last one.
+    """
+    experiments = _experiments(db, items)
+    everybody = addressing.of_organization(db, org_id)
+    told, released, changed = [], [], {}
+    done = 0
+    for item in items:
+        done, now = done + 1, max(now, times.read(item["due_at"]))
+        experiment = experiments.get(item["experiment_id"])
+        if experiment is None:
+            continue
+        if item["kind"] == "progress":
+            update = updates.entry(experiment, "progress", "Assay progress", item["detail"], now)
+        else:
+            status = ExperimentStatus(item["detail"])
+            update = updates.of_status(experiment, status, now)
+            results = RELEASES.get(status)
+            if results is not None:
+                released.append(measuring.released(db, experiment, results, now))
+            changed[experiment["id"]] = (status, results or changed.get(experiment["id"], (None, None))[1])
+        told.append(update)
+        if outbox.add_all(db, experiment, update["id"], addressing.choose(experiment, everybody), now):
+            break
+    db.run(
+        "DELETE FROM due WHERE id IN (SELECT value FROM json_each(?))", [item["id"] for item in items[:done]]
+    )
+    db.insert_all("packages", released)
+    db.run_all(
+        "UPDATE experiments SET status = ?, results_status = coalesce(?, results_status) WHERE id = ?",
+        [(*columns, experiment_id) for experiment_id, columns in changed.items()],
+    )
+    db.insert_all("updates", told)
+    return done, now
+
+
+def _experiments(db: Db, items: Sequence[Row]) -> dict[str, Row]:
+    """What a milestone needs of its experiment, and no more: rows are wide."""
+    rows = db.all(
+        "SELECT id, org_id, code, experiment_type, spec, webhook_url FROM experiments"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        sorted({item["experiment_id"] for item in items}),
+    )
+    return {row["id"]: row for row in rows}
