@@ -1,7 +1,5 @@
 """What both soaks share: play, judge, tell."""
 
-import sys
-
 import pytest
 
 from support.soak_judge import judge, lost_wakes
@@ -10,22 +8,25 @@ from support.soak_world import a_soak_world
 
 
 @pytest.fixture
-def soak(tmp_path, record_property):
+def soak(tmp_path, record_property, pytestconfig):
     """Plays a plan in a world of its own, and fails with every violation."""
 
-    def run(plan, worker, *, aloud=False):
-        def tell(line):
-            if aloud:
-                sys.__stderr__.write(f"{line}\n")
-                sys.__stderr__.flush()
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    reporter = pytestconfig.pluginmanager.getplugin("terminalreporter")
 
+    def tell(line):
+        with capture.global_and_fixture_disabled():
+            reporter.write_line(line)
+
+    def run(plan, worker, *, aloud=False):
         with a_soak_world(tmp_path, worker) as world:
-            story = Soak(world, plan, tell)
+            story = Soak(world, plan, tell if aloud else lambda line: None)
             story.play()
             lost = lost_wakes(story)
             if lost:  # says whether the hourly full check would have found them
-                story.sweep(full_check_minutes=0)
-            found = judge(story)
+                story.sweep_to_the_end(full_check_minutes=0)
+                story.tell(f"{len(lost)} wakes lost, {len(lost_wakes(story))} after a full check")
+            found = judge(story, lost)
         record_property("soak", found.figures)
         some = "\n".join(found.violations[:50])
         assert not found.violations, f"seed {plan.seed}: {len(found.violations)} violations\n{some}"

@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect_assay.archive import verify
 from prefect_assay.archive.read import versions
 from prefect_assay.waiting.runs import EXPERIMENT_TAG, runs_with, tag_values
-from support.soak_story import FAULTS, Soak
+from support.soak_story import FAULTS, Soak, patiently
 
 _WOKEN = re.compile(r"(\d+) woken")
 
@@ -26,16 +26,22 @@ class Found:
     figures: dict[str, Any]
 
 
-def judge(soak: Soak) -> Found:
-    """Everything that issue 5 asks of a soak. A violation names the experiment or run."""
+def judge(soak: Soak, lost: list[FlowRun]) -> Found:
+    """Everything that a soak is to show. A violation names the experiment or run.
+
+    Args:
+        soak: at its end.
+        lost: what `lost_wakes` has found after the last sweep.
+    """
     runs = _runs(soak, "experiment")
     sweeps = _runs(soak, "sweep")
     deliveries = _deliveries(soak)
     violations = [
         *_ordered_and_paid_once(soak),
         *_archived_once(soak),
+        *(f"lost wake: {run.name} {run.id} slept, and its experiment had ended" for run in lost),
         *_every_run_ended(soak, runs),
-        *(f"sweep {run.name} is {run.state.name}: {run.state.message}" for run in sweeps if not _completed(run)),
+        *_sweeps_ended(sweeps),
         *_forgeries_refused(soak, deliveries),
     ]
     return Found(tuple(violations), _figures(soak, runs, sweeps, deliveries))
@@ -81,12 +87,16 @@ def _every_run_ended(soak: Soak, runs: list[FlowRun]) -> Iterator[str]:
     by_id = {run.id: run for run in runs}
     if set(by_id) != set(soak.runs.values()):
         yield f"{len(runs)} experiment runs, and {len(soak.runs)} were started"
-    lost = {run.id for run in lost_wakes(soak)}
     for run in runs:
-        if run.id in lost:
-            yield f"lost wake: {run.name} {run.id} sleeps, and its experiment has ended"
-        elif not _completed(run):
+        if not _completed(run):
             yield f"run {run.name} {run.id} is {run.state.name}: {run.state.message}"
+
+
+def _sweeps_ended(sweeps: list[FlowRun]) -> Iterator[str]:
+    """Killed ones are replaced by the next."""
+    for run in sweeps:
+        if run.state.type not in {StateType.COMPLETED, StateType.CRASHED}:
+            yield f"sweep {run.name} is {run.state.name}: {run.state.message}"
 
 
 def _completed(run: FlowRun) -> bool:
@@ -108,7 +118,7 @@ def _forgeries_refused(soak: Soak, deliveries: list[dict[str, Any]]) -> Iterator
 
 def _runs(soak: Soak, flow: str) -> list[FlowRun]:
     chosen = FlowRunFilterDeploymentId(any_=[soak.world.deployments[flow]])
-    return runs_with(soak.world.api, FlowRunFilter(deployment_id=chosen))
+    return patiently(lambda: runs_with(soak.world.api, FlowRunFilter(deployment_id=chosen)))
 
 
 def _deliveries(soak: Soak) -> list[dict[str, Any]]:
@@ -128,12 +138,13 @@ def _figures(
     return {
         "experiments": len(soak.runs),
         "executions": len(executions),
-        "sweeps": len(sweeps),
+        "sweeps": dict(Counter(run.state.name for run in sweeps)),
         "wakes by webhook": resumed - by_sweep,
         "wakes by sweep": by_sweep,
         "killed executions": sum(line["killed"] for line in executions),
         "otherwise crashed": sum(line["code"] != 0 and not line["killed"] for line in executions),
-        "taken up again": sum(line["event"] == "again" for line in noted),
+        "declared crashed after a worker's death": sum(line["event"] == "zombie" for line in noted),
+        "taken up by no automation": sum(line["event"] == "again" for line in noted),
         "hanging": sum(line["event"] == "hangs" for line in noted),
         "restarts": dict(soak.restarts),
         "delivery attempts": len(deliveries),
@@ -150,4 +161,5 @@ def _figures(
 
 def _resumed(soak: Soak, run_id: UUID) -> int:
     """By Prefect's history of the run."""
-    return sum(state.name == "Resuming" for state in soak.world.api.read_flow_run_states(run_id))
+    states = patiently(lambda: soak.world.api.read_flow_run_states(run_id))
+    return sum(state.name == "Resuming" for state in states)

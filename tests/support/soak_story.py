@@ -9,11 +9,16 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import httpx
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState, FlowRunFilterStateType
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from prefect_assay.models.spec import ExperimentSpec
@@ -23,16 +28,28 @@ from support.deliveries import body_of, headers_of
 from support.soak_world import SoakWorld
 from support.world import EGFR
 
+T = TypeVar("T")
+
 WINDOW_DAYS: Final = 15.0  # the longest that an experiment takes
 MACHINE_EVERY: Final = 10  # one in so many is paid by x402-exact, the others by a person
 SWEEP_EVERY: Final = 4
 DESIGN: Final = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
-AT_WORK: Final = [StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.CRASHED]
+BUSY: Final = (StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING)
 # What the issue asks for, of all attempts. The first fault that hits an attempt happens, so later ones are drawn
 # from what the earlier ones leave.
 FAULTS: Final = (("bad_signature", 0.01), ("drop", 0.30), ("double", 0.10), ("reorder", 0.10))
 
-_STUCK_SECONDS: Final = 300.0
+_STUCK_SECONDS: Final = 900.0
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """The test's own requests get through a busy server: SQLite answers 503 now and then."""
+    for _ in range(60):
+        try:
+            return call()
+        except (httpx.TransportError, httpx.HTTPStatusError):
+            time.sleep(2)
+    return call()
 
 
 class OutOfTime(AssertionError):
@@ -71,7 +88,9 @@ class Soak:
     tell: Callable[[str], None] = print
     runs: dict[str, UUID] = field(default_factory=dict)  # by campaign
     sweeps: list[UUID] = field(default_factory=list)
-    forged: list[tuple[str, int, bool]] = field(default_factory=list)  # how, the answer, whether the run stayed asleep
+    forged: list[tuple[str, int, bool]] = field(
+        default_factory=list
+    )  # how, the answer, whether the run stayed asleep
     restarts: Counter[str] = field(default_factory=Counter)
     began: float = field(default_factory=time.monotonic)
 
@@ -103,15 +122,18 @@ class Soak:
             self._one_step()
         self._lab.release()
         self._drain(0)
-        self.sweep()
-        self._drain(0)
+        while not self.sweep_to_the_end():
+            self.tell("the last sweep was killed; the next one is the last")
 
     def sweep(self, **parameters: Any) -> None:
         """The sweep as it is shipped, as a run of its own deployment."""
-        run = self.world.api.create_flow_run_from_deployment(
-            self.world.deployments["sweep"], parameters=parameters
-        )
-        self.sweeps.append(run.id)
+        self.sweeps.append(self._create("sweep", f"sweep-{len(self.sweeps)}", parameters))
+
+    def sweep_to_the_end(self, **parameters: Any) -> bool:
+        """One more sweep, and everything that it has woken."""
+        self.sweep(**parameters)
+        self._drain(0)
+        return patiently(lambda: self.world.api.read_flow_run(self.sweeps[-1])).state.is_completed()
 
     def spec(self) -> dict[str, Any]:
         """One small experiment."""
@@ -133,10 +155,16 @@ class Soak:
             **{name: blocks[name] for name in ("credentials", "policy", "archive", "wallet", "webhook")},
         }
         parameters = {name: as_parameter(value) for name, value in given.items()}
-        run = self.world.api.create_flow_run_from_deployment(
-            self.world.deployments["experiment"], parameters=parameters
+        self.runs[campaign] = self._create("experiment", campaign, parameters)
+
+    def _create(self, flow: str, key: str, parameters: dict[str, Any]) -> UUID:
+        return patiently(
+            lambda: (
+                self.world.api.create_flow_run_from_deployment(
+                    self.world.deployments[flow], parameters=parameters, idempotency_key=key
+                ).id
+            )
         )
-        self.runs[campaign] = run.id
 
     def _one_step(self) -> None:
         """Some lab days, with their deliveries, while executions and whatever the plan says go on."""
@@ -196,14 +224,17 @@ class Soak:
     def forge(self) -> None:
         """Deliveries that nobody has signed, for runs that are asleep: refused, and the runs sleep on."""
         keys = {run_id: self._order_key(campaign) for campaign, run_id in self.runs.items()}
-        asleep = [run for run in runs_with(self.world.api, suspended_filter()) if run.id in keys]
+        suspended = patiently(lambda: runs_with(self.world.api, suspended_filter()))
+        asleep = [run for run in suspended if run.id in keys]
         chosen = self._draw.sample(asleep, min(len(asleep), max(4, len(self.runs) // 100)))
         other = next(iter(keys.values()))
         with httpx.Client(timeout=30, trust_env=False) as http:
             for number, run in enumerate(chosen):
                 how, headers, body = self._forgery(number, run, other)
-                answer = http.post(f"{self._stack.receiver_url}/{keys[run.id]}", content=body, headers=headers)
-                now = self.world.api.read_flow_run(run.id)
+                answer = http.post(
+                    f"{self._stack.receiver_url}/{keys[run.id]}", content=body, headers=headers
+                )
+                now = patiently(lambda run=run: self.world.api.read_flow_run(run.id))
                 self.forged.append((how, answer.status_code, now.state.id == run.state.id))
 
     def _forgery(self, number: int, run: FlowRun, other: str) -> tuple[str, dict[str, str], bytes]:
@@ -232,7 +263,7 @@ class Soak:
                     self._lab.event("pay_invoice", experiment.id)
 
     def _hosted(self, name: str) -> bool:
-        number = int(name.split()[0].rpartition("-")[2])
+        number = int(name.split(maxsplit=1)[0].rpartition("-")[2])
         return number % self.plan.machine_every != 1
 
     def _break_webhooks(self) -> None:
@@ -244,9 +275,15 @@ class Soak:
 
     def _at_work(self) -> int:
         """Runs that are due, being executed, or to be taken up again."""
-        chosen = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=AT_WORK)))
+        return self._count("experiment", *BUSY, StateType.CRASHED) + self._count("sweep", *BUSY)
+
+    def _count(self, flow: str, *kinds: StateType) -> int:
+        chosen = FlowRunFilter(
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(kinds))),
+            deployment_id=FlowRunFilterDeploymentId(any_=[self.world.deployments[flow]]),
+        )
         body = {"flow_runs": chosen.model_dump(mode="json", exclude_unset=True)}
-        return int(self.world.api.request("POST", "/flow_runs/count", json=body).json())
+        return patiently(lambda: int(self.world.api.request("POST", "/flow_runs/count", json=body).json()))
 
     def _drain(self, most: int) -> None:
         """Until no more than so many runs are at work."""
@@ -260,4 +297,4 @@ class Soak:
             if self.seconds > 60 * self.plan.minutes:
                 raise OutOfTime(f"{left} runs at work after {self.plan.minutes} minutes, step {self._step}")
             self._stack.check()
-            time.sleep(0.2)
+            time.sleep(0.25)

@@ -4,10 +4,11 @@ It does what Prefect's runner does around a flow run: asks for scheduled runs, c
 executes it in a process of its own, proposes Crashed when that process ends badly. An import of Prefect costs
 seconds and a fork milliseconds, so everything is imported once; a fork runs Prefect's own engine program.
 
-Two things stand in for Prefect's automations, which other tests try: a run that crashed, or that was left
-Running or Pending by a worker that died, is scheduled again as AwaitingRetry.
+A run that was left Running or Pending by a worker that died is declared crashed at once, where the automation
+`assay-zombies` waits ten minutes for a heartbeat. Crashed runs are the automation `assay-crashes`' to schedule
+again; what it has not taken up after a while is scheduled by the worker, as the sweep would do later, and counted.
 
-Some executions are ended by SIGKILL, at a moment drawn from the seed. The parent starts no thread ever, so that a
+Some executions are ended by SIGKILL: which, and at which part of the time that one takes, is drawn from the seed. The parent starts no thread ever, so that a
 fork is safe: it speaks plain HTTP, and knows neither the Prefect client nor why a run waits.
 """
 
@@ -18,10 +19,11 @@ import os
 import random
 import runpy
 import signal
+import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,11 +36,16 @@ _POLL_SECONDS: Final = 0.25
 _TURN_SECONDS: Final = 0.004
 _RECOVER_SECONDS: Final = 3.0
 _PAGE: Final = 200
-_LONGEST_SECONDS: Final = 120.0  # an execution that takes longer hangs
+_LONGEST_SECONDS: Final = 600.0  # an execution that takes longer hangs
 _NEEDED: Final = (
     "prefect.engine",
     "prefect.flow_engine",
+    "prefect.task_engine",
+    "prefect.utilities.visualization",
+    "prefect._internal.observers",
     "prefect_assay.flows",
+    "prefect_assay.webhooks",
+    "anyio._backends._asyncio",
     "eth_account",
 )
 _LEFT_BEHIND: Final = ("RUNNING", "PENDING", "CRASHED")
@@ -96,14 +103,16 @@ class Worker:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._api = Api(options.api)
-        self._names: dict[str, str] = json.loads(options.deployments)  # id -> flow
+        self._names: dict[str, str] = json.loads(options.deployments.read_text())  # id -> flow
         self._children: dict[int, Execution] = {}
         self._most = options.children
         self._kill_share = options.kill_share
-        self._kill_within = options.kill_within
+        self._took: deque[float] = deque([1.0], maxlen=50)  # seconds that executions have taken lately
         self._draw = random.Random(options.seed)
         self._journal = os.open(options.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._log = options.log
+        self._grace = options.grace
+        self._crashed: dict[str, float] = {}  # state -> since when it is known
         self._queue: list[dict[str, Any]] = []
         self._polled = self._recovered = 0.0
 
@@ -135,7 +144,7 @@ class Worker:
     def _fork(self, run_id: str, flow: str) -> None:
         assert threading.active_count() == 1, threading.enumerate()
         dies = self._draw.random() < self._kill_share
-        within = self._draw.uniform(0, self._kill_within)
+        within = self._draw.uniform(0, 1.2 * statistics.median(self._took))
         pid = os.fork()
         if pid == 0:
             os._exit(execute(run_id, self._log))
@@ -160,27 +169,41 @@ class Worker:
                 return
             child = self._children.pop(pid)
             code = os.waitstatus_to_exitcode(status)
+            seconds = time.monotonic() - child.began
+            if code == 0:
+                self._took.append(seconds)
             self._note(
                 event="execution",
                 run=child.run_id,
                 flow=child.flow,
                 code=code,
                 killed=child.killed and code < 0,
-                seconds=round(time.monotonic() - child.began, 4),
+                seconds=round(seconds, 4),
                 cpu=round(used.ru_utime + used.ru_stime, 4),
             )
             if code != 0:
-                self._api.set_state(
-                    child.run_id, "CRASHED", "Crashed", message=f"Process exited with {code}"
-                )
+                self._api.set_state(child.run_id, "CRASHED", "Crashed", message=f"Process exited with {code}")
 
     def _recover(self) -> None:
-        """As the automations do: crashed runs, and those that nobody executes, are scheduled again."""
+        """Declare crashed what nobody executes; schedule again what no automation has taken up.
+
+        A sweep that has died stays crashed: the next one is due.
+        """
         mine = {child.run_id for child in self._children.values()}
-        for run in self._api.in_states(list(self._names), _LEFT_BEHIND):
-            if run["id"] not in mine:
+        now = time.monotonic()
+        left = self._api.in_states(list(self._names), _LEFT_BEHIND)
+        waiting = [run for run in left if run["id"] not in mine]
+        self._crashed = {run["state_id"]: self._crashed.get(run["state_id"], now) for run in waiting}
+        for run in waiting:
+            if run["state_type"] != "CRASHED":
+                said = self._api.set_state(run["id"], "CRASHED", "Crashed", message="Its worker is gone")
+                self._note(event="zombie", run=run["id"], was=run["state_name"], said=said)
+            elif (
+                self._names[run["deployment_id"]] != "sweep"
+                and now - self._crashed[run["state_id"]] > self._grace
+            ):
                 said = self._api.set_state(run["id"], "SCHEDULED", "AwaitingRetry", force=True)
-                self._note(event="again", run=run["id"], was=run["state"]["name"], said=said)
+                self._note(event="again", run=run["id"], said=said)
 
     def _note(self, **what: Any) -> None:
         os.write(self._journal, (json.dumps({"at": round(time.time(), 3), **what}) + "\n").encode())
@@ -188,15 +211,12 @@ class Worker:
 
 def execute(run_id: str, log: str) -> int:
     """In the fork: what `python -m prefect.engine RUN` does."""
-    global _BEFORE
-    _BEFORE = set(sys.modules)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(output, stream)
     random.seed()  # else every fork draws the same
     sys.argv = ["prefect.engine", run_id]
     os.environ["PREFECT__FLOW_RUN_ID"] = run_id
-    profile = _profiled() if os.environ.get("SOAK_PROFILE") else None
     try:
         runpy.run_module("prefect.engine", run_name="__main__")
     except SystemExit as end:
@@ -208,9 +228,6 @@ def execute(run_id: str, log: str) -> int:
         code = 1
     else:
         code = 0
-    if profile is not None:
-        profile()
-        print("LATE", " ".join(sorted(set(sys.modules) - _BEFORE)))
     # As an interpreter that ends does: what waits for the end, such as the sender of events, is let finish.
     threading._shutdown()
     import atexit
@@ -220,32 +237,21 @@ def execute(run_id: str, log: str) -> int:
     return code
 
 
-def _profiled() -> Callable[[], None]:
-    import cProfile
-
-    profile = cProfile.Profile()
-    profile.enable()
-
-    def end() -> None:
-        profile.disable()
-        profile.dump_stats(f"{os.environ['SOAK_PROFILE']}/{os.getpid()}.prof")
-
-    return end
-
-
 def main() -> None:
     """Import everything, then work."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--api", required=True)
-    parser.add_argument("--deployments", required=True, help="JSON: flow by deployment id")
+    parser.add_argument("--deployments", required=True, type=Path, help="JSON file: flow by deployment id")
     parser.add_argument("--journal", required=True, type=Path)
     parser.add_argument("--log", required=True)
     parser.add_argument("--children", type=int, default=3)
     parser.add_argument("--seed", default="0")
     parser.add_argument("--kill-share", type=float, default=0.0)
-    parser.add_argument("--kill-within", type=float, default=1.0)
+    parser.add_argument("--grace", type=float, default=20.0, help="seconds that the automation has")
     options = parser.parse_args()
     warm_up()
+    while not options.deployments.exists():  # the imports need not wait for the server
+        time.sleep(0.05)
     Worker(options).run()
 
 

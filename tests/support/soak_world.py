@@ -36,12 +36,20 @@ _ENVIRONMENT: Final = {"PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_LOGGI
 
 @dataclass
 class WorkerOptions:
-    """How the worker works; `generation` makes its successor draw other numbers."""
+    """How the worker works.
+
+    Attributes:
+        seed: of the kills.
+        children: executions side by side.
+        kill_share: of the executions that are killed.
+        grace: seconds that the automation has to take up a crashed run.
+        generation: makes a worker's successor draw other numbers.
+    """
 
     seed: int
     children: int = 3
     kill_share: float = 0.05
-    kill_within: float = 1.0
+    grace: float = 20.0
     generation: int = 0
 
 
@@ -52,19 +60,23 @@ class SoakStack(LocalStack):
         folder.mkdir(parents=True)
         one = folder / "one.pem"
         # Everything is plain HTTP, and reading the certificates of the world is an eighth of an execution.
-        one.write_text(Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
+        one.write_text(
+            Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")[0]
+            + "-----END CERTIFICATE-----\n"
+        )
         certificates = {"SSL_CERT_FILE": str(one), "PREFECT_API_SSL_CERT_FILE": str(one)}
         super().__init__(folder, env=_ENVIRONMENT | certificates)
         self.worker = worker
         self.journal = self.folder / "executions.jsonl"
         self.executions_log = self.folder / "executions.log"
-        self.deployments: dict[str, str] = {}
+        self.deployments = self.folder / "deployments.json"
         self._used: Counter[str] = Counter()
 
     def start(self) -> None:
-        """Everything but the worker, which needs deployments first."""
+        """Everything; the worker waits for the file with its deployments."""
         try:
             self._launch_server()
+            self.start_runner()
             self._launch_lab()
             self._launch_receiver()
             self.wait_for_lab()
@@ -78,10 +90,10 @@ class SoakStack(LocalStack):
         """The worker, the next generation of it."""
         options = self.worker
         arguments = [str(Path(__file__).with_name("soak_worker.py")), "--api", self.api_url]
-        arguments += ["--deployments", json.dumps(self.deployments), "--journal", str(self.journal)]
+        arguments += ["--deployments", str(self.deployments), "--journal", str(self.journal)]
         arguments += ["--log", str(self.executions_log), "--children", str(options.children)]
         arguments += ["--seed", f"{options.seed}-{options.generation}"]
-        arguments += ["--kill-share", str(options.kill_share), "--kill-within", str(options.kill_within)]
+        arguments += ["--kill-share", str(options.kill_share), "--grace", str(options.grace)]
         options.generation += 1
         self._launch("runner", arguments, self.env)
 
@@ -138,7 +150,9 @@ class SoakWorld:
         """What the workers have written down; a line may be cut short by a kill."""
         if not self.stack.journal.exists():
             return []
-        return [json.loads(line) for line in self.stack.journal.read_text().splitlines() if line.endswith("}")]
+        return [
+            json.loads(line) for line in self.stack.journal.read_text().splitlines() if line.endswith("}")
+        ]
 
 
 @contextmanager
@@ -156,8 +170,10 @@ def a_soak_world(folder: Path, worker: WorkerOptions) -> Iterator[SoakWorld]:
         with get_client(sync_client=True) as api, blocks["credentials"].get_client() as service:
             world = SoakWorld(stack, folder, api, service, blocks)
             for deployment in served_deployments(None):
-                world.deployments[deployment.flow_name] = deployment.apply()
-            wanted = ("experiment", "sweep")
-            stack.deployments = {str(world.deployments[flow]): flow for flow in wanted}
-            stack.start_runner()
+                if deployment.flow_name in {"experiment", "sweep"}:
+                    world.deployments[deployment.flow_name] = deployment.apply()
+            names = {str(number): flow for flow, number in world.deployments.items()}
+            written = stack.folder / "deployments.part"
+            written.write_text(json.dumps(names))
+            written.rename(stack.deployments)
             yield world
