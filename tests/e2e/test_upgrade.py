@@ -13,7 +13,7 @@ import pytest
 import prefect_assay
 from prefect_assay import blocks, deployments, flows, tasks
 from prefect_assay.archive import LocalStore, verify
-from support.world import a_world
+from support.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -71,6 +71,11 @@ def next_version(folder: Path) -> Path:
     return folder
 
 
+def deployed_parameters(world) -> set[str]:
+    deployment = world.api.read_deployment_by_name("experiment/prefect-assay")
+    return set(deployment.parameter_openapi_schema["properties"])
+
+
 def test_a_campaign_begun_under_one_version_ends_under_the_next(world):
     run = world.campaign(world.designs("upgraded", BINDER), campaign_id="upgraded")
     (child,) = world.suspended_children("upgraded", seconds=150)
@@ -84,10 +89,9 @@ def test_a_campaign_begun_under_one_version_ends_under_the_next(world):
         "PREFECT_LOCAL_STORAGE_PATH": str(world.folder / "next-results"),
     }
     world.stack.env.update(other)
-    shutil.rmtree(world.folder / "results")
+    shutil.rmtree(world.folder / "results", ignore_errors=True)  # a suspended run need not have left any
     world.stack.start_runner()  # deploys its version's flows
-    deployment = world.api.read_deployment_by_name("experiment/prefect-assay")
-    assert "new_option" in deployment.parameter_openapi_schema["properties"]
+    eventually(lambda: deployed_parameters(world) > {"new_option"}, seconds=150, what="the next version")
     assert {run.id: world.history(run), child.id: world.history(child)} == before  # upgrading wakes nobody
 
     world.advance(days=16)
