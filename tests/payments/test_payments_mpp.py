@@ -39,7 +39,7 @@ from prefect_assay.payments.mpp_wire import read_offers, read_settlement
 from prefect_assay.payments.settle import utc_now
 from prefect_assay.payments.terms import Offers, Settlement
 from support.lab_core import lab_core
-from support.lab_pay import LabPayApi, ordered_invoice
+from support.lab_pay import Answer, LabPayApi, ordered_invoice
 
 CANARY = "spt_canary"
 NETWORK_ID = "profile_lab_1ab402"
@@ -486,6 +486,22 @@ def test_after_a_crash_nothing_can_repeat_the_credential_and_a_person_decides(wo
         world.settle()
     assert len(world.issued) == len(world.api.sent) == 1
     assert world.entry().state is PaymentState.UNKNOWN
+
+
+def test_a_provider_that_repeats_the_token_does_not_get_it_into_a_message_or_the_ledger(world, monkeypatch):
+    settle_at_the_lab = world.api._perform
+
+    def echo(invoice_id, headers):
+        if not headers:
+            return settle_at_the_lab(invoice_id, headers)
+        return Answer(402, {}, {"detail": "x" * 178 + f" No such token: {CANARY}_{len(world.issued)}"})
+
+    monkeypatch.setattr(world.api, "_perform", echo)
+    with pytest.raises(PaymentOutcomeUnknown) as caught:
+        world.settle()
+    assert "spt_" not in str(caught.value)  # nor the beginning of it, where the reason is cut
+    assert "spt_" not in world.entry().model_dump_json()
+    assert world.entry().remark.startswith("the payment was answered with status 402, xxx")
 
 
 def test_a_kept_credential_is_not_sent_after_its_end(world):

@@ -176,6 +176,12 @@ def test_a_receipt_keeps_known_plain_fields_only():
     assert read_settlement(encode({"success": "true"})).success is None
 
 
+def test_a_failure_that_names_a_transaction_is_no_proof_that_nothing_moved():
+    failed = {"success": False, "errorReason": "timed out", "network": "eip155:84532"}
+    assert read_settlement(encode(failed | {"transaction": ""})).success is False
+    assert read_settlement(encode(failed | {"transaction": "0x" + "ab" * 32})).success is None
+
+
 def test_the_nonce_follows_from_service_invoice_and_wallet():
     other = X402Rail(SecretStr("0x" + "11" * 32))
     nonces = {

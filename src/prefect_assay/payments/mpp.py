@@ -8,7 +8,7 @@ module judges no terms; the guard has done so before.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from pydantic import SecretStr
 
@@ -64,6 +64,7 @@ class MppRail:
         """Take what issues tokens: called once for each payment, after every check and right before sending."""
         self._issue = issue
         self._made: dict[str, tuple[MppTerms, SecretStr]] = {}
+        self._tokens: list[SecretStr] = []
 
     def __repr__(self) -> str:
         return "MppRail()"
@@ -79,7 +80,11 @@ class MppRail:
     def settlement(self, answer: PayAnswer) -> Settlement:
         """What an answer says became of the payment; never fails."""
         ok = HTTP_OK <= answer.status_code < HTTP_MULTIPLE_CHOICES
-        return read_settlement(ok, header(answer, RECEIPT_HEADER), answer.body)
+        # A provider's words may repeat the token, and what is said here is kept and shown.
+        body = {name: self._hidden(value) for name, value in answer.body.items()}
+        said = read_settlement(ok, header(answer, RECEIPT_HEADER), body)
+        receipt = {name: self._hidden(value) for name, value in (said.receipt or {}).items()}
+        return said.model_copy(update={"receipt": receipt or None})
 
     def kept(self, nonce: str) -> Terms | None:
         """The terms of a credential that this object has made and can repeat unchanged."""
@@ -112,10 +117,17 @@ class MppRail:
             expires_at=expires_at,
             network_id=charge.pay_to,
         )
-        payload = {"spt": _issued(self._issue, limits)}
+        token = _issued(self._issue, limits)
+        self._tokens.append(SecretStr(token))
+        payload = {"spt": token}
         if charge.external_id is not None:
             payload["externalId"] = charge.external_id
         return encode(charge.challenge, payload)
+
+    def _hidden(self, value: Any) -> Any:
+        for token in self._tokens:
+            value = value.replace(token.get_secret_value(), "***") if isinstance(value, str) else value
+        return value
 
     def _forget_expired(self) -> None:
         now = datetime.now(UTC)

@@ -85,6 +85,8 @@ def read_settlement(value: str | None) -> Settlement:
         return Settlement()
     success = stated.get("success")
     kept = receipt(stated, RECEIPT_FIELDS)
+    if success is False and kept.get("transaction"):
+        success = None  # it was broadcast, so it may still be settled
     return Settlement(
         success=success if isinstance(success, bool) else None,
         reason=kept.get("errorReason"),
