@@ -4,12 +4,10 @@ The plan is fixed in the archive at the first execution, because a campaign wait
 may change meanwhile. One failed or canceled experiment never hides the others' results.
 """
 
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
 
-from prefect import flow
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
@@ -19,13 +17,13 @@ from pydantic import Field
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.errors import ApprovalExpired, ArchiveError
 from prefect_assay.flows import artifacts
-from prefect_assay.flows.approval import approve_spending
 from prefect_assay.flows.attempts import stop_crash_loop
 from prefect_assay.flows.canceled import say_what_remains
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
+from prefect_assay.flows.durable import durable_flow, refuse_unknown_parameters
 from prefect_assay.flows.experiment import DEADLINE_DAYS, experiment
 from prefect_assay.flows.hooks import wake_waiting_parent
-from prefect_assay.flows.money import usd
+from prefect_assay.flows.limits import SUSPENSION_MARGIN, CampaignJob, Limits, approved_in_time, outlasting
 from prefect_assay.flows.questions import unanswered
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
@@ -36,39 +34,12 @@ from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
 from prefect_assay.tasks.estimate import check_access, resolve_target
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
-from prefect_assay.tasks.price import open_price
 from prefect_assay.tasks.read import plan_campaign, read_designs
 from prefect_assay.waiting import can_suspend
 from prefect_assay.waiting.runs import CAMPAIGN_TAG, WAITS_TAG, add_tags, campaign_group
 
-# Longer than any child's path: its own deadline, its quote and its approvals.
-_SUSPENSION_MARGIN = timedelta(days=200)
 
-
-@dataclass(frozen=True)
-class _Job:
-    """The parameters of one run that its steps share."""
-
-    credentials: AssayCredentials
-    policy: SpendingPolicy
-    archive: Archive
-    payment_method: PaymentMethod
-    wallet: Wallet | None
-    webhook: WebhookEndpoint | None
-    request_quote: bool
-    deadline_days: int
-    poll_seconds: float
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """What has been approved, in US cents: for each experiment by its order key, and for all together."""
-
-    each: dict[str, int] = field(default_factory=dict)
-    campaign_cents: int | None = None
-
-
-@flow(
+@durable_flow(
     name="campaign",
     on_completion=[wake_waiting_parent],
     on_failure=[wake_waiting_parent],
@@ -118,7 +89,7 @@ def campaign(
         CrashedTooOften: its process was killed more than five times since it last waited.
     """
     stop_crash_loop()
-    job = _Job(
+    job = CampaignJob(
         credentials,
         policy,
         archive,
@@ -129,16 +100,20 @@ def campaign(
         deadline_days,
         poll_seconds,
     )
-    plan = _pinned_plan(archive) or _make_plan(job, designs, assay, campaign_id, sequences_per_experiment)
+    plan = outlasting(job, "plan", lambda: _pinned_plan(archive))
+    plan = plan or _make_plan(job, designs, assay, campaign_id, sequences_per_experiment)
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
     try:
         # A run that has started its children has had its approval; they are its result, whatever became of them.
         started = WAITS_TAG + campaign_group(plan.campaign_id) in (current_run.tags or [])
-        limits = _Limits() if started else _approved_limits(job, plan)
+        limits = Limits() if started else approved_in_time(job, plan)
     except ApprovalExpired as error:
         return unanswered(error)
-    problems = _run_deployed(job, plan, limits) if can_suspend() else _run_here(job, plan, limits)
-    return _report(job, plan, problems)
+    if can_suspend():
+        problems = outlasting(job, "children", lambda: _run_deployed(job, plan, limits))
+    else:
+        problems = _run_here(job, plan, limits)
+    return outlasting(job, "report", lambda: _report(job, plan, problems))
 
 
 def _pinned_plan(archive: Archive) -> Plan | None:
@@ -160,9 +135,10 @@ def _pinned_plan(archive: Archive) -> Plan | None:
 
 
 def _make_plan(
-    job: _Job, designs: str, assay: Assay, campaign_id: str | None, sequences_per_experiment: int
+    job: CampaignJob, designs: str, assay: Assay, campaign_id: str | None, sequences_per_experiment: int
 ) -> Plan:
     """Read, validate, deduplicate, split; then fix the plan before anything costs money."""
+    refuse_unknown_parameters()
     require_rail(job.payment_method, job.policy, job.wallet)
     check_archive(job.archive)
     sequences = read_designs(designs)
@@ -177,49 +153,7 @@ def _make_plan(
     return plan
 
 
-def _approved_limits(job: _Job, plan: Plan) -> _Limits:
-    """What each experiment may cost, by order key, after one budget check for the whole campaign.
-
-    An experiment that has its invoice needs no new approval, but its money counts: the cap is the campaign's.
-    """
-    prices = {e.order_key: open_price(job.credentials, e) for e in plan.experiments}
-    totals = {key: price.total_cents for key, price in prices.items() if not price.committed}
-    if not totals:
-        return _Limits()
-    artifacts.show_campaign_estimate(plan, totals)
-    committed = sum(price.total_cents or 0 for price in prices.values() if price.committed)
-    known = sum(total for total in totals.values() if total is not None)
-    unpriced = [key for key, total in totals.items() if total is None]
-    cap = job.policy.per_campaign_cents
-    approved = approve_spending(
-        job.policy,
-        key=plan.campaign_id,
-        what=f"Campaign {plan.campaign_id} ({len(plan.experiments)} experiments)",
-        amount_cents=committed + known,
-        cap_cents=cap,
-        figures={
-            "ordered already": usd(committed),
-            "still to be ordered": usd(known),
-            "experiments without a price yet": str(len(unpriced)),
-            "cap per experiment, in the policy": usd(job.policy.per_experiment_cents),
-        },
-    )
-    # A quote that is still to come may use an equal share of what the campaign has left.
-    left = max(0, max(approved, cap) - committed - known)
-    share = min(job.policy.per_experiment_cents, left // len(unpriced)) if unpriced else 0
-    # An experiment's own cap still holds, unless a person has approved the whole campaign.
-    most = None if committed + known > cap else job.policy.per_experiment_cents
-    return _Limits(
-        campaign_cents=max(approved, cap),
-        each={key: share if total is None else _limit(total, most) for key, total in totals.items()},
-    )
-
-
-def _limit(total: int, most: int | None) -> int:
-    return total if most is None else min(total, most)
-
-
-def _parameters(job: _Job, plan: Plan, planned: PlannedExperiment, limits: _Limits) -> dict[str, Any]:
+def _parameters(job: CampaignJob, plan: Plan, planned: PlannedExperiment, limits: Limits) -> dict[str, Any]:
     return {
         "spec": planned.spec,
         "credentials": job.credentials,
@@ -238,7 +172,7 @@ def _parameters(job: _Job, plan: Plan, planned: PlannedExperiment, limits: _Limi
     }
 
 
-def _run_deployed(job: _Job, plan: Plan, limits: _Limits) -> dict[str, str]:
+def _run_deployed(job: CampaignJob, plan: Plan, limits: Limits) -> dict[str, str]:
     """One top-level run per experiment, then wait for all; returns the problems by order key."""
     group = campaign_group(plan.campaign_id)
     children: dict[str, FlowRun] = {}
@@ -251,7 +185,7 @@ def _run_deployed(job: _Job, plan: Plan, limits: _Limits) -> dict[str, str]:
             groups=[group],
             is_done=partial(_has_results, job, plan, planned.order_key),
         )
-    timeout = timedelta(days=job.deadline_days) + _SUSPENSION_MARGIN
+    timeout = timedelta(days=job.deadline_days) + SUSPENSION_MARGIN
     ended = {
         run.id: run
         for run in wait_for_children([c.id for c in children.values()], group=group, timeout=timeout)
@@ -263,7 +197,7 @@ def _run_deployed(job: _Job, plan: Plan, limits: _Limits) -> dict[str, str]:
     }
 
 
-def _has_results(job: _Job, plan: Plan, key: str, _run: FlowRun) -> bool:
+def _has_results(job: CampaignJob, plan: Plan, key: str, _run: FlowRun) -> bool:
     """An earlier child's success counts only if this campaign's archive holds its results."""
     order = find_order(job.credentials, key)
     code = order.experiment_code if order else None
@@ -280,7 +214,7 @@ def _problem_of(run: FlowRun | None) -> str:
     return f"{run.state.name}: {run.state.message}"
 
 
-def _run_here(job: _Job, plan: Plan, limits: _Limits) -> dict[str, str]:
+def _run_here(job: CampaignJob, plan: Plan, limits: Limits) -> dict[str, str]:
     """Without a deployment: the children run side by side in this process, and poll."""
     calls = [
         partial(
@@ -298,7 +232,7 @@ def _run_here(job: _Job, plan: Plan, limits: _Limits) -> dict[str, str]:
     }
 
 
-def _report(job: _Job, plan: Plan, problems: dict[str, str]) -> State[CampaignReport]:
+def _report(job: CampaignJob, plan: Plan, problems: dict[str, str]) -> State[CampaignReport]:
     """Collate what the archive holds; the archive, not a cached result, says what there is."""
     lines = tuple(_line(job, plan, planned, problems.get(planned.order_key)) for planned in plan.experiments)
     table = collate_campaign(
@@ -318,7 +252,9 @@ def _report(job: _Job, plan: Plan, problems: dict[str, str]) -> State[CampaignRe
     )
 
 
-def _line(job: _Job, plan: Plan, planned: PlannedExperiment, problem: str | None) -> CampaignExperiment:
+def _line(
+    job: CampaignJob, plan: Plan, planned: PlannedExperiment, problem: str | None
+) -> CampaignExperiment:
     order = find_order(job.credentials, planned.order_key)
     code = order.experiment_code if order else None
     location = kept_location(job.archive, plan.campaign_id, code) if code else None

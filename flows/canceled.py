@@ -6,6 +6,7 @@ and calls no hook, so the sweep does it. Each may come twice; the run's tag says
 
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
@@ -62,23 +63,32 @@ def say_what_remains(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any])
         _log.warning("Could not say what remains of the canceled run; the sweep will", exc_info=True)
 
 
-def tell_canceled(client: SyncPrefectClient, now: datetime, problems: list[str]) -> int:
-    """Look at every canceled run that has not been told for good; returns how many were looked at."""
+@dataclass(frozen=True)
+class Told:
+    """How many canceled runs were looked at, and when the earliest of them ended: from there on to look again."""
+
+    looked: int
+    unsettled_since: datetime | None
+
+
+def tell_canceled(
+    client: SyncPrefectClient, now: datetime, problems: list[str], *, since: datetime | None = None
+) -> Told:
+    """Look at every run, canceled since then (at most 60 days ago), that has not been told for good."""
     ended = FlowRunFilter(
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CANCELLED])),
-        end_time=FlowRunFilterEndTime.model_validate({"after_": now - LOOK_BACK}),
+        end_time=FlowRunFilterEndTime.model_validate(
+            {"after_": max(now - LOOK_BACK, since or now - LOOK_BACK)}
+        ),
     )
     ours = FlowFilter(name=FlowFilterName(any_=["experiment", "campaign", "design-build-test"]))
-    looked = 0
-    for run in runs_with(client, ended, ours):
-        if _told(run) == _TOLD:
-            continue
-        looked += 1
+    open_runs = [run for run in runs_with(client, ended, ours) if _told(run) != _TOLD]
+    for run in open_runs:
         try:
             _tell(client, run, now)
         except Exception as error:  # noqa: BLE001 - one deleted block must not keep the others waiting
             problems.append(f"canceled run {run.name}: {error}")
-    return looked
+    return Told(len(open_runs), min((run.end_time for run in open_runs if run.end_time), default=None))
 
 
 def _told(run: FlowRun) -> str | None:

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from prefect import flow
 from prefect.logging import get_run_logger
 from pydantic import Field
 
@@ -22,6 +21,7 @@ from prefect_assay.flows.attempts import stop_crash_loop
 from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.canceled import say_what_remains
 from prefect_assay.flows.children import call_children, start_child, wait_for_children
+from prefect_assay.flows.durable import durable_flow
 from prefect_assay.flows.experiment import DEADLINE_DAYS
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.spec import Assay
@@ -46,7 +46,7 @@ class _Job:
     deadline_days: int
 
 
-@flow(name="design-build-test", on_cancellation=[say_what_remains])
+@durable_flow(name="design-build-test", on_cancellation=[say_what_remains])
 def design_build_test(
     source: str,
     loop_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,29}$")],

@@ -21,6 +21,7 @@ from prefect.states import Failed
 from pydantic import Field
 
 from prefect_assay.errors import ApprovalExpired
+from prefect_assay.waiting.runs import ASKS_TAG, add_tags
 
 # Prefect's own time-out only backs up the sweep's: it ends a run without a word of what was asked.
 _BACKUP: Final = timedelta(days=7)
@@ -73,6 +74,9 @@ def ask(form: type[Question], *, question: str, description: str, hours: float) 
     until = int((datetime.now(UTC) + timedelta(hours=hours)).timestamp())
     # A name of its own for each asking: Prefect lets a name that fired once pass, and stores a form once.
     key = f"{question}-until-{until}-{uuid4().hex}"
+    context = FlowRunContext.get()
+    if context is not None and context.flow_run is not None:
+        add_tags(context.flow_run.id, [ASKS_TAG])  # by which the sweep finds it when its time is over
     suspend_flow_run(
         wait_for_input=_kept(form.with_initial_data(description=description), key),
         key=key,
@@ -129,10 +133,20 @@ def answer_overdue(client: SyncPrefectClient, runs: list[FlowRun], now: datetime
         if name is None or int(name["until"]) >= now.timestamp():
             continue
         no = "stop" if name["question"].startswith("doubt-") else "reject"
-        given = client.resume_flow_run(run.id, run_input={"decision": no, "note": _UNANSWERED})
-        if given.status == SetStateStatus.ACCEPT:
+        if answer_for_nobody(client, run, {"decision": no, "note": _UNANSWERED}):
             woken.append(str(run.id))
     return woken
+
+
+def answer_for_nobody(client: SyncPrefectClient, run: FlowRun, values: dict[str, Any]) -> bool:
+    """Answer in nobody's place; False when somebody was faster."""
+    return client.resume_flow_run(run.id, run_input=values).status == SetStateStatus.ACCEPT
+
+
+def is_about(run: FlowRun, topic: str) -> bool:
+    """Whether a suspended run asks a question whose name begins so."""
+    name = _NAME.fullmatch(str(run.state.state_details.pause_key)) if run.state else None
+    return name is not None and name["question"].startswith(topic)
 
 
 def unanswered(error: ApprovalExpired) -> State[Any]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from prefect import task
+from pydantic import ValidationError
 
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, latest, versions
 from prefect_assay.blocks import Archive
@@ -77,7 +78,14 @@ def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
             f"campaign {campaign_id} has {len(complete)} plans in the archive, fixed by two runs at once; "
             "nothing new was ordered. Choose a new campaign id"
         )
-    return Plan.model_validate_json(found.read(_PLAN_PATH))
+    try:
+        return Plan.model_validate_json(found.read(_PLAN_PATH))
+    except ValidationError as error:
+        # A newer version's specification may hold what this one would leave out of an order.
+        raise ArchiveError(
+            f"the plan of campaign {campaign_id} was written by another version of prefect-assay, and this one cannot "
+            f"read {error.error_count()} of its fields; nothing new was ordered. Upgrade, and run it again"
+        ) from None
 
 
 @task(name="collate-campaign", **READ)

@@ -1,13 +1,13 @@
 """How a suspended run comes back: by webhook, by the sweep, by itself. Real server, lab, receiver, processes."""
 
-import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from prefect_assay.flows import sweep
-from prefect_assay.flows.sweep import Watermark, _write_watermark
+from prefect_assay.flows.memory import Memory, as_text
 from prefect_assay.models.report import CampaignReport
+from prefect_assay.models.sweep import Watermark
 from support.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -64,7 +64,7 @@ def test_the_full_check_finds_what_the_feed_no_longer_tells(world):
     try:
         world.advance(days=16)
         # This sweep is asleep too: its watermark moves past the news, and it wakes nobody.
-        move_watermark(run)
+        move_watermark(world, run)
         assert sweep(full_check_minutes=FEED_ONLY).woken == ()
         report = sweep(full_check_minutes=0)
     finally:
@@ -74,11 +74,13 @@ def test_the_full_check_finds_what_the_feed_no_longer_tells(world):
     world.until(run, "Completed", seconds=90)
 
 
-def move_watermark(run):
+def move_watermark(world, run):
     """Put the watermark of the run's credentials far behind every update of the lab."""
-    reference = json.dumps(run.parameters["credentials"]["$ref"])
     now = datetime.now(UTC)
-    _write_watermark(reference, Watermark(feed=now + timedelta(days=3650), full_check=now))
+    memory = Memory.read(world.api)
+    memory.keep(memory.whole.model_copy(update={"swept": now, "walked": now}))
+    reference = as_text(run.parameters["credentials"]["$ref"])
+    memory.keep(Watermark(reference=reference, feed=now + timedelta(days=3650), full_check=now, used=now))
 
 
 def test_results_that_come_between_the_check_and_the_suspension_are_not_missed(world):

@@ -1,27 +1,37 @@
 """How a sweep reads the updates feed: up to the watermark, nothing missed, nothing told twice."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prefect_assay.client.updates import iter_updates
 from prefect_assay.flows.artifacts import label_of
+from prefect_assay.flows.feed import read_feed
+from prefect_assay.flows.memory import Memory
 from prefect_assay.flows.money import usd
-from prefect_assay.flows.sweep import Watermark, _read_feed
+from prefect_assay.models.page import Page
+from prefect_assay.models.sweep import Watermark
 from prefect_assay.models.update import Update
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = START + timedelta(days=400)
+
+
+def rows_at(minutes):
+    return [
+        Update(id=f"u-{n}", experiment_id=f"e-{n}", timestamp=START + timedelta(minutes=m))
+        for n, m in enumerate(minutes)
+    ]
 
 
 class Feed:
     """Updates newest first; counts how many rows are read."""
 
     def __init__(self, minutes):
-        rows = [
-            Update(id=f"u-{n}", experiment_id=f"e-{n}", timestamp=START + timedelta(minutes=m))
-            for n, m in enumerate(minutes)
-        ]
-        self.rows = sorted(rows, key=lambda u: u.timestamp, reverse=True)
+        self.rows = sorted(rows_at(minutes), key=lambda u: u.timestamp, reverse=True)
         self.read = 0
 
     def iter_updates(self):
@@ -30,36 +40,130 @@ class Feed:
             yield row
 
 
+class GrowingFeed:
+    """The real client's walk over pages of a feed that grows in front while it is read."""
+
+    def __init__(self, minutes, grow):
+        self.rows, self.grow, self.pages = rows_at(minutes), grow, 0
+
+    def iter_updates(self):
+        pager = iter_updates()
+        while (operation := pager.operation()) is not None:
+            asked = dict(operation.request.params)
+            offset, limit = int(asked.get("offset", 0)), int(asked["limit"])
+            listed = sorted(self.rows, key=lambda u: u.timestamp, reverse=True)
+            page = listed[offset : offset + limit]
+            yield from pager.feed(Page(items=page, total=len(listed), count=len(page), offset=offset))
+            self.pages += 1
+            self.rows += self.grow(self.pages)
+
+
 def test_without_a_watermark_only_the_newest_row_is_read():
     feed = Feed([1, 2, 3])
-    news = _read_feed(feed, Watermark())
-    assert (feed.read, news.due, news.mark.feed) == (1, set(), START + timedelta(minutes=3))
+    news = read_feed(feed, Watermark(), NOW)
+    assert (feed.read, news.experiment_ids, news.mark.feed) == (1, set(), START + timedelta(minutes=3))
 
 
 def test_an_empty_feed_changes_nothing():
-    assert _read_feed(Feed([]), Watermark()).mark == Watermark()
+    assert read_feed(Feed([]), Watermark(), NOW).mark == Watermark()
 
 
 def test_old_rows_are_not_read_again():
     feed = Feed(range(0, 100_000, 60))
     mark = Watermark(feed=START + timedelta(minutes=99_960))
-    _read_feed(feed, mark)
+    read_feed(feed, mark, NOW)
     assert feed.read <= 3
 
 
-@given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=8))
-def test_every_update_is_told_exactly_once_also_when_it_appears_a_little_late(batches):
+def test_a_feed_that_rests_costs_one_row_even_after_a_burst():
+    """Five thousand updates in one minute: they are told once or twice, and then the floor is there."""
+    feed = Feed([0] + [60] * 5_000)
+    mark = read_feed(Feed([0]), Watermark(), NOW).mark
+    first = read_feed(feed, mark, NOW)
+    assert first.updates == 5_000
+    second = read_feed(feed, first.mark, NOW + timedelta(minutes=5))
+    third = read_feed(feed, second.mark, NOW + timedelta(minutes=11))
+    feed.read = 0
+    fourth = read_feed(feed, third.mark, NOW + timedelta(minutes=16))
+    assert (feed.read, fourth.updates, fourth.mark) == (1, 0, third.mark)
+    assert len(fourth.mark.model_dump_json()) < 4_000
+
+
+def test_the_mark_of_any_feed_fits_a_variable():
+    mark = read_feed(Feed([60] * 5_000), Watermark(reference="x" * 200), NOW).mark
+    moved = read_feed(Feed([60] * 5_000 + [61] * 300), mark, NOW).mark
+    assert len(moved.seen) == 200
+    # A variable's limit counts the value as a JSON string.
+    assert len(json.dumps(moved.model_dump_json())) < 5_000
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=8), st.integers(0, 7))
+def test_every_update_is_told_exactly_once_also_when_it_appears_a_little_late(batches, pace):
     """Each sweep sees new rows whose timestamps lie up to nine minutes before the newest one."""
-    mark = _read_feed(Feed([0]), Watermark()).mark.model_copy(update={"seen": ("u-0",)})
+    mark = read_feed(Feed([0]), Watermark(), NOW).mark
     minutes = [0]
     told = []
     for clock, batch in enumerate(batches, start=1):
         minutes += [max(0, clock - late) for late in batch]
-        news = _read_feed(Feed(minutes), mark)
-        told += sorted(news.due)
+        news = read_feed(Feed(minutes), mark, NOW + timedelta(minutes=clock))
+        told += sorted(news.experiment_ids)
         mark = news.mark
-    expected = sorted(f"e-{n}" for n in range(1, len(minutes)))
-    assert sorted(told) == expected
+    for rest in range(pace):
+        news = read_feed(Feed(minutes), mark, NOW + timedelta(minutes=len(batches) + 5 * rest))
+        told += sorted(news.experiment_ids)
+        mark = news.mark
+    assert sorted(told) == sorted(f"e-{n}" for n in range(1, len(minutes)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 250), st.integers(0, 150))
+def test_rows_that_come_while_pages_are_read_are_told_by_then_or_next_time(old, growth):
+    """After a week without a sweep: pages are walked back to the mark, and new rows push the old ones along."""
+    mark = Watermark(feed=START, moved=NOW, seen=())
+    numbers = iter(range(10_000, 100_000))
+
+    def grow(page):
+        return [
+            Update(id=f"u-{n}", experiment_id=f"e-{n}", timestamp=START + timedelta(days=30, seconds=n))
+            for n in islice(numbers, growth if page < 4 else 0)
+        ]
+
+    feed = GrowingFeed([20 + 60 * n for n in range(old)], grow)
+    first = read_feed(feed, mark, NOW)
+    feed.grow = lambda _: []
+    second = read_feed(feed, first.mark, NOW)
+    told = sorted([*first.experiment_ids, *second.experiment_ids])
+    assert set(told) == {row.experiment_id for row in feed.rows}
+    assert first.updates >= old
+
+
+def test_a_sweep_that_dies_before_it_writes_reads_the_same_again():
+    feed = Feed(range(0, 10_000, 3))
+    mark = Watermark(feed=START + timedelta(minutes=100))
+    assert read_feed(feed, mark, NOW) == read_feed(feed, mark, NOW)
+
+
+def test_marks_of_other_versions_are_read_tolerantly():
+    earlier = '{"feed":"2026-01-02T00:00:00Z","seen":["u-1"],"full_check":"2026-01-02T00:00:00Z"}'
+    newer = (
+        '{"feed":"2026-01-02T00:00:00Z","seen":{"by":"time"},"reference":"{}","full_check":7,"colour":"red"}'
+    )
+    broken = "[1, 2"
+    memory = Memory(
+        client=None, stored={"assay_sweep_a": earlier, "assay_sweep_b": newer, "assay_sweep_c": broken}
+    )
+    assert list(memory.marks()) == ["{}"]
+    found = memory.marks()["{}"]
+    assert (found.feed, found.seen) == (datetime(2026, 1, 2, tzinfo=UTC), ())
+    kept = Watermark.model_validate_json(earlier)
+    assert kept.seen == ("u-1",)
+    late = Update(id="u-1", experiment_id="e", timestamp=kept.feed)
+
+    class One:
+        def iter_updates(self):
+            return iter([late])
+
+    assert read_feed(One(), kept, NOW).updates == 0
 
 
 def test_labels_and_amounts_for_people():

@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
-from prefect_assay.models.base import Model
+from prefect_assay.models.base import Model, StoredModel
 
 MANIFEST_SCHEMA = 1
 
 
-class ArchivedFile(Model):
+class ArchivedFile(StoredModel):
     """One file: its path below the experiment's folder, its size in bytes and its SHA-256 (hex)."""
 
     path: str
@@ -16,7 +16,7 @@ class ArchivedFile(Model):
     content_type: str
 
 
-class Manifest(Model):
+class Manifest(StoredModel):
     """`manifest.json`: written last, so that its presence means the version is complete."""
 
     manifest_schema: int = MANIFEST_SCHEMA

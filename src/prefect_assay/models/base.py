@@ -1,4 +1,5 @@
-"""The two base models: `Model` for what this package makes, `WireModel` for what the service sends.
+"""The base models: `Model` for what this package makes, `StoredModel` for what it reads again after days and an
+upgrade, `WireModel` for what the service sends.
 
 All models are frozen: data flows one way, and a stage makes a new value instead of changing an old one.
 """
@@ -25,6 +26,12 @@ class Model(BaseModel):
     """A value this package makes: frozen, and strict about its fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class StoredModel(BaseModel):
+    """A value this package keeps for a later execution: frozen; fields that a newer version added are left out."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 class WireModel(BaseModel):

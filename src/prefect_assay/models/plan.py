@@ -4,14 +4,14 @@ A campaign waits for days and runs again from the top on every wake-up. Its desi
 then, so the plan is written to the archive once and read from there ever after.
 """
 
-from prefect_assay.models.base import Model
+from prefect_assay.models.base import StoredModel
 from prefect_assay.models.sequences import Duplicate
 from prefect_assay.models.spec import Assay, ExperimentSpec
 
 PLAN_SCHEMA = 1
 
 
-class PlannedExperiment(Model):
+class PlannedExperiment(StoredModel):
     """One experiment of a campaign. `batch_index` counts from 0."""
 
     order_key: str
@@ -19,7 +19,7 @@ class PlannedExperiment(Model):
     spec: ExperimentSpec
 
 
-class Plan(Model):
+class Plan(StoredModel):
     """A whole campaign. Compared by content: the same designs and assay give the same plan."""
 
     plan_schema: int = PLAN_SCHEMA

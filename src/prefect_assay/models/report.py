@@ -58,10 +58,20 @@ class LoopReport(Model):
 
 
 class SweepReport(Model):
-    """What a sweep looked at and whom it woke."""
+    """What a sweep looked at and whom it woke.
+
+    Attributes:
+        updates_seen: rows of the updates feeds that were news.
+        suspended_runs: how many runs are suspended.
+        canceled_runs: canceled runs of which something could still be said or done.
+        woken: ids of the runs that were resumed or scheduled again.
+        problems: what the sweep itself could not do, one line each.
+        attention: runs that have crashed, hang, are late or cannot go on, one line each with the next step.
+    """
 
     updates_seen: int
     suspended_runs: int
     canceled_runs: int = 0
     woken: tuple[str, ...]
     problems: tuple[str, ...] = ()
+    attention: tuple[str, ...] = ()

@@ -5,7 +5,9 @@ only hints, so a lost, doubled, early or late one is harmless: a woken run looks
 """
 
 from prefect_assay.waiting.decide import Decision, Failed, Overdue, Partial, Ready, Wait, decide
-from prefect_assay.waiting.suspend import PollPolicy, can_suspend, wait_until
+from prefect_assay.waiting.suspend import PollPolicy, can_suspend, outlast, wait_until
+from prefect_assay.waiting.trouble import is_passing, was_suspended
+from prefect_assay.waiting.worth import WaitsFor
 
 __all__ = [
     "Decision",
@@ -15,7 +17,11 @@ __all__ = [
     "PollPolicy",
     "Ready",
     "Wait",
+    "WaitsFor",
     "can_suspend",
     "decide",
+    "is_passing",
+    "outlast",
     "wait_until",
+    "was_suspended",
 ]

@@ -2,10 +2,11 @@
 
 Tags are the only index: `assay-experiment:<id>` on a run that waits for an experiment, `assay-group:<group>` on
 a child run, `assay-waits:<group>` on the run that waits for the whole group, `assay-campaign:<id>` on a campaign,
-`assay-canceled:<execution>-<what was told>` on a canceled run.
+`assay-canceled:<execution>-<what was told>` on a canceled run, `assay-asks` on one that asks a person, and
+`assay-again:<times>` on one that could not look at what it waits for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 from uuid import UUID
@@ -22,6 +23,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.responses import SetStateStatus
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from pydantic import BaseModel
@@ -33,6 +35,8 @@ GROUP_TAG: Final = "assay-group:"
 WAITS_TAG: Final = "assay-waits:"
 CAMPAIGN_TAG: Final = "assay-campaign:"
 CANCELED_TAG: Final = "assay-canceled:"
+AGAIN_TAG: Final = "assay-again:"
+ASKS_TAG: Final = "assay-asks"
 
 # How long after its crash a run is still taken up again; by then it is taken for ended.
 LOST_AFTER: Final = timedelta(days=7)
@@ -96,14 +100,35 @@ def runs_with(
 
     Resuming changes what a filter on states matches, so collecting and acting must not be mixed.
     """
-    runs: list[FlowRun] = []
+    return [run for page in pages_with(client, run_filter, flow_filter) for run in page]
+
+
+def pages_with(
+    client: SyncPrefectClient, run_filter: FlowRunFilter, flow_filter: FlowFilter | None = None
+) -> Iterator[list[FlowRun]]:
+    """All matching runs, page by page, each once, while runs come and go. Keep only what is needed of them.
+
+    Runs that leave pull those behind them forward, and a plain offset would jump over as many. Therefore each page
+    begins with the last run seen; one that shows no run seen before is put aside, and reading steps back.
+    """
+    seen: set[UUID] = set()
+    offset = 0
     while True:
         page = client.read_flow_runs(
-            flow_filter=flow_filter, flow_run_filter=run_filter, limit=_PAGE, offset=len(runs)
+            flow_filter=flow_filter,
+            flow_run_filter=run_filter,
+            sort=FlowRunSort.ID_DESC,
+            limit=_PAGE,
+            offset=offset,
         )
-        runs.extend(page)
+        if offset and not any(run.id in seen for run in page):
+            offset = max(0, offset - _PAGE + 1)
+            continue
+        yield [run for run in page if run.id not in seen]
+        seen.update(run.id for run in page)
         if len(page) < _PAGE:
-            return runs
+            return
+        offset += len(page) - 1
 
 
 def suspended_filter() -> FlowRunFilter:
@@ -134,6 +159,15 @@ def resume(client: SyncPrefectClient, run_id: UUID) -> bool:
     The API answers 200 also for a run that is not paused, so the status is what counts.
     """
     return client.resume_flow_run(run_id).status == SetStateStatus.ACCEPT
+
+
+def drop_tags(run_id: UUID, prefixes: tuple[str, ...]) -> None:
+    """Take the tags of some kinds from a run."""
+    with get_client(sync_client=True) as client:
+        tags = client.read_flow_run(run_id).tags
+        kept = [tag for tag in tags if not tag.startswith(prefixes)]
+        if len(kept) < len(tags):
+            client.update_flow_run(run_id, tags=kept)
 
 
 def set_tag(run_id: UUID, prefix: str, value: str) -> None:

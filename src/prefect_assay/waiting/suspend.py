@@ -2,9 +2,9 @@
 
 Check, suspend with a fresh key, check again, and close the race by resuming oneself: if the thing waited for
 happens between the first check and the suspension, its wake-up finds a run that is not suspended yet and does
-nothing; the second check sees it.
+nothing; the second check sees it. `outlast` gives the same patience to every other step of a run that waits.
 
-It must not know what is waited for: `ready` is the only thing it calls.
+It must not know what is waited for: `ready` and `step` are the only things it calls.
 """
 
 import random
@@ -12,17 +12,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 from uuid import uuid4
 
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from prefect.exceptions import Pause
 from prefect.flow_runs import suspend_flow_run
 from prefect.logging import get_run_logger
 
-from prefect_assay.errors import Overdue, TransientError
+from prefect_assay.errors import AssayError, Overdue
 from prefect_assay.waiting.runs import resume
+from prefect_assay.waiting.trouble import clear_marks, is_passing, note_trouble
 
 T = TypeVar("T")
 
@@ -68,7 +70,8 @@ def wait_until(
     then its check at this point succeeds. Anything else polls in its process.
 
     Args:
-        ready: the check; harmless to call at any time. A `TransientError` from it means "not yet".
+        ready: the check; harmless to call at any time. An error that passes (`is_passing`) means "not known": the
+            wait goes on, and a suspended run is woken soon to look again.
         key: what is waited for, for the run's history; made unique, because a key that fired once would let
             the run pass.
         timeout: how long to wait at most.
@@ -78,37 +81,115 @@ def wait_until(
     Raises:
         Overdue: a polling run reached the timeout.
     """
-    value = _checked(ready)
+    value, trouble = _checked(ready)
     if value is not None:
         return value
     if can_suspend():
-        return _suspend(ready, key, timeout)
+        _suspend(key, timeout, trouble=trouble, ready=ready)
     return _poll(ready, key, timeout, poll or PollPolicy(), sleep)
 
 
-def _checked(ready: Callable[[], T | None]) -> T | None:
-    """One check. A service that is away for a moment must not end a wait of days."""
+def outlast(
+    step: Callable[[], T],
+    *,
+    key: str,
+    timeout: timedelta,
+    poll: PollPolicy | None = None,
+    passing: Callable[[AssayError], bool] = is_passing,
+    sleep: Callable[[float], None] = time.sleep,
+) -> T:
+    """Return `step()`'s value, however long its service or store is away.
+
+    After an error that passes, a deployed run suspends and runs again from the top when the sweep wakes it;
+    anything else repeats the step in its process. So the step must be safe to repeat.
+
+    Args:
+        step: what to do.
+        key: names the step, for the run's history.
+        timeout: how long to try at most.
+        poll: pauses of a run that cannot suspend.
+        passing: which errors pass by themselves.
+        sleep: how to pass the time.
+
+    Raises:
+        AssayError: an error that does not pass, or the last one at the timeout.
+    """
+    end = time.monotonic() + timeout.total_seconds()
+    attempt = 0
+    while True:
+        try:
+            return step()
+        except AssayError as error:
+            if not passing(error) or time.monotonic() >= end:
+                raise
+            get_run_logger().warning("Could not go on, will look again: %s", error)
+            if can_suspend():
+                _suspend(f"again-{key}", timeout, trouble=True)
+        sleep((poll or PollPolicy()).pause(attempt))
+        attempt += 1
+
+
+def _checked(ready: Callable[[], T | None]) -> tuple[T | None, bool]:
+    """One check, and whether it failed. A service that is away for a moment must not end a wait of days."""
     try:
-        return ready()
-    except TransientError as error:
+        return ready(), False
+    except AssayError as error:
+        if not is_passing(error):
+            raise
         get_run_logger().warning("Could not check, will check again: %s", error)
-        return None
+        return None, True
 
 
-def _suspend(ready: Callable[[], T | None], key: str, timeout: timedelta) -> T:
-    context = FlowRunContext.get()
-    assert context is not None  # noqa: S101 - can_suspend() has just looked
-    assert context.flow_run is not None  # noqa: S101
+def _suspend(
+    key: str, timeout: timedelta, *, trouble: bool, ready: Callable[[], object] | None = None
+) -> NoReturn:
+    run = _this_run()
+    if trouble:
+        _mark(run)
+    else:
+        clear_marks(run)
     try:
         suspend_flow_run(key=f"{key}:{uuid4()}", timeout=int(timeout.total_seconds()))
     except Pause:
         # The server already has the run as Suspended: whatever happened until now found it awake.
-        if _checked(ready) is not None:
-            with get_client(sync_client=True) as client:
-                resume(client, context.flow_run.id)
+        if ready is not None and not trouble:
+            _close_race(run, ready)
         raise
-    # Reached only when the server let the run pass; the caller's loop checks again.
+    # Reached only when the server let the run pass; running again checks again.
     raise RuntimeError(f"the suspension for {key} did not take effect")
+
+
+def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
+    """Resume oneself if it has become ready; whoever cannot look now is woken to look again.
+
+    The run is suspended by now, so no error may leave this function: Prefect would take it for the run's own, and
+    end it.
+    """
+    try:
+        value, trouble = _checked(ready)
+        if value is not None:
+            with get_client(sync_client=True) as client:
+                resume(client, run.id)
+    except Exception:  # noqa: BLE001 - see above; the next execution meets the same error where it may end the run
+        get_run_logger().warning("Could not check after the suspension, will check again", exc_info=True)
+        trouble = True
+    if trouble:
+        _mark(run)
+
+
+def _mark(run: FlowRun) -> None:
+    """Best effort: a run that cannot be marked is still found by its updates and by the sweep's full check."""
+    try:
+        note_trouble(run.id)
+    except Exception:  # noqa: BLE001 - whatever Prefect's client raises
+        get_run_logger().warning("Could not mark the run as one to look at soon", exc_info=True)
+
+
+def _this_run() -> FlowRun:
+    context = FlowRunContext.get()
+    assert context is not None  # noqa: S101 - can_suspend() has just looked
+    assert context.flow_run is not None  # noqa: S101
+    return context.flow_run
 
 
 def _poll(
@@ -123,7 +204,7 @@ def _poll(
     while time.monotonic() < deadline:
         sleep(poll.pause(attempt))
         attempt += 1
-        value = _checked(ready)
+        value, _ = _checked(ready)
         if value is not None:
             return value
     raise Overdue(f"waited {timeout} for {key} in vain; run the same flow again to go on waiting")

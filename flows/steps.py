@@ -1,0 +1,160 @@
+"""The steps of one experiment after its order: its invoice, its payment, the wait, its results.
+
+All of them may be repeated at any time: each reads first how things stand. Trouble that passes leads back to waiting.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from prefect.logging import get_run_logger
+
+from prefect_assay.errors import (
+    AssayError,
+    ExperimentCanceled,
+    OutcomeUnknown,
+    Overdue,
+    QuoteExpired,
+    QuoteRejected,
+)
+from prefect_assay.flows import artifacts
+from prefect_assay.flows.job import Job
+from prefect_assay.flows.paying import accept_quote, pay
+from prefect_assay.models.archived import ArchiveRecord
+from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.job import Order, Payment
+from prefect_assay.models.report import ExperimentReport
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, ResultsStatus
+from prefect_assay.tasks.archive import archive_experiment
+from prefect_assay.tasks.check import look, outcome_of
+from prefect_assay.tasks.quote import Billing, BillingStage, read_billing
+from prefect_assay.waiting import Decision, Failed, Partial, Wait, WaitsFor, is_passing, outlast, wait_until
+from prefect_assay.waiting import Overdue as PastDeadline
+
+T = TypeVar("T")
+
+# The run's own deadline decides; Prefect's suspension time-out only backs it up if nobody wakes the run.
+_SUSPENSION_MARGIN: Final = timedelta(days=30)
+
+
+def outlasting(job: Job, name: str, step: Callable[[], T]) -> T:
+    """`outlast` with this job's patience. The name stands in the run's history."""
+    timeout = job.patience + _SUSPENSION_MARGIN
+    return outlast(step, key=f"{name}-{job.key}", timeout=timeout, poll=job.poll, passing=_passes)
+
+
+def _passes(error: AssayError) -> bool:
+    """Also a confirmation whose answer was lost: the quote is read before it is confirmed again."""
+    return is_passing(error) or type(error) is OutcomeUnknown
+
+
+def carry_on(job: Job, order: Order) -> ExperimentReport:
+    """From the order to the archived results. Every step reads how things stand first, so all may be repeated."""
+    payment = None
+    if order.status not in AFTER_MATERIALS:
+        _await_invoice(job, order)
+    try:
+        payment = pay(job, order)
+    except AssayError as error:
+        # The laboratory works on it already: no trouble with money may stand before its results.
+        if order.status not in AFTER_MATERIALS:
+            raise
+        get_run_logger().error("The invoice of %s needs a person: %s", order.experiment_code, error)
+    finished, decision = _await_results(job, order, payment)
+    return _conclude(job, order, payment, finished, decision)
+
+
+def _await_invoice(job: Job, order: Order) -> None:
+    """Bring the order to its invoice: at once on the self-service route, after a quote on the other."""
+    while True:
+        billing = _await_billing(job, order)
+        match billing.stage:
+            case BillingStage.INVOICED:
+                return
+            case BillingStage.NOT_SUBMITTED:
+                # Orders are never made as drafts: someone has said no, and that must not become an order.
+                raise QuoteRejected(
+                    f"experiment {order.experiment_code} is a draft again, so its quote was rejected or withdrawn; "
+                    "nothing is billed. Submit it in the portal and run the flow again, or start the campaign "
+                    "under a new campaign id"
+                )
+            case BillingStage.QUOTE_OPEN:
+                accept_quote(job, order, billing)
+            case BillingStage.QUOTE_REJECTED:
+                raise QuoteRejected(
+                    f"the quote of experiment {order.experiment_code} was rejected; nothing is billed"
+                )
+            case BillingStage.QUOTE_EXPIRED:
+                raise QuoteExpired(
+                    f"the quote of experiment {order.experiment_code} expired before it was confirmed; "
+                    "nothing is billed. Start the campaign under a new campaign id to get a new quote"
+                )
+            case _:
+                raise ExperimentCanceled(f"experiment {order.experiment_code} was canceled")
+
+
+def _await_billing(job: Job, order: Order) -> Billing:
+    def ready() -> Billing | None:
+        with job.credentials.get_client() as client:
+            billing = read_billing(client, order.experiment_id)
+        return None if billing.stage is BillingStage.QUOTE_PENDING else billing
+
+    return wait_until(
+        ready, key=f"{WaitsFor.QUOTE}-{job.key}", timeout=job.patience + _SUSPENSION_MARGIN, poll=job.poll
+    )
+
+
+def _await_results(job: Job, order: Order, payment: Payment | None) -> tuple[Experiment, Decision]:
+    """Wait for the released results; archive preliminary ones when they appear, and go on waiting."""
+    partial_kept = False
+
+    def ready() -> tuple[Experiment, Decision] | None:
+        with job.credentials.get_client() as client:
+            found, decision = look(client, order.experiment_id, job.patience)
+        again = isinstance(decision, Wait) or (isinstance(decision, Partial) and partial_kept)
+        return None if again else (found, decision)
+
+    while True:
+        # The sweep reads by this word what is worth waking the run for.
+        what = WaitsFor.MORE_RESULTS if partial_kept else WaitsFor.RESULTS
+        found, decision = wait_until(
+            ready, key=f"{what}-{job.key}", timeout=job.patience + _SUSPENSION_MARGIN, poll=job.poll
+        )
+        if not isinstance(decision, Partial):
+            return found, decision
+        _archive(job, order, payment, found)
+        partial_kept = True
+
+
+def _conclude(
+    job: Job, order: Order, payment: Payment | None, finished: Experiment, decision: Decision
+) -> ExperimentReport:
+    """Archive whatever there is, then say how it ended."""
+    record = None
+    if finished.results_status != ResultsStatus.NONE:
+        record = _archive(job, order, payment, finished)
+    outcome = outcome_of(finished, decision)
+    if isinstance(decision, Failed):
+        raise ExperimentCanceled(
+            f"experiment {finished.code} was canceled by the laboratory or in the portal"
+        )
+    if isinstance(decision, PastDeadline):
+        raise Overdue(
+            f"experiment {finished.code} has no complete results {job.patience.days} days after its order "
+            f"(status {finished.status}); run the flow again with a later deadline to go on waiting"
+        )
+    return ExperimentReport(order=order, payment=payment, outcome=outcome, archive=record)
+
+
+def _archive(job: Job, order: Order, payment: Payment | None, found: Experiment) -> ArchiveRecord:
+    kept = archive_experiment(
+        job.credentials,
+        job.archive,
+        campaign_id=job.campaign_id,
+        order=order,
+        payment=payment,
+        spec=job.spec,
+        results_status=str(found.results_status),
+    )
+    artifacts.show_results(job.label, kept)
+    return kept.record

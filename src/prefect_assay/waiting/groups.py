@@ -1,0 +1,62 @@
+"""Groups of child runs: which have ended, and waking the runs that wait for them. Its cost follows what has ended.
+
+A run is counted, not read: the parameters of a thousand children are many megabytes.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import (
+    FlowFilter,
+    FlowRunFilter,
+    FlowRunFilterEndTime,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.objects import TERMINAL_STATES, StateType
+
+from prefect_assay.waiting.runs import GROUP_TAG, LOST_AFTER, WAITS_TAG, pages_with, tag_values
+from prefect_assay.waiting.wake import wake
+
+_GOING_ON: Final = [state for state in StateType if state not in TERMINAL_STATES]
+
+
+def groups_with_news(client: SyncPrefectClient, flows: FlowFilter, since: datetime) -> set[str]:
+    """The groups of which a child has ended since then."""
+    ended = FlowRunFilter(
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=sorted(TERMINAL_STATES))),
+        end_time=FlowRunFilterEndTime.model_validate({"after_": since}),
+    )
+    return {
+        group
+        for page in pages_with(client, ended, flows)
+        for run in page
+        for group in tag_values(run, GROUP_TAG)
+    }
+
+
+def wake_finished(client: SyncPrefectClient, groups: Iterable[str]) -> list[UUID]:
+    """Resume the runs that wait for a group of child runs, when every child has ended."""
+    # A group without children has lost them: its parent looks, and starts or finds them again.
+    return [
+        run_id
+        for group in sorted(groups)
+        if not _goes_on(client, group)
+        for run_id in wake(client, WAITS_TAG + group)
+    ]
+
+
+def _goes_on(client: SyncPrefectClient, group: str) -> bool:
+    """Whether a child has not ended. One that has crashed lately is started again, and has not; see `has_ended`."""
+    tags = FlowRunFilterTags(all_=[GROUP_TAG + group])
+    going_on = FlowRunFilter(tags=tags, state=FlowRunFilterState(type=FlowRunFilterStateType(any_=_GOING_ON)))
+    crashed = FlowRunFilter(
+        tags=tags,
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
+        end_time=FlowRunFilterEndTime.model_validate({"after_": datetime.now(UTC) - LOST_AFTER}),
+    )
+    return any(client.count_flow_runs(flow_run_filter=chosen) for chosen in (going_on, crashed))

@@ -1,0 +1,91 @@
+"""What a run that waits does about trouble that passes: it goes on waiting, and is looked at again soon.
+
+A service, a network or a store that is away must not end a run that has waited for ten days. Such a run suspends
+with a tag that counts how often in a row it could not look; the sweep wakes it after a pause that grows with it.
+It must not know what the run was doing.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+
+from prefect_assay.errors import AssayError, UnexpectedAnswer
+from prefect_assay.waiting.runs import (
+    AGAIN_TAG,
+    ASKS_TAG,
+    EXPERIMENT_TAG,
+    WAITS_TAG,
+    drop_tags,
+    set_tag,
+    tag_values,
+)
+
+TIMES_MAX: Final = 5  # further ones count as the fifth
+_FIRST: Final = timedelta(minutes=5)
+# The sweep comes every five minutes and some seconds; without it every second pause would be twice as long.
+_EARLY: Final = timedelta(minutes=1)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same step may succeed later without anybody changing anything.
+
+    An answer that is no answer (a maintenance page with status 200) is among them.
+    """
+    return isinstance(error, UnexpectedAnswer) or (isinstance(error, AssayError) and error.retriable)
+
+
+def was_suspended(tags: Iterable[str]) -> bool:
+    """Whether a run with these tags has been suspended: by then it waits, and trouble that passes must not end it."""
+    return any(tag.startswith((AGAIN_TAG, ASKS_TAG, EXPERIMENT_TAG, WAITS_TAG)) for tag in tags)
+
+
+def note_trouble(run_id: UUID) -> None:
+    """Mark a run as one that could not look: the sweep wakes it soon, whether there is news or not."""
+    with get_client(sync_client=True) as client:
+        times = times_in_a_row(client.read_flow_run(run_id))
+    set_tag(run_id, AGAIN_TAG, str(min(times + 1, TIMES_MAX)))
+
+
+def clear_marks(run: FlowRun) -> None:
+    """Take the marks from a run that has looked and goes on waiting; most runs have none, which costs nothing."""
+    if any(tag.startswith((AGAIN_TAG, ASKS_TAG)) for tag in run.tags):
+        drop_tags(run.id, (AGAIN_TAG, ASKS_TAG))
+
+
+def times_in_a_row(run: FlowRun) -> int:
+    """How often in a row a run could not look; 0 for one without trouble, and for a mark nobody can read."""
+    for value in tag_values(run, AGAIN_TAG):
+        with suppress(ValueError):
+            return int(value)
+    return 0
+
+
+def pause_after(times: int) -> timedelta:
+    """How long a run is left asleep: 5, 10, 20, 40 and then 60 minutes."""
+    return min(_FIRST * (1 << min(max(times, 1), TIMES_MAX) - 1), timedelta(hours=1))
+
+
+def is_due(run: FlowRun, now: datetime) -> bool:
+    """Whether a marked, suspended run should look again."""
+    times = times_in_a_row(run)
+    return times > 0 and run.state is not None and now >= run.state.timestamp + pause_after(times) - _EARLY
+
+
+def marked_filter() -> FlowRunFilter:
+    """Suspended runs that ask a person or could not look."""
+    tags = [ASKS_TAG, *(f"{AGAIN_TAG}{times}" for times in range(1, TIMES_MAX + 1))]
+    return FlowRunFilter(
+        tags=FlowRunFilterTags(any_=tags),
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PAUSED])),
+    )

@@ -1,0 +1,198 @@
+"""What a sweep costs and finds, on a real server and lab; its runs are only held there, nobody executes them."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.logging import disable_run_logger
+from prefect.states import Completed, Crashed, Running, Scheduled
+
+from prefect_assay.blocks import AssayCredentials
+from prefect_assay.flows import sweep
+from prefect_assay.flows.attention import need_attention
+from prefect_assay.flows.memory import Memory, as_text
+from prefect_assay.flows.sweep import _Sweep
+from prefect_assay.waiting.runs import (
+    AGAIN_TAG,
+    GROUP_TAG,
+    WAITS_TAG,
+    as_parameter,
+    pages_with,
+    set_tag,
+    suspended_filter,
+)
+from support.counting import counted_requests
+from support.held import DESIGN, Held
+from support.suspended import suspend_many
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+FEED_ONLY = 10_000  # minutes until the next full check
+
+
+@pytest.fixture(scope="module")
+def held(world):
+    return Held(world)
+
+
+@pytest.fixture
+def asleep(world, held):
+    """Runs that wait for experiments of the lab, behind a credentials block of their own."""
+
+    def make(name, count, *, kind="results", **changes):
+        name += uuid4().hex[:6]
+        lab = world.stack.lab.seed(name)
+        block = AssayCredentials(base_url=lab.base_url, token=lab.token)
+        block.save(f"sweep-{name}", overwrite=True)
+        ids = lab.fill(count, stage="ordered", sequences=1)
+        spec = {"experiment_type": "thermostability", "sequences": {"d": {"aa_string": DESIGN}}}
+        blocks = {"policy": as_parameter(world.policy), "archive": as_parameter(world.archive)}
+        parameters = (
+            {"credentials": as_parameter(block), "spec": spec, "campaign_id": name} | blocks | changes
+        )
+        deployment = world.api.read_deployment_by_name(f"experiment/{held.name}")
+        return lab, list(suspend_many(world.api, deployment.id, ids, parameters, kind=kind))
+
+    return make
+
+
+def mark_of(world, run):
+    return Memory.read(world.api).mark(as_text(run.parameters["credentials"]["$ref"]))
+
+
+def swept_at(moment, minutes):
+    """One sweep as if it were that time; without its flow run."""
+    with get_client(sync_client=True) as client, disable_run_logger():
+        return _Sweep(client, Memory.read(client), moment, minutes).run()
+
+
+def test_a_sweep_without_news_makes_fewer_than_twenty_requests(world, asleep):
+    _, runs = asleep("idle", 20)
+    sweep(full_check_minutes=0)
+    with counted_requests() as made:
+        report = swept_at(datetime.now(UTC) + timedelta(minutes=30), FEED_ONLY)
+    assert report.suspended_runs >= 20
+    assert report.woken == ()
+    assert len(made) < 20, "\n".join(made)
+    assert mark_of(world, runs[0]).full_check is not None
+
+
+def test_a_new_block_is_found_by_the_next_sweep_and_its_news_wake_the_run(world, asleep):
+    sweep(full_check_minutes=0)
+    lab, (run,) = asleep("newblock", 1)
+    report = sweep(full_check_minutes=FEED_ONLY)
+    assert mark_of(world, run).feed is not None
+    assert report.woken == ()
+    lab.advance(days=16)
+    assert sweep(full_check_minutes=FEED_ONLY).woken == (str(run.id),)
+    assert world.run(run).state.name == "Resuming"
+
+
+def test_updates_that_let_nobody_go_on_wake_nobody(world, asleep):
+    lab, (run,) = asleep("smallnews", 1)
+    sweep(full_check_minutes=0)
+    lab.advance(days=2)
+    report = sweep(full_check_minutes=FEED_ONLY)
+    assert report.updates_seen > 0
+    assert report.woken == ()
+    lab.advance(days=16)
+    assert sweep(full_check_minutes=FEED_ONLY).woken == (str(run.id),)
+
+
+def test_a_week_of_updates_is_caught_up_with_also_after_a_sweep_that_died(world, asleep, monkeypatch):
+    """Hundreds of updates over many pages, while the receiver was down; the first sweep dies in the middle."""
+    lab, runs = asleep("week", 24)
+    sweep(full_check_minutes=0)
+    lab.advance(days=16)
+    module = sys.modules[sweep.fn.__module__]
+    resume, resumed = module.resume, []
+
+    def dies(client, run_id):
+        if len(resumed) == 8:
+            raise KeyboardInterrupt
+        resumed.append(str(run_id))
+        return resume(client, run_id)
+
+    monkeypatch.setattr(module, "resume", dies)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(full_check_minutes=FEED_ONLY)
+    monkeypatch.setattr(module, "resume", resume)
+    report = sweep(full_check_minutes=FEED_ONLY)
+    assert report.updates_seen > 150
+    assert sorted([*resumed, *report.woken]) == sorted(str(run.id) for run in runs)
+    assert {world.run(run).state.name for run in runs} == {"Resuming"}
+
+
+def test_a_run_that_could_not_look_is_woken_soon_and_named_when_it_lasts(world, asleep):
+    _, (first, third) = asleep("again", 2)
+    sweep(full_check_minutes=0)
+    set_tag(first.id, AGAIN_TAG, "1")
+    set_tag(third.id, AGAIN_TAG, "3")
+    report = sweep(full_check_minutes=FEED_ONLY)
+    assert report.woken == ()
+    assert (
+        sum(f"run {third.name} is suspended and could not go on 3 times" in line for line in report.attention)
+        == 1
+    )
+    soon = swept_at(datetime.now(UTC) + timedelta(minutes=6), FEED_ONLY).woken
+    assert str(first.id) in soon
+    assert str(third.id) not in soon
+    assert str(third.id) in swept_at(datetime.now(UTC) + timedelta(minutes=21), FEED_ONLY).woken
+
+
+def test_a_passed_deadline_wakes_its_run_although_the_full_check_is_rare(world, asleep):
+    _, (run,) = asleep("deadline", 1, deadline_days=1)
+    report = sweep(full_check_minutes=0)
+    mark = mark_of(world, run)
+    assert mark.next_deadline is not None, (mark, report)
+    assert timedelta(hours=20) < mark.next_deadline - datetime.now(UTC) < timedelta(days=1)
+    later = datetime.now(UTC) + timedelta(days=1, minutes=5)
+    assert str(run.id) in swept_at(later, FEED_ONLY).woken
+
+
+def test_the_end_of_the_last_child_wakes_the_parent_although_its_hook_was_lost(world, asleep):
+    _, (parent, one, two) = asleep("family", 3)
+    sweep(full_check_minutes=0)
+    world.api.update_flow_run(parent.id, tags=["assay", WAITS_TAG + "family"])
+    for child in (one, two):
+        world.api.update_flow_run(child.id, tags=["assay", GROUP_TAG + "family"])
+    assert sweep(full_check_minutes=FEED_ONLY).woken == ()
+    world.api.set_flow_run_state(one.id, Completed(), force=True)
+    assert sweep(full_check_minutes=FEED_ONLY).woken == ()
+    world.api.set_flow_run_state(two.id, Crashed(), force=True)
+    assert str(parent.id) not in sweep(full_check_minutes=FEED_ONLY).woken  # it is started again
+    world.api.set_flow_run_state(two.id, Completed(), force=True)
+    assert str(parent.id) in sweep(full_check_minutes=FEED_ONLY).woken
+
+
+def test_runs_that_need_a_person_are_named_with_the_next_step(world, asleep):
+    _, (crashed, silent, late, fine) = asleep("attention", 4)
+    scheduled = Scheduled(scheduled_time=datetime.now(UTC) - timedelta(hours=2))
+    for run, state in ((crashed, Crashed()), (silent, Running()), (late, scheduled)):
+        world.api.set_flow_run_state(run.id, state, force=True)
+    now = datetime.now(UTC) + timedelta(minutes=31)
+    lines = need_attention(world.api, now)
+    mine = [line for line in lines if any(run.name in line for run in (crashed, silent, late, fine))]
+    assert len(mine) == 3
+    for run, words in ((crashed, "has crashed"), (silent, "without a heartbeat"), (late, "nobody serves")):
+        assert sum(run.name in line and words in line for line in mine) == 1
+    for run in (crashed, silent, late):
+        world.api.delete_flow_run(run.id)
+
+
+def test_pages_are_whole_while_runs_leave_them(world, asleep, monkeypatch):
+    _, runs = asleep("pages", 12)
+    monkeypatch.setattr("prefect_assay.waiting.runs._PAGE", 5)
+    wanted = suspended_filter().model_copy(update={"id": None})
+    every = {run.id for page in pages_with(world.api, wanted) for run in page}
+    seen = []
+    for number, page in enumerate(pages_with(world.api, wanted)):
+        seen += [run.id for run in page]
+        if number == 0:  # those in front leave: a plain offset would now jump over as many
+            for run in page[:4]:
+                world.api.set_flow_run_state(run.id, Completed(), force=True)
+    assert len(seen) == len(set(seen))
+    assert set(seen) == every
+    assert {run.id for run in runs} <= every

@@ -1,0 +1,193 @@
+"""`outlast` and `wait_until` under trouble: what passes is waited out, and nothing ends a suspended run."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from prefect.exceptions import Pause
+from prefect.logging import disable_run_logger
+
+from prefect_assay.errors import (
+    ArchiveError,
+    ArchiveUnavailable,
+    NotReady,
+    OrderOutcomeUnknown,
+    PaymentOutcomeUnknown,
+    RateLimited,
+    ServiceUnavailable,
+    Unauthorized,
+    UnexpectedAnswer,
+)
+from prefect_assay.waiting import suspend, trouble
+from prefect_assay.waiting.runs import AGAIN_TAG, ASKS_TAG
+from prefect_assay.waiting.suspend import PollPolicy, outlast, wait_until
+from prefect_assay.waiting.trouble import is_due, is_passing, pause_after, times_in_a_row, was_suspended
+
+QUICK = PollPolicy(first_seconds=0.001, longest_seconds=0.002)
+DAY = timedelta(days=1)
+PASSING = (ServiceUnavailable, RateLimited, UnexpectedAnswer, NotReady, ArchiveUnavailable)
+LASTING = (Unauthorized, ArchiveError, OrderOutcomeUnknown, PaymentOutcomeUnknown)
+
+
+@pytest.fixture(autouse=True)
+def _no_run_logger():
+    with disable_run_logger():
+        yield
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_what_passes_is_waited_out_where_nothing_can_be_suspended(kind):
+    outcomes = iter([kind("away"), kind("still away"), "done"])
+
+    def step():
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    assert outlast(step, key="k", timeout=DAY, poll=QUICK) == "done"
+
+
+@pytest.mark.parametrize("kind", LASTING)
+def test_what_does_not_pass_is_raised_at_once(kind):
+    calls = []
+
+    def step():
+        calls.append(1)
+        raise kind("no")
+
+    with pytest.raises(kind):
+        outlast(step, key="k", timeout=DAY, poll=QUICK)
+    assert calls == [1]
+
+
+def test_at_the_timeout_the_last_error_is_raised():
+    def step():
+        raise ServiceUnavailable("away for good")
+
+    with pytest.raises(ServiceUnavailable, match="away for good"):
+        outlast(step, key="k", timeout=timedelta(seconds=0.02), poll=QUICK)
+
+
+def test_only_errors_of_this_package_can_pass():
+    assert not is_passing(ValueError("no"))
+    assert not is_passing(KeyboardInterrupt())
+
+
+@pytest.fixture
+def deployed(monkeypatch):
+    """A run that can suspend; the server's answers are those of a healthy one."""
+    run = SimpleNamespace(id=uuid4(), tags=[])
+    seen = SimpleNamespace(run=run, marks=[], cleared=[], keys=[], resumed=[])
+
+    def suspended(*, key, timeout):
+        seen.keys.append(key)
+        raise Pause(state=None)
+
+    monkeypatch.setattr(suspend, "can_suspend", lambda: True)
+    monkeypatch.setattr(suspend, "_this_run", lambda: run)
+    monkeypatch.setattr(suspend, "suspend_flow_run", suspended)
+    monkeypatch.setattr(suspend, "note_trouble", seen.marks.append)
+    monkeypatch.setattr(suspend, "clear_marks", seen.cleared.append)
+    monkeypatch.setattr(suspend, "resume", lambda _client, run_id: seen.resumed.append(run_id))
+    return seen
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_a_step_in_trouble_leads_back_to_waiting_with_a_mark(deployed, kind):
+    def step():
+        raise kind("away")
+
+    with pytest.raises(Pause):
+        outlast(step, key="steps", timeout=DAY)
+    assert deployed.marks == [deployed.run.id]
+    assert deployed.keys[0].startswith("again-steps:")
+
+
+def test_a_check_in_trouble_suspends_with_a_mark_and_one_without_clears_it(deployed):
+    def away():
+        raise ServiceUnavailable("503")
+
+    with pytest.raises(Pause):
+        wait_until(away, key="results-k", timeout=DAY)
+    assert (deployed.marks, deployed.cleared) == ([deployed.run.id], [])
+    with pytest.raises(Pause):
+        wait_until(lambda: None, key="results-k", timeout=DAY)
+    assert (deployed.marks, deployed.cleared) == ([deployed.run.id], [deployed.run])
+
+
+@pytest.mark.parametrize(
+    "error", [ServiceUnavailable("503"), Unauthorized("401"), OSError("Prefect is away")]
+)
+def test_no_error_after_the_suspension_ends_the_run(deployed, error):
+    answers = iter([None, error])
+
+    def ready():
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with pytest.raises(Pause):
+        wait_until(ready, key="results-k", timeout=DAY)
+    assert deployed.marks == [deployed.run.id]
+    assert deployed.resumed == []
+
+
+def test_a_mark_that_cannot_be_set_ends_nothing(deployed, monkeypatch):
+    def refused(_run_id):
+        raise OSError("Prefect is away")
+
+    monkeypatch.setattr(suspend, "note_trouble", refused)
+
+    def away():
+        raise ServiceUnavailable("503")
+
+    with pytest.raises(Pause):
+        wait_until(away, key="k", timeout=DAY)
+
+
+def test_pauses_grow_to_an_hour_and_a_mark_nobody_can_read_is_none():
+    assert [pause_after(n).total_seconds() / 60 for n in range(7)] == [5, 5, 10, 20, 40, 60, 60]
+    run = SimpleNamespace(tags=["assay", f"{AGAIN_TAG}soon"])
+    assert times_in_a_row(run) == 0
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    run = SimpleNamespace(tags=[f"{AGAIN_TAG}2"], state=SimpleNamespace(timestamp=now))
+    assert not is_due(run, now + timedelta(minutes=8))
+    assert is_due(run, now + timedelta(minutes=9, seconds=1))
+
+
+def test_a_run_has_waited_when_a_tag_says_so():
+    assert not was_suspended(["assay", "assay-group:g"])
+    for tag in (ASKS_TAG, f"{AGAIN_TAG}1", "assay-experiment:e", "assay-waits:g"):
+        assert was_suspended(["assay", tag])
+
+
+def test_a_mark_counts_up_and_is_taken_away(monkeypatch):
+    record = {"tags": ["assay"]}
+    run = SimpleNamespace(id=uuid4(), tags=record["tags"])
+
+    class Client:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def read_flow_run(self, _run_id):
+            return SimpleNamespace(id=run.id, tags=list(record["tags"]))
+
+        def update_flow_run(self, _run_id, tags):
+            record["tags"] = tags
+
+    for module in (trouble, "prefect_assay.waiting.runs"):
+        target = module if isinstance(module, str) else module.__name__
+        monkeypatch.setattr(f"{target}.get_client", lambda **_: Client())
+    for _ in range(7):
+        trouble.note_trouble(run.id)
+    assert record["tags"] == ["assay", f"{AGAIN_TAG}5"]
+    run.tags = [*record["tags"], ASKS_TAG]
+    record["tags"] = run.tags
+    trouble.clear_marks(run)
+    assert record["tags"] == ["assay"]
