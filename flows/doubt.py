@@ -5,18 +5,23 @@ settlement is impossible, because the rail gives every authorisation for one inv
 """
 
 import hashlib
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Final, Literal, cast
 
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import FlowRun
 from pydantic import Field
 
-from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.blocks import AssayCredentials, SpendingPolicy
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected
 from prefect_assay.flows.artifacts import money_lines
-from prefect_assay.flows.questions import Question, answers, ask
+from prefect_assay.flows.questions import Question, answer_for_nobody, answers, ask, is_about
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.tasks.facts import MoneyFacts
+from prefect_assay.tasks.facts import MoneyFacts, money_facts
+from prefect_assay.tasks.ledger import PrefectLedger
+from prefect_assay.waiting.runs import EXPERIMENT_TAG, tag_values
 
+_TOPIC: Final = "doubt-"
 _PAID = "paid: the invoice is read again, and must say so. "
 _STOP = "stop: end this run; the order stands."
 
@@ -93,8 +98,34 @@ def answered_doubt(
     return "pay_again" if last.decision == "pay_again" else "paid"
 
 
+def answer_paid(client: SyncPrefectClient, runs: Iterable[FlowRun], problems: list[str]) -> list[str]:
+    """Wake the runs that ask about a payment whose invoice is paid by now; returns their ids.
+
+    The invoice is what a person would have looked at, and the run reads it again before it goes on.
+    """
+    woken = []
+    for run in runs:
+        if not is_about(run, _TOPIC):
+            continue
+        try:
+            paid = any(_is_paid(run, experiment_id) for experiment_id in tag_values(run, EXPERIMENT_TAG))
+            if paid and answer_for_nobody(client, run, {"decision": "paid", "note": "The invoice is paid."}):
+                woken.append(str(run.id))
+        except Exception as error:  # noqa: BLE001 - one revoked token must not keep the others waiting
+            problems.append(f"run {run.name}, which asks about a payment: {error}")
+    return woken
+
+
+def _is_paid(run: FlowRun, experiment_id: str) -> bool:
+    given = run.parameters["credentials"]["$ref"]
+    reference = given if isinstance(given, dict) else {"block_document_id": str(given)}
+    credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(reference))
+    with credentials.get_client() as service:
+        return money_facts(service, PrefectLedger(), experiment_id).paid
+
+
 def _question(key: str) -> str:
-    return f"doubt-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+    return f"{_TOPIC}{hashlib.sha256(key.encode()).hexdigest()[:20]}"
 
 
 def _description(what: str, why: str, facts: MoneyFacts, hours: float) -> str:

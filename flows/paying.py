@@ -127,7 +127,7 @@ def _by_machine(job: Job, order: Order) -> Payment:
             job, what=f"Invoice of {job.name}", amount_cents=due, otherwise=_UNPAID, may_ask=asks
         )
     try:
-        return _within_sums(job, order, limit, asks=asks)
+        return _within_sums(job, order, limit, due=due is not None, asks=asks)
     except PaymentOutcomeUnknown as error:
         if not asks:
             raise
@@ -160,9 +160,9 @@ def _intents(job: Job) -> CampaignIntents:
     return CampaignIntents(job.credentials.base_url, job.campaign_id)
 
 
-def _within_sums(job: Job, order: Order, limit: int, *, asks: bool) -> Payment:
+def _within_sums(job: Job, order: Order, limit: int, *, due: bool, asks: bool) -> Payment:
     """Pay within the sums that the ledger keeps. Over one of them a person is asked, with what it would come to."""
-    intent = _intents(job).of(job.key)
+    intent = _intents(job).of(job.key) if due else None
     # What a person has allowed the campaign to come to when this was ordered is not asked about again.
     sums = {"campaign": max(job.campaign_cap_cents, intent.campaign_cap_cents if intent else 0)}
     while True:

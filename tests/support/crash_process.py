@@ -30,6 +30,7 @@ class Killable:
     def __init__(self, folder: Path, env: Mapping[str, str], names: Mapping[str, str]) -> None:
         self._folder = folder
         self._names = dict(names)
+        self._env = dict(env)
         self.log = folder / "executions.log"
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("crash_child.py"))],
@@ -53,6 +54,11 @@ class Killable:
             tuple(line for line in lines if not line.startswith("credential ")),
             tuple(line for line in lines if line.startswith("credential ")),
         )
+
+    def twin(self, folder: Path) -> "Killable":
+        """Another process on the same installation."""
+        folder.mkdir()
+        return Killable(folder, self._env, self._names)
 
     def log_tail(self, lines: int = 40) -> str:
         """The end of what the executions have said."""
