@@ -1,4 +1,6 @@
-"""A soak of a few experiments for every test run. `make soak` plays two thousand."""
+"""A soak of a few experiments, for `make test-long`. `make soak` plays two thousand, `make test` one in a single process."""
+
+import pytest
 
 from support.soak_story import Plan
 from support.soak_world import WorkerOptions
@@ -10,6 +12,8 @@ DISTURBANCES = {
 }
 
 
+@pytest.mark.long
+@pytest.mark.timeout(600)
 def test_a_few_experiments_are_archived_once(soak):
     plan = Plan(6, 5, 5.0, batches=1, step_days=7.5, disturbances=DISTURBANCES, machine_every=6)
     found = soak(plan, WorkerOptions(5, kill_share=0.2, grace=2.0))

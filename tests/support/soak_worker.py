@@ -8,8 +8,9 @@ A run that was left Running or Pending by a worker that died is declared crashed
 `assay-zombies` waits ten minutes for a heartbeat. Crashed runs are the automation `assay-crashes`' to schedule
 again; what it has not taken up after a while is scheduled by the worker, as the sweep would do later, and counted.
 
-Some executions are ended by SIGKILL: which, and at which part of the time that one takes, is drawn from the seed. The parent starts no thread ever, so that a
-fork is safe: it speaks plain HTTP, and knows neither the Prefect client nor why a run waits.
+Some executions are ended by SIGKILL: which, and at which part of the time that one takes, is drawn from the seed.
+The parent starts no thread ever, so that a fork is safe: it speaks plain HTTP, and knows neither the Prefect client
+nor why a run waits.
 """
 
 import argparse
