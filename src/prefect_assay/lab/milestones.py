@@ -34,7 +34,9 @@ def carry_out(db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple
     """
     experiments = _experiments(db, items)
     everybody = addressing.of_organization(db, org_id)
-    told, released, changed = [], [], {}
+    told: list[Row] = []
+    released: list[Row] = []
+    changed: dict[str, dict[str, str]] = {}
     done = 0
     for item in items:
         done, now = done + 1, max(now, times.read(item["due_at"]))
@@ -49,7 +51,8 @@ def carry_out(db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple
             results = RELEASES.get(status)
             if results is not None:
                 released.append(measuring.released(db, experiment, results, now))
-            changed[experiment["id"]] = (status, results or changed.get(experiment["id"], (None, None))[1])
+                changed.setdefault(experiment["id"], {})["results_status"] = results
+            changed.setdefault(experiment["id"], {})["status"] = status
         told.append(update)
         if outbox.add_all(db, experiment, update["id"], addressing.choose(experiment, everybody), now):
             break
@@ -59,7 +62,7 @@ def carry_out(db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple
     db.insert_all("packages", released)
     db.run_all(
         "UPDATE experiments SET status = ?, results_status = coalesce(?, results_status) WHERE id = ?",
-        [(*columns, experiment_id) for experiment_id, columns in changed.items()],
+        [(new["status"], new.get("results_status"), key) for key, new in changed.items()],
     )
     db.insert_all("updates", told)
     return done, now
