@@ -32,6 +32,7 @@ from prefect_assay.flows.experiment import DEADLINE_DAYS
 from prefect_assay.flows.feed import Waiting, judge, read_feed, reference_of, those_waiting, waiting_of
 from prefect_assay.flows.memory import Memory, as_text
 from prefect_assay.flows.questions import answer_overdue
+from prefect_assay.flows.saved_blocks import read_blocks
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import SweepMemory, Watermark
 from prefect_assay.waiting.groups import groups_with_news, wake_finished
@@ -105,6 +106,7 @@ class _Sweep:
         marks = self.memory.marks()
         started = self.started_since(since) if since else {}
         fresh = {ref: self.memory.mark(ref) for ref in started if ref not in marks}
+        self.credentials = read_blocks(self.prefect, marks | fresh)
         marks = {ref: self.read_news(mark) for ref, mark in sorted((marks | fresh).items())}
         for ref, waits in started.items():
             if ref in fresh:
@@ -203,7 +205,7 @@ class _Sweep:
         )
 
     def block(self, mark: Watermark) -> AssayCredentials:
-        """The credentials block, read once per sweep."""
+        """The credentials block, read once per sweep; the error of one that is not there is its own."""
         reference = mark.reference or ""
         if reference not in self.credentials:
             loaded = cast("AssayCredentials", AssayCredentials.load_from_ref(json.loads(reference)))

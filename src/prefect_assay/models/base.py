@@ -1,7 +1,6 @@
-"""The base models: `Model` for what this package makes, `StoredModel` for what it reads again after days and an
-upgrade, `WireModel` for what the service sends.
+"""The base models: `Model` for what this package makes, `WireModel` for what the service sends.
 
-All models are frozen: data flows one way, and a stage makes a new value instead of changing an old one.
+`StoredModel` is for what is read again after days and an upgrade. All models are frozen: data flows one way, and a stage makes a new value instead of changing an old one.
 """
 
 from typing import Annotated, Any, TypeVar

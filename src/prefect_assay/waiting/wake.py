@@ -5,7 +5,7 @@ It must not know why a run should be woken; the receiver, the sweep and the last
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Final, TypeVar
@@ -19,9 +19,6 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting.runs import (
     EXPERIMENT_TAG,
-    GROUP_TAG,
-    WAITS_TAG,
-    has_ended,
     resume,
     runs_with,
     tagged_filter,
@@ -41,18 +38,6 @@ def wake(client: SyncPrefectClient, tag: str) -> list[UUID]:
         run for run in runs_with(client, tagged_filter(tag, suspended_only=True)) if not waits_for_input(run)
     ]
     return [run.id for run in waiting if resume(client, run.id)]
-
-
-def wake_finished_groups(groups: Iterable[str]) -> list[UUID]:
-    """Resume the runs that wait for a group of child runs, when every child has ended."""
-    woken: list[UUID] = []
-    with get_client(sync_client=True) as client:
-        for group in groups:
-            children = runs_with(client, tagged_filter(GROUP_TAG + group, suspended_only=False))
-            # A group without children has lost them: its parent looks, and starts or finds them again.
-            if all(has_ended(child) for child in children):
-                woken.extend(wake(client, WAITS_TAG + group))
-    return woken
 
 
 class Waker:
@@ -98,14 +83,10 @@ class Waker:
         nobody = tagged_filter(f"{EXPERIMENT_TAG}is-anybody-there", suspended_only=True)
         await self._asking.do(lambda client: client.read_flow_runs(flow_run_filter=nobody, limit=1), 1.0)
 
-    async def connect(self) -> None:
-        """Set the clients up before they are needed; nothing is asked.
-
-        Raises:
-            ConfigurationError: no Prefect API is configured.
-        """
-        for line in (self._waking, self._asking):
-            await line.do(lambda _: None, 0.0)
+    def connect(self) -> None:
+        """Begin to set the clients up before they are needed. Whatever is wrong is told to the first who wakes."""
+        self._waking.connect()
+        self._asking.connect()
 
     def close(self) -> None:
         """Let the threads end when what they are doing is done; nothing is waited for."""
@@ -125,6 +106,9 @@ class _Line:
     async def do(self, work: Callable[[SyncPrefectClient], T], patience_seconds: float) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._do, work, patience_seconds)
+
+    def connect(self) -> None:
+        self._thread.submit(self._connected)
 
     def close(self) -> None:
         # In the thread: the client must not be closed under a request.
