@@ -29,6 +29,7 @@ from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
 from support.world import _saved_blocks
 
+_START_SECONDS: Final = 900.0
 _TICK: Final = os.sysconf("SC_CLK_TCK")
 # A line in Prefect's log costs a request; what a soak needs to know stands in the worker's own log.
 _ENVIRONMENT: Final = {"PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_LOGGING_LEVEL": "WARNING"}
@@ -65,7 +66,8 @@ class SoakStack(LocalStack):
             + "-----END CERTIFICATE-----\n"
         )
         certificates = {"SSL_CERT_FILE": str(one), "PREFECT_API_SSL_CERT_FILE": str(one)}
-        super().__init__(folder, env=_ENVIRONMENT | certificates)
+        # Generous: a busy machine makes it slow, and that is no finding.
+        super().__init__(folder, env=_ENVIRONMENT | certificates, start_seconds=_START_SECONDS)
         self.worker = worker
         self.journal = self.folder / "executions.jsonl"
         self.executions_log = self.folder / "executions.log"
