@@ -1,10 +1,11 @@
 """What thousands of suspended experiments cost: server CPU, memory, processes, and the search and resume of a wake.
 
-    python bench/bench_waiting.py [--runs 10000] [--idle 60] [--services]
+    python bench/bench_waiting.py [--runs 10000] [--idle 60] [--on sqlite]
 
 On SQLite, and on PostgreSQL with Redis where PREFECT_ASSAY_TEST_POSTGRES and PREFECT_ASSAY_TEST_REDIS name them
 (a database of its own is made there and dropped). Server, receiver, lab and served flows run with the shipped
-settings. The runs are made through the API, suspended, with the tags and parameters of real ones. Ends by itself.
+settings. The runs are suspended and have the tags and parameters of real ones: one is made through the API, the
+others are copies of its rows. Ends by itself.
 """
 
 import argparse
@@ -20,17 +21,19 @@ from uuid import uuid4
 
 import asyncpg
 from installation import installation
+from many_runs import copy_on_postgres, copy_on_sqlite, tags
 from prefect.client.orchestration import get_client
 from prefect.states import Cancelled, Suspended
 
 from prefect_assay.cli.processes import descendants
 from prefect_assay.cli.settings_files import POSTGRES, settings_of
-from prefect_assay.waiting.runs import EXPERIMENT_TAG, GROUP_TAG, as_parameter
+from prefect_assay.waiting.runs import EXPERIMENT_TAG, as_parameter
 from prefect_assay.waiting.wake import wake
 
 POSTGRES_VARIABLE, REDIS_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES", "PREFECT_ASSAY_TEST_REDIS"
 CPU_TARGET, LATENCY_TARGET = 5.0, 1.5
 WAKES = 40
+SUSPENDED = {"flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -59,9 +62,8 @@ def measure(name, folder, chosen, *, env, database):
         report_idle(made, 0, chosen.idle / 2, database)
         unloaded = wakes(made)
         start = time.monotonic()
-        suspend(made, chosen.runs, lanes=8 if database else 1)  # SQLite loses writers that race
+        suspend(made, chosen.runs, database)
         print(f"{time.monotonic() - start:8.0f} s to suspend {chosen.runs} runs", flush=True)
-        time.sleep(10)  # the events of the runs made are still being written
         cpu = report_idle(made, chosen.runs, chosen.idle, database)
         loaded = wakes(made)
         print(
@@ -93,31 +95,25 @@ def report_idle(made, runs, seconds, database):
     return percent
 
 
-def suspend(made, runs, lanes):
-    """Make suspended runs of the deployed experiment flow."""
-    asyncio.run(_suspend(made, runs, lanes))
-
-
-async def _suspend(made, runs, lanes):
-    async with get_client() as api:
-        deployment = await api.read_deployment_by_name("experiment/prefect-assay")
-        parameters = parameters_of(made)
-        numbers = iter(range(runs))
-
-        async def some():
-            for number in numbers:
-                await api.create_flow_run_from_deployment(
-                    deployment.id,
-                    parameters=parameters,
-                    name=f"bench-{number}",
-                    tags=[f"{EXPERIMENT_TAG}{uuid4()}", f"{GROUP_TAG}campaign-bench-{number // 100}"],
-                    state=Suspended(
-                        pause_expiration_time=datetime.now(UTC) + timedelta(days=75),
-                        pause_key=f"results:{uuid4()}",
-                    ),
-                )
-
-        await asyncio.gather(*(some() for _ in range(lanes)))
+def suspend(made, runs, database):
+    """Suspended runs of the deployed experiment flow: one through the API, copies of it in the database."""
+    with get_client(sync_client=True) as api:
+        deployment = api.read_deployment_by_name("experiment/prefect-assay")
+        first = api.create_flow_run_from_deployment(
+            deployment.id,
+            parameters=parameters_of(made),
+            tags=tags(0),
+            state=Suspended(
+                pause_expiration_time=datetime.now(UTC) + timedelta(days=75), pause_key=f"results:{uuid4()}"
+            ),
+        )
+        if database:
+            asyncio.run(copy_on_postgres(_plain(f"{_server()}/{database}"), first.id, runs - 1))
+        else:
+            copy_on_sqlite(made.stack.folder / "prefect" / "prefect.db", first.id, runs - 1)
+        counted = api.request("POST", "/flow_runs/count", json=SUSPENDED).json()
+        if counted != runs:
+            raise SystemExit(f"{counted} runs are suspended, not {runs}")
 
 
 def parameters_of(made):
@@ -194,7 +190,7 @@ def own_database():
     try:
         redis = os.environ[REDIS_VARIABLE]
         own = {
-            "PREFECT_API_DATABASE_CONNECTION_URL": f"{os.environ[POSTGRES_VARIABLE].rpartition('/')[0]}/{database}",
+            "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"{_server()}/{database}",
             "PREFECT_REDIS_MESSAGING_URL": redis,
             "PREFECT_SERVER_DOCKET_URL": redis,
             "PREFECT_SERVER_DOCKET_NAME": database,
@@ -210,6 +206,10 @@ async def _execute(statement):
         await connection.execute(statement)
     finally:
         await connection.close()
+
+
+def _server():
+    return os.environ[POSTGRES_VARIABLE].rpartition("/")[0]
 
 
 def _plain(url):

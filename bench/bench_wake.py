@@ -68,7 +68,7 @@ def measure(kind, folder, wakes, raw):
             lines = [json.loads(line) for line in marks.read_text()[before:].splitlines()]
             if raw:
                 for line in lines:
-                    print(f"   {line['at'] - sent:7.3f} {line['pid']} {line['what']} {line['argv']}")
+                    print(f"   {line['at'] - sent:7.3f} {line['pid']} {line['what']}, CPU {line['cpu']:.2f}")
             found.append(steps(run, sent, answered, lines))
     return found[1:]  # the first one warms what is warm ever after
 

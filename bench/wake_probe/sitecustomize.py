@@ -17,7 +17,7 @@ PLACES = {  # functions of Prefect and of the experiment flow whose call is a st
 
 
 def mark(what, at=None):
-    line = json.dumps({"pid": os.getpid(), "what": what, "at": at or time.time(), "argv": sys.argv[:3]})
+    line = json.dumps({"pid": os.getpid(), "what": what, "at": at or time.time(), "cpu": time.process_time()})
     with Path(os.environ["BENCH_WAKE_MARKS"]).open("a") as file:
         file.write(line + "\n")
 
@@ -68,4 +68,5 @@ def started_at():
 if "BENCH_WAKE_MARKS" in os.environ:
     mark("process made", started_at())
     mark("interpreter up")
+    os.register_at_fork(after_in_child=lambda: mark("process made"))
     sys.meta_path.insert(0, Marker())

@@ -43,7 +43,7 @@ def test_one_experiment_from_order_to_archive_over_both_servers(installation):
     world, second = installation
     run = world.experiment("scale-once", BINDER)
     world.asleep(run, seconds=120)
-    assert httpx.get(f"{second}/flow_runs/{run.id}").json()["state"]["name"] == "Suspended"
+    assert httpx.get(f"{second}/flow_runs/{run.id}", timeout=60).json()["state"]["name"] == "Suspended"
 
     world.advance(days=16)
 
@@ -88,7 +88,7 @@ def test_an_event_at_one_server_sets_off_an_automation_made_at_the_other(install
         },
         "actions": [{"type": "do-nothing"}],
     }
-    made = httpx.post(f"{second}/automations/", json=automation).raise_for_status().json()
+    made = httpx.post(f"{second}/automations/", json=automation, timeout=60).raise_for_status().json()
     executed = {
         "filter": {
             "event": {"name": ["prefect.automation.action.executed"]},
@@ -104,7 +104,8 @@ def test_an_event_at_one_server_sets_off_an_automation_made_at_the_other(install
             "resource": {"prefect.resource.id": name},
             "payload": {},
         }
-        httpx.post(f"{world.stack.api_url}/events", json=[event]).raise_for_status()
-        return httpx.post(f"{second}/events/filter", json=executed).raise_for_status().json()["events"]
+        httpx.post(f"{world.stack.api_url}/events", json=[event], timeout=60).raise_for_status()
+        found = httpx.post(f"{second}/events/filter", json=executed, timeout=60)
+        return found.raise_for_status().json()["events"]
 
-    assert eventually(set_off, seconds=60, what="the automation")
+    assert eventually(set_off, seconds=90, what="the automation")

@@ -38,7 +38,7 @@ def shared_services() -> Iterator[dict[str, str]]:
         was_empty = store.dbsize() == 0
         try:
             yield settings_of(POSTGRES) | {
-                "PREFECT_API_DATABASE_CONNECTION_URL": f"{_server()}/{database}",
+                "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"{_server()}/{database}",
                 "PREFECT_REDIS_MESSAGING_URL": address,
                 "PREFECT_SERVER_DOCKET_URL": address,
                 "PREFECT_SERVER_DOCKET_NAME": database,

@@ -1,0 +1,71 @@
+"""The settings files and the compose file of `deployments/`: read as their users read them, and in agreement."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from prefect.settings import Settings
+
+from prefect_assay.cli.settings_files import POSTGRES, RUNNER, SQLITE, settings_of
+
+DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
+SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"
+COMPOSE = yaml.safe_load((DEPLOYMENTS / "compose.yaml").read_text())
+FROM_REDIS = {
+    "PREFECT_REDIS_MESSAGING_URL"
+}  # a setting of prefect-redis, which Prefect's own settings do not know
+
+
+@pytest.mark.parametrize("name", [SQLITE, POSTGRES, RUNNER])
+def test_a_shell_reads_what_the_package_reads(name):
+    script = f"set -a; . {DEPLOYMENTS / name}; env"
+    done = subprocess.run(["sh", "-c", script], env={}, capture_output=True, text=True, check=True)
+    told = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert settings_of(name)
+    assert {k: v for k, v in told.items() if k.startswith("PREFECT_")} == settings_of(name)
+
+
+@pytest.mark.parametrize("name", [SQLITE, POSTGRES, RUNNER])
+def test_prefect_knows_every_setting(name, monkeypatch):
+    """A name that Prefect does not know would be passed over in silence."""
+    for variable, value in settings_of(name).items():
+        monkeypatch.setenv(variable, value)
+    known = Settings().to_environment_variables(exclude_unset=True)
+    assert set(settings_of(name)) - FROM_REDIS <= set(known)
+
+
+@pytest.mark.parametrize("name", [SQLITE, POSTGRES, RUNNER])
+def test_the_page_names_every_setting(name):
+    page = SCALING.read_text()
+    assert all(variable in page for variable in settings_of(name))
+
+
+def test_the_containers_get_the_settings_of_the_file():
+    for name in ("migrate", "api", "services"):
+        service = COMPOSE["services"][name]
+        assert service["env_file"] == POSTGRES
+        for variable, value in service["environment"].items():
+            # the same setting, at the address that the containers see
+            same = settings_of(POSTGRES)[variable].replace("127.0.0.1:5432", "postgres:5432")
+            assert value == same.replace("127.0.0.1:6379", "redis:6379")
+
+
+def test_the_containers_run_commands_that_prefect_has():
+    for name in ("migrate", "api", "services"):
+        command = COMPOSE["services"][name]["command"]
+        words = [word for word in command if not word.startswith("-")]
+        assert words in (
+            ["server", "database", "upgrade"],
+            ["server", "start", "0.0.0.0"],
+            ["server", "services", "start"],
+        )
+
+
+def test_everything_that_is_waited_for_exists():
+    services = COMPOSE["services"]
+    for service in services.values():
+        assert set(service.get("depends_on", ())) <= set(services)
+    assert {
+        mount.split(":")[0] for name in ("postgres", "redis") for mount in services[name]["volumes"]
+    } == set(COMPOSE["volumes"])
