@@ -65,7 +65,7 @@ crash: $(VENV)/.installed
 # The same seed draws the same faults and kills. Within SOAK_MINUTES it is over: late batches are left out.
 SOAK_EXPERIMENTS ?= 2000
 SOAK_SEED ?= $(shell date +%s)
-SOAK_MINUTES ?= 180
+SOAK_MINUTES ?= 240
 soak: $(VENV)/.installed
 	@ASSAY_SOAK_EXPERIMENTS=$(SOAK_EXPERIMENTS) ASSAY_SOAK_SEED=$(SOAK_SEED) ASSAY_SOAK_MINUTES=$(SOAK_MINUTES) \
 	  $(BIN)/pytest -q -m soak tests/soak

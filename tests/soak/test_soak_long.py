@@ -10,7 +10,7 @@ from support.soak_world import WorkerOptions
 
 EXPERIMENTS = int(os.environ.get("ASSAY_SOAK_EXPERIMENTS", "2000"))
 SEED = int(os.environ.get("ASSAY_SOAK_SEED") or time.time())
-MINUTES = float(os.environ.get("ASSAY_SOAK_MINUTES", "180"))
+MINUTES = float(os.environ.get("ASSAY_SOAK_MINUTES", "240"))
 
 DISTURBANCES = {
     1: ("worker_killed",),
