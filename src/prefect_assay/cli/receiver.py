@@ -72,7 +72,7 @@ def _server(app: "Starlette", host: str, port: int, **more: Any) -> "uvicorn.Ser
 
 async def _both(main: "uvicorn.Server", status: "uvicorn.Server") -> None:
     """On one event loop, so that a healthy status is the deliveries' too. Signals reach the main server."""
-    status.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
+    status.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
     beside = asyncio.create_task(status.serve())
     try:
         await main.serve()

@@ -1,7 +1,7 @@
 """The receiver's side towards Prefect, loaded when it is first needed: importing Prefect takes seconds."""
 
 import asyncio
-import contextlib
+import contextvars
 import threading
 from typing import TYPE_CHECKING
 
@@ -27,20 +27,25 @@ class PrefectSide:
         waker = await self.loaded()
         await waker.ready()
 
-    async def warm(self) -> None:
-        """Do now what the first delivery would have to wait for: imports, and the set-up of the clients."""
-        waker = await self.loaded()
-        with contextlib.suppress(Exception):  # what is wrong will be told to whoever asks for it
-            await waker.connect()
+    def warm(self) -> None:
+        """Begin what the first delivery would have to wait for: imports, and the set-up of the clients."""
+        # A daemon: a process that is asked to end while it starts does not wait for the import.
+        work = contextvars.copy_context().run
+        threading.Thread(target=work, args=(self._warm,), name="assay-warm", daemon=True).start()
 
     async def loaded(self) -> "Waker":
         """With Prefect imported."""
-        return self._waker or await asyncio.to_thread(self._load)
+        waker = self._waker
+        return await asyncio.to_thread(self._load) if waker is None else waker
 
     def close(self) -> None:
-        """End the threads when what they do is done."""
-        if self._waker is not None:
-            self._waker.close()
+        """End the threads when what they do is done; whoever wakes after that begins anew."""
+        waker, self._waker = self._waker, None  # without the lock, which an import may hold for seconds
+        if waker is not None:
+            waker.close()
+
+    def _warm(self) -> None:
+        self._load().connect()
 
     def _load(self) -> "Waker":
         with self._loading:

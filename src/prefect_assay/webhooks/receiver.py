@@ -6,7 +6,6 @@ mounted in another app, so nothing depends on their own start or end.
 This module must not import Prefect at its top: the app answers at once, and tests replace the wake-up.
 """
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
@@ -85,12 +84,11 @@ class Receiver:
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Prepares for the first delivery, where the app is not mounted in another one."""
-        warming = asyncio.create_task(self._prefect.warm()) if self._prefect else None
+        if self._prefect is not None:
+            self._prefect.warm()
         try:
             yield
         finally:
-            if warming is not None:
-                warming.cancel()
             self.close()
 
     def close(self) -> None:

@@ -36,8 +36,9 @@ class Turns:
         task = asyncio.create_task(self._work(work))
         self._running.add(task)
         task.add_done_callback(self._forget)
+        limit = asyncio.timeout_at(end)
         try:
-            async with asyncio.timeout_at(end) as limit:
+            async with limit:
                 return await asyncio.shield(task)
         except TimeoutError:
             if limit.expired():
