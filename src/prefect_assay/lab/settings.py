@@ -24,7 +24,7 @@ class LabSettings:
 
     Attributes:
         base_url: address that answers carry in their links, without a trailing slash.
-        database: SQLite file; None means a temporary file that goes away with the process.
+        database: SQLite file; None means a temporary database that goes away with the process.
         seconds_per_day: real seconds that one lab day takes when the clock is `scaled`.
         seed: decides every experiment's lab window and delays (with the experiment's code).
         epoch: lab time at the first start; None means the real time.
