@@ -32,6 +32,7 @@ from support.counting import counted_requests
 from support.suspended import suspend_many
 
 FEED_ONLY, TARGET = 10_000, 20
+FILL = 250  # experiments for which the lab is asked at a time
 
 
 def main():
@@ -71,7 +72,9 @@ def main():
 
 def suspend(made, runs, folder):
     start = time.monotonic()
-    ids = made.stack.lab.fill(runs, stage="ordered", sequences=1)
+    ids = []
+    while len(ids) < runs:
+        ids += made.stack.lab.fill(min(FILL, runs - len(ids)), stage="ordered", sequences=1)
     given = {name: as_parameter(value) for name, value in made.parameters.items()}
     parameters = given | {"campaign_id": "bench", "batch_index": 0, "batch_count": 1, "deadline_days": 45}
     deployment = made.api.read_deployment_by_name("experiment/prefect-assay")

@@ -31,7 +31,7 @@ from prefect_assay.archive.read import latest_version, read_manifest
 from prefect_assay.archive.store import Body, Digest, Store, chunks_of, digest_of, join_key
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest
-from prefect_assay.models.base import Model
+from prefect_assay.models.base import Model, StoredModel
 
 _ATTEMPTS: Final = 1000
 _JSON: Final = "application/json"
@@ -230,6 +230,6 @@ def _record(store: Store, folder: str, manifest: Manifest, body: bytes, *, uncha
     )
 
 
-def _json_bytes(value: Model) -> bytes:
+def _json_bytes(value: Model | StoredModel) -> bytes:
     text = json.dumps(value.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False)
     return f"{text}\n".encode()
