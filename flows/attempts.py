@@ -46,13 +46,23 @@ _ENDS_A_SERIES: Final = frozenset(
 
 
 def crashes_in_a_row(states: Iterable[State]) -> int:
-    """How often a run has crashed since it was last suspended, or has last ended otherwise."""
+    """How often a run has crashed since it was last suspended, or has last ended otherwise.
+
+    Prefect's worker reports each killed process twice, the second time when the next one may be starting already:
+    that start then succeeds from the state Crashed, and the report counts for nothing.
+    """
     count = 0
+    before: StateType | None = None
+    began = False
     for state in sorted(states, key=lambda state: state.timestamp):
         if state.type == StateType.CRASHED:
-            count += 1
+            count += before != StateType.CRASHED
+            began = before == StateType.RUNNING
+        elif state.type == StateType.RUNNING and before == StateType.CRASHED and not began:
+            count -= 1
         elif state.type in _ENDS_A_SERIES:
             count = 0
+        before = state.type
     return count
 
 

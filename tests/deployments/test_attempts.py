@@ -31,7 +31,12 @@ CRASH = (StateType.RUNNING, StateType.CRASHED, StateType.SCHEDULED)
         (CRASH * 6, 6),
         ((*CRASH * 3, StateType.PAUSED, StateType.SCHEDULED, *CRASH), 1),
         ((*CRASH * 6, StateType.FAILED, StateType.SCHEDULED, StateType.RUNNING), 0),
-        ((StateType.PENDING, StateType.CRASHED) * 3, 3),
+        ((StateType.PENDING, StateType.CRASHED, StateType.SCHEDULED) * 3, 3),
+        # reported twice: at once, and while the next process starts
+        ((*CRASH, StateType.PENDING, StateType.CRASHED, StateType.RUNNING), 1),
+        ((*CRASH, StateType.PENDING, StateType.CRASHED, StateType.RUNNING, StateType.CRASHED), 2),
+        ((StateType.RUNNING, StateType.CRASHED, StateType.CRASHED), 1),
+        ((StateType.RUNNING, StateType.CRASHED, StateType.RUNNING), 1),
     ],
 )
 def test_crashes_are_counted_since_the_last_wait_or_end(types, count):
@@ -59,7 +64,7 @@ class Api:
 
 
 def crashed(times):
-    return (StateType.PENDING, StateType.CRASHED) * times
+    return (StateType.SCHEDULED, StateType.PENDING, StateType.CRASHED) * times
 
 
 @pytest.mark.parametrize(

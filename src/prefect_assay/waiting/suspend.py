@@ -18,7 +18,7 @@ from uuid import uuid4
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
-from prefect.exceptions import Pause
+from prefect.exceptions import Abort, Pause
 from prefect.flow_runs import suspend_flow_run
 from prefect.logging import get_run_logger
 
@@ -155,8 +155,23 @@ def _suspend(
         if ready is not None and not trouble:
             _close_race(run, ready)
         raise
+    except RuntimeError:
+        _leave_to_another(run)
+        raise
     # Reached only when the server let the run pass; running again checks again.
     raise RuntimeError(f"the suspension for {key} did not take effect")
+
+
+def _leave_to_another(run: FlowRun) -> None:
+    """End this process without a word when its run is not its own any more.
+
+    It was declared dead (no heartbeat, a late report about an earlier process), and the run is scheduled again. An
+    error from here would end the run under the other execution.
+    """
+    with get_client(sync_client=True) as client:
+        state = client.read_flow_run(run.id).state
+    if state is not None and not state.is_running():
+        raise Abort(f"the run is {state.name}: another execution of it goes on")
 
 
 def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
