@@ -159,6 +159,7 @@ def measure(options: argparse.Namespace) -> dict:
         "ratio_p50": refused["p50"] / beside["p50"],
         "ratio_p99": refused["p99"] / beside["p99"],
         "lag_p99_ms": percentile([shot.lag * 1000 for shot in others if shot.sent], 0.99),
+        "wait_p99_ms": percentile([shot.wait * 1000 for shot in others if shot.answered], 0.99),
         "cores": cores,
         "others_cores": cores["whole machine"] - sum(v for k, v in cores.items() if k != "whole machine"),
     }
@@ -172,11 +173,15 @@ def show(figures: dict, options: argparse.Namespace) -> None:
     for name, ms in figures["ms"].items():
         print(f"{name:8} p50 {ms['p50']:7.1f} ms   p99 {ms['p99']:7.1f} ms   max {ms['max']:7.1f} ms")
     print(f"refused / bare: p50 {figures['ratio_p50']:.2f}, p99 {figures['ratio_p99']:.2f}")
-    print(f"of that, sent late by the load generator itself: p99 {figures['lag_p99_ms']:.1f} ms")
+    print(
+        f"refused, p99 of its parts: sent late (busy connection, busy generator) {figures['lag_p99_ms']:.1f} ms, "
+        f"from sending to the answer {figures['wait_p99_ms']:.1f} ms"
+    )
     print("cores: " + ", ".join(f"{name} {used:.2f}" for name, used in figures["cores"].items()))
     print(
         f"of {os.cpu_count()} cores, {figures['others_cores']:.2f} went to processes that are not part of this"
     )
+    print(f"refused p99 under 50 ms: {'yes' if figures['ms']['refused']['p99'] < 50 else 'NO'}")
     print(f"lost, misanswered or woken by a forgery: {len(figures['wrong'])}")
     for line in figures["wrong"][:10]:
         print(f"  {line}")

@@ -30,8 +30,13 @@ class Shot:
 
     @property
     def lag(self) -> float:
-        """How late it was sent: the generator's own part, and the wait for a connection."""
+        """How late it was sent: the generator's own part, and the wait for a connection that was busy."""
         return self.sent - self.due
+
+    @property
+    def wait(self) -> float:
+        """From the moment it was sent to the end of its answer, in seconds."""
+        return self.answered - self.sent
 
 
 class Connection(asyncio.Protocol):
