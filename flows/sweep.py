@@ -102,6 +102,8 @@ class _Sweep:
     def run(self) -> SweepReport:
         """All parts, the watermarks last: a sweep that dies in between repeats what it did, which does no harm."""
         whole = self.memory.whole
+        if whole.swept and whole.swept > self.now:
+            whole = SweepMemory()  # a clock was put back: what it says of times is worth nothing
         since = whole.swept - _MARGIN if whole.swept else None
         marks = self.memory.marks()
         started = self.started_since(since) if since else {}
