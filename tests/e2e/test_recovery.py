@@ -165,6 +165,6 @@ def test_all_of_them_are_measured_and_archived_in_the_end(world, sleeper):
     runs = [r for r in world.api.read_flow_runs() if r.parameters.get("campaign_id") in names]
     assert len(runs) == len(names)
     for run in runs:
-        world.until(run, "Completed", seconds=150)
+        world.until(run, "Completed", seconds=300)
     for name in names:
         ordered_and_paid_once(world, name)
