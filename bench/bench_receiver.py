@@ -33,8 +33,9 @@ EXPECTED = {
     "malformed": (400, None),
     "nowhere": (404, None),
 }
-#: Of twenty that must not wake anybody.
-MIX = ["forged"] * 8 + ["old"] * 4 + ["unsigned"] * 2 + ["repeated"] * 2 + ["malformed"] * 2 + ["nowhere"] * 2
+#: Of ten that are refused. An old one is a replay of what was genuine an hour ago.
+MIX = ["forged"] * 4 + ["old"] * 3 + ["unsigned", "malformed", "nowhere"]
+REPEATED = 0.1  # share of those that must wake nobody
 
 
 def delivery(kind: str, experiment: str) -> bytes:
@@ -69,21 +70,23 @@ def delivery(kind: str, experiment: str) -> bytes:
     return request(f"/assay/{order[:7] if kind == 'nowhere' else order}", body, headers)
 
 
-def harmless(
-    count: int, genuine: list[Shot], genuine_rate: float, rate: float, names: list[str]
-) -> list[Shot]:
-    """What must wake nobody: for experiments that wait too, and repetitions of what was delivered 2 s before."""
+def refusals(count: int, names: list[str]) -> list[Shot]:
+    """What must be refused, for experiments that are waited for."""
     prepared = {kind: [delivery(kind, names[i % len(names)]) for i in range(200)] for kind in set(MIX)}
+    return [Shot(kind := MIX[i % len(MIX)], prepared[kind][i // len(MIX) % 200]) for i in range(count)]
+
+
+def repetitions(count: int, rate: float, genuine: list[Shot], genuine_rate: float) -> list[Shot]:
+    """Byte for byte what was delivered 2 s before. The service may do that too, so it is acknowledged and wakes nobody.
+
+    On connections of their own: one whose original still waits for Prefect waits with it.
+    """
     shots = []
     for number in range(count):
-        kind = MIX[number % len(MIX)]
-        data = prepared[kind][number // len(MIX) % 200]
-        if kind == "repeated":
-            before = int((number / rate - 2.0) * genuine_rate)
-            kind, data = (
-                ("repeated", genuine[before].request) if before >= 0 else ("forged", prepared["forged"][0])
-            )
-        shots.append(Shot(kind, data))
+        before = int((number / rate - 2.0) * genuine_rate)
+        shots.append(
+            Shot("repeated", genuine[before].request) if before >= 0 else Shot("old", delivery("old", "x"))
+        )
     return shots
 
 
@@ -126,9 +129,9 @@ def measure(options: argparse.Namespace) -> dict:
         print(f"making {len(names) + len(controls)} suspended runs ...", file=sys.stderr, flush=True)
         flow = suspend_runs(place.api, names + controls)
         genuine = [Shot("genuine", delivery("genuine", name), name) for name in names]
-        others = harmless(
-            int(options.harmless * seconds), genuine, options.genuine, options.harmless, controls + names
-        )
+        refused_rate, repeated_rate = (1 - REPEATED) * options.harmless, REPEATED * options.harmless
+        refused = refusals(int(refused_rate * seconds), controls + names)
+        repeated = repetitions(int(repeated_rate * seconds), repeated_rate, genuine, options.genuine)
         bare = [Shot("bare", delivery("forged", "x")) for _ in range(int(options.bare * seconds))]
         gc.collect()
         gc.disable()  # the generator's own pauses are not the receiver's
@@ -138,28 +141,34 @@ def measure(options: argparse.Namespace) -> dict:
             fire(
                 [
                     Stream(HOST, place.receiver_port, options.genuine, 20, genuine),
-                    Stream(HOST, place.receiver_port, options.harmless, 25, others),
+                    Stream(HOST, place.receiver_port, refused_rate, 25, refused),
+                    Stream(HOST, place.receiver_port, repeated_rate, 10, repeated),
                     Stream(HOST, place.bare_port, options.bare, 5, bare),
                 ],
                 settle=40,
             )
         )
         taken, after = time.monotonic() - began, place.cpu_seconds()
-        wrong = judge(genuine + others, states(place.api, flow), genuine, controls)
+        wrong = judge(genuine + refused + repeated, states(place.api, flow), genuine, controls)
         if wrong:
             print(*place.receiver_log.read_text().splitlines()[-20:], sep="\n", file=sys.stderr)
     cores = {name: (after[name] - before[name]) / taken for name in after}
-    refused = milliseconds(others)
+    delays = {
+        "genuine": milliseconds(genuine),
+        "refused": milliseconds(refused),
+        "repeated": milliseconds(repeated),
+        "bare": milliseconds(bare),
+    }
     return {
         "seconds": seconds,
         "genuine": len(genuine),
-        "must_wake_nobody": len(others),
+        "must_wake_nobody": len(refused) + len(repeated),
         "wrong": wrong,
-        "ms": {"genuine": milliseconds(genuine), "refused": refused, "bare": (beside := milliseconds(bare))},
-        "ratio_p50": refused["p50"] / beside["p50"],
-        "ratio_p99": refused["p99"] / beside["p99"],
-        "lag_p99_ms": percentile([shot.lag * 1000 for shot in others if shot.sent], 0.99),
-        "wait_p99_ms": percentile([shot.wait * 1000 for shot in others if shot.answered], 0.99),
+        "ms": delays,
+        "ratio_p50": delays["refused"]["p50"] / delays["bare"]["p50"],
+        "ratio_p99": delays["refused"]["p99"] / delays["bare"]["p99"],
+        "lag_p99_ms": percentile([shot.lag * 1000 for shot in refused if shot.sent], 0.99),
+        "wait_p99_ms": percentile([shot.wait * 1000 for shot in refused if shot.answered], 0.99),
         "cores": cores,
         "others_cores": cores["whole machine"] - sum(v for k, v in cores.items() if k != "whole machine"),
     }
