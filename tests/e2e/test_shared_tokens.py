@@ -5,9 +5,9 @@ import pytest
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
 from prefect_assay.models.report import CampaignReport
 from support.issuer import ISSUER_KEY, issuer_server
-from support.world import UNPRICED
+from support.world import UNPRICED, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(420)]
 
 DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 
@@ -43,6 +43,8 @@ def test_a_quoted_campaign_is_paid_once_by_a_token_for_exactly_its_invoice(world
     assert issuer.asked == []  # there is no price yet
 
     world.advance(days=2)  # the quote comes, its webhook wakes the run, the run confirms and pays
+    eventually(lambda: world.settlements("tokens"), seconds=120, what="the payment of the quoted order")
+    world.suspended_children("tokens", seconds=60)
     world.advance(days=20)
     done = world.until(run, "Completed", seconds=120)
 
