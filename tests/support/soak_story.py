@@ -40,6 +40,7 @@ BUSY: Final = (StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING)
 # from what the earlier ones leave.
 FAULTS: Final = (("bad_signature", 0.01), ("drop", 0.30), ("double", 0.10), ("reorder", 0.10))
 
+_STEPS_MORE: Final = 12
 _ORDERS_SHARE: Final = 0.6  # of the time; what remains brings those in progress to their end
 _STUCK_SECONDS: Final = 900.0
 
@@ -123,6 +124,12 @@ class Soak:
             self._one_step()
         for _ in range(int(WINDOW_DAYS // self.plan.step_days) + 2):
             self._one_step()
+        self._drain(0)
+        for _ in range(_STEPS_MORE):  # an order that came late, after kills, takes its days all the same
+            if all(experiment.status == "done" for experiment in self.world.service.iter_experiments()):
+                break
+            self._one_step()
+            self._drain(0)
         self._lab.release()
         self._drain(0)
         while not self.sweep_to_the_end():
