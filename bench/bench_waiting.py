@@ -11,6 +11,7 @@ others are copies of its rows. Ends by itself.
 import argparse
 import asyncio
 import os
+import random
 import statistics
 import tempfile
 import time
@@ -32,7 +33,8 @@ from prefect_assay.waiting.wake import wake
 
 POSTGRES_VARIABLE, REDIS_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES", "PREFECT_ASSAY_TEST_REDIS"
 CPU_TARGET, LATENCY_TARGET = 5.0, 1.5
-WAKES = 40
+WAKES = 40  # searches and resumes
+WHOLE_WAKES = 11
 SUSPENDED = {"flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -59,19 +61,27 @@ def main():
 def measure(name, folder, chosen, *, env, database):
     with installation(folder, env=env) as made:
         print(f"\n{name}, {chosen.runs} suspended runs", flush=True)
-        report_idle(made, 0, chosen.idle / 2, database)
+        run = made.suspended_experiment("bench-waiting")
+        key = made.order_key(run)
+        report_idle(made, 1, chosen.idle / 2, database)
+        whole = whole_wake(made, run, key)
         unloaded = wakes(made)
         start = time.monotonic()
         suspend(made, chosen.runs, database)
         print(f"{time.monotonic() - start:8.0f} s to suspend {chosen.runs} runs", flush=True)
         cpu = report_idle(made, chosen.runs, chosen.idle, database)
+        whole_loaded = whole_wake(made, run, key)
         loaded = wakes(made)
+        print(
+            f"{whole * 1000:8.0f} ms from a delivery to the run's state Running with nothing else suspended"
+        )
+        print(f"{whole_loaded * 1000:8.0f} ms with {chosen.runs}: {whole_loaded / whole:.2f} times")
         print(
             f"{unloaded * 1000:8.1f} ms to find and resume one run with nothing else suspended (median of {WAKES})"
         )
-        print(f"{loaded * 1000:8.1f} ms with {chosen.runs}: {loaded / unloaded:.2f} times")
+        print(f"{loaded * 1000:8.1f} ms with {chosen.runs}")
         verdict("server CPU", cpu, CPU_TARGET)
-        verdict("wake, loaded to unloaded", loaded / unloaded, LATENCY_TARGET)
+        verdict("wake, loaded to unloaded", whole_loaded / whole, LATENCY_TARGET)
 
 
 def verdict(what, value, target):
@@ -90,7 +100,8 @@ def report_idle(made, runs, seconds, database):
     percent = 100 * (cpu_of(server) - before) / took
     text = f"{percent:8.1f} % of a core, server, over {took:.0f} s with {runs} runs suspended"
     if database:
-        text += f"; PostgreSQL {100 * (database_cpu(database) - others) / took:.1f} %"
+        spent = sum(now - others.get(pid, 0.0) for pid, now in database_cpu(database).items())
+        text += f"; PostgreSQL {100 * spent / took:.1f} %"
     print(f"{text}; server {memory_of(server):.0f} MiB; {len(flows)} flow processes", flush=True)
     return percent
 
@@ -112,7 +123,7 @@ def suspend(made, runs, database):
         else:
             copy_on_sqlite(made.stack.folder / "prefect" / "prefect.db", first.id, runs - 1)
         counted = api.request("POST", "/flow_runs/count", json=SUSPENDED).json()
-        if counted != runs:
+        if counted < runs:
             raise SystemExit(f"{counted} runs are suspended, not {runs}")
 
 
@@ -120,6 +131,20 @@ def parameters_of(made):
     """As a campaign gives them to an experiment run."""
     given = {name: as_parameter(value) for name, value in made.parameters.items()}
     return given | {"campaign_id": "bench", "batch_index": 0, "batch_count": 1, "deadline_days": 45}
+
+
+def whole_wake(made, run, key):
+    """Median seconds from a signed delivery to the woken run's state Running; it suspends again each time."""
+    taken = []
+    for _ in range(WHOLE_WAKES):
+        sent, _ = made.wake(run, key)
+        time.sleep(1)
+        made.asleep(run)
+        states = made.api.read_flow_run_states(run.id)
+        running = [state.timestamp.timestamp() for state in states if state.name == "Running"]
+        taken.append(min(moment for moment in running if moment > sent) - sent)
+        time.sleep(random.random())  # not in step with the polls
+    return statistics.median(taken)
 
 
 def wakes(made):
@@ -169,8 +194,8 @@ def memory_of(pid):
 
 
 def database_cpu(database):
-    """Seconds of CPU of PostgreSQL's processes that serve a database; 0 without one."""
-    return sum(_cpu(pid) for pid in asyncio.run(_backends(database))) if database else 0.0
+    """Seconds of CPU of each PostgreSQL process that serves a database; none without one."""
+    return {pid: _cpu(pid) for pid in asyncio.run(_backends(database))} if database else {}
 
 
 async def _backends(database):

@@ -6,12 +6,28 @@ from typing import Any, Final, cast
 from prefect import serve
 from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import Flow
+from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
+from prefect_assay.deployments.warm import fork_flow_runs
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
 from prefect_assay.flows.children import DEPLOYMENT_NAME
 
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
+# Seconds between two looks for runs: a wake waits half of it on average, with Prefect's own value five seconds.
+QUERY_SECONDS: Final = 1.0
+
+
+def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
+    """Serve the flows until stopped, set up for fast wakes; None leaves the sweep unscheduled.
+
+    PREFECT_RUNNER_POLL_FREQUENCY is stronger than the built-in seconds between two looks for runs.
+    """
+    fork_flow_runs()
+    runner = get_current_settings().runner
+    chosen = "poll_frequency" in runner.model_fields_set
+    seconds = float(runner.poll_frequency) if chosen else QUERY_SECONDS
+    serve(*served_deployments(sweep_interval), query_seconds=seconds)
 
 
 def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> list[RunnerDeployment]:
@@ -32,4 +48,4 @@ def _deployment(flow: Flow[..., Any], interval: timedelta | None = None) -> Runn
 
 
 if __name__ == "__main__":
-    serve(*served_deployments())
+    serve_flows()

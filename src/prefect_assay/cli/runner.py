@@ -10,9 +10,7 @@ import time
 from datetime import timedelta
 from typing import Final
 
-from prefect import serve
-
-from prefect_assay.deployments.serve import SWEEP_INTERVAL, served_deployments
+from prefect_assay.deployments.serve import SWEEP_INTERVAL, serve_flows
 from prefect_assay.deployments.setup import register
 
 _STEP_SECONDS: Final = 0.1
@@ -27,7 +25,7 @@ def main() -> None:
     chosen = options.parse_args()
     _wait_for_api(chosen.wait_seconds)
     register()
-    serve(*served_deployments(None if chosen.no_sweep else timedelta(seconds=chosen.sweep_seconds)))
+    serve_flows(None if chosen.no_sweep else timedelta(seconds=chosen.sweep_seconds))
 
 
 def _wait_for_api(seconds: float) -> None:

@@ -38,13 +38,11 @@ def run_deploy(*, check: bool, as_json: bool) -> None:
 def run_serve(sweep_seconds: float) -> None:
     """Register, then serve the flows until stopped."""
     with api_errors():
-        from prefect import serve
-
-        from prefect_assay.deployments.serve import served_deployments
+        from prefect_assay.deployments.serve import serve_flows
         from prefect_assay.deployments.setup import register
 
         _show(register(), as_json=False)
-        serve(*served_deployments(timedelta(seconds=sweep_seconds)))
+        serve_flows(timedelta(seconds=sweep_seconds))
 
 
 def _show(registered: "Registration", *, as_json: bool) -> None:

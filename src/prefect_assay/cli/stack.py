@@ -29,6 +29,7 @@ START_SECONDS: Final = 120.0
 WORK_POOL: Final = "assay"
 # The last one that a served process creates; it is there, so all are.
 _LAST_DEPLOYMENT: Final = "sweep/prefect-assay"
+_FORKED_FROM: Final = "prefect_assay.deployments.zygote"
 
 
 class LocalStack:
@@ -168,8 +169,13 @@ class LocalStack:
     def runner_processes(self) -> list[ProcessEntry]:
         """The processes below the runner: one per flow run in progress, none while all are suspended."""
         runner = self._children["runner"]
-        # multiprocessing's own helper stays for as long as the runner and runs no flow
-        return [entry for entry in descendants(runner.pid) if "multiprocessing" not in entry.command]
+        # Two helpers stay for as long as the runner and run no flow: multiprocessing's, and what flow runs fork from.
+        return [
+            entry
+            for entry in descendants(runner.pid)
+            if "multiprocessing" not in entry.command
+            and not (entry.parent == runner.pid and _FORKED_FROM in entry.command)
+        ]
 
     def pid(self, name: str) -> int:
         """Process id of a part that was started."""
@@ -233,7 +239,7 @@ class LocalStack:
 
     def _launch_runner(self) -> None:
         if self._runner_kind == "worker":
-            arguments = ["-m", "prefect", "worker", "start", "--pool", WORK_POOL]
+            arguments = ["-m", "prefect_assay.deployments.worker"]
         else:
             arguments = ["-m", "prefect_assay.cli.runner", "--wait-seconds", str(self._start_seconds)]
             arguments += [] if self._sweep else ["--no-sweep"]
