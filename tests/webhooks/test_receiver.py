@@ -1,116 +1,22 @@
 """The receiver over real HTTP: what wakes runs, what is refused, and how it says so."""
 
-import asyncio
-import contextlib
-import json
 import logging
 import os
 import socket
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
-from prefect_assay.webhooks.receiver import Receiver, create_app
+from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
 from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+from support.receiver_place import PATH, SECRET, Wake, settings
 
 NEW_KEY = "the-new-signing-key-of-the-tests-01"
-SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
-PATH = f"/assay/{ORDER_KEY}"
-
-
-class Wake:
-    """Records what it is asked to wake; fails while told to."""
-
-    def __init__(self):
-        self.asked = []
-        self.running = self.most_at_once = 0
-        self.failing = False
-        self.held = False
-        self.seconds = 0.0
-        self.resumes = 1
-
-    async def __call__(self, experiment_id):
-        self.asked.append(experiment_id)
-        self.running += 1
-        self.most_at_once = max(self.most_at_once, self.running)
-        try:
-            await asyncio.sleep(self.seconds)
-            while self.held:  # noqa: ASYNC110 - set from another thread
-                await asyncio.sleep(0.01)
-            if self.failing:
-                raise ConnectionError("Prefect is not there")
-        finally:
-            self.running -= 1
-        return self.resumes
-
-
-class Place:
-    """A running receiver, its recorded wake-ups and announcements."""
-
-    def __init__(self, url, wake, announced, receiver):
-        self.url, self.wake, self.announced, self.receiver = url, wake, announced, receiver
-
-    def post(self, body, headers=None, path=PATH):
-        return httpx.post(
-            self.url + path, content=body, headers=headers or headers_of(body, SECRET), timeout=10
-        )
-
-    def all_announced(self):
-        """Announcements are made beside the answers; what was begun is waited for."""
-        self.receiver._announcer._thread.submit(int).result(timeout=5)
-        return self.announced
-
-
-@contextlib.contextmanager
-def running(**given):
-    wake, announced = Wake(), []
-    receiver = Receiver(
-        ReceiverSettings(**{"signing_keys": (SIGNING_KEY,)} | given), wake=wake, announce=announced.append
-    )
-    with serving(receiver.app) as url:
-        yield Place(url, wake, announced, receiver)
-    receiver.close()
-
-
-@pytest.fixture(scope="module")
-def usual():
-    with running() as place:
-        yield place
-
-
-@pytest.fixture
-def receiver(request):
-    """A receiver with the settings of the test; tests without any share one, with its records cleared."""
-    if hasattr(request, "param"):
-        with running(**request.param) as place:
-            yield place
-    else:
-        place = request.getfixturevalue("usual")
-        place.wake.__init__()
-        place.announced.clear()
-        yield place
-
-
-def metric(place, name, **labels):
-    return place.receiver.metrics.registry.get_sample_value(name, labels)
-
-
-def until(true, seconds=10):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.01)
-
-
-def settings(**given):
-    return pytest.mark.parametrize("receiver", [given], indirect=True, ids=["-".join(given)])
 
 
 def test_a_genuine_delivery_wakes_the_experiment_of_the_signed_body(receiver):
@@ -286,33 +192,6 @@ def test_prefect_away_gets_503_and_the_retry_wakes(receiver):
     assert len(receiver.all_announced()) == 1
 
 
-@settings(wake_timeout_seconds=0.2)
-def test_a_wake_up_that_hangs_gets_503_and_never_overlaps_the_next(receiver):
-    receiver.wake.held = True
-    slow, behind = body_of(data_experiment_id="slow"), body_of(data_experiment_id="behind")
-    assert [receiver.post(body).status_code for body in (slow, behind)] == [503, 503]
-    assert receiver.wake.asked == ["slow"]
-    receiver.wake.held = False
-    assert receiver.post(behind).json() == {"resumed": 1}
-    # What had begun went on, and its update is known; what gave up in the queue was not done behind its back.
-    assert receiver.post(slow).json() == {"resumed": 0}
-    assert receiver.wake.asked == ["slow", "behind"]
-    assert receiver.wake.most_at_once == 1
-
-
-@settings(max_waiting=2, wake_timeout_seconds=20)
-def test_a_full_queue_gets_503_at_once_and_nobody_in_it_is_lost(receiver):
-    receiver.wake.held = True
-    with ThreadPoolExecutor(3) as senders:
-        waiting = [senders.submit(receiver.post, body_of()) for _ in range(3)]
-        until(lambda: metric(receiver, "assay_receiver_waiting") == 2)
-        answer = receiver.post(body_of())
-        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-        receiver.wake.held = False
-        assert {sent.result().status_code for sent in waiting} == {200}
-    assert metric(receiver, "assay_receiver_deliveries_total", outcome="not_now", reason="overload") == 1
-
-
 def test_an_announcement_that_fails_changes_nothing():
     def fail(_):
         raise RuntimeError("no events today")
@@ -327,24 +206,6 @@ def test_an_announcement_that_fails_changes_nothing():
 def test_announcements_can_be_switched_off(receiver):
     assert receiver.post(body_of()).status_code == 200
     assert receiver.all_announced() == []
-
-
-def test_a_burst_is_taken_one_by_one_and_none_is_lost(receiver):
-    receiver.wake.seconds = 0.002
-    bodies = [body_of() for _ in range(150)]
-    bodies += bodies[:50]  # and a quarter of it doubled
-
-    async def burst():
-        async with httpx.AsyncClient(timeout=30, limits=httpx.Limits(max_connections=200)) as client:
-            return await asyncio.gather(
-                *(client.post(receiver.url + PATH, content=b, headers=headers_of(b, SECRET)) for b in bodies)
-            )
-
-    answers = asyncio.run(burst())
-    assert {answer.status_code for answer in answers} == {200}
-    assert sum(answer.json()["resumed"] for answer in answers) == 150
-    assert sorted(receiver.wake.asked) == sorted(json.loads(b)["data"]["experiment_id"] for b in bodies[:150])
-    assert receiver.wake.most_at_once == 1
 
 
 @settings(announce=False)  # a receiver of its own: of many alike, only the first is logged at once
