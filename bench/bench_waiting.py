@@ -33,6 +33,7 @@ from prefect_assay.waiting.wake import wake
 
 POSTGRES_VARIABLE, REDIS_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES", "PREFECT_ASSAY_TEST_REDIS"
 CPU_TARGET, LATENCY_TARGET = 5.0, 1.5
+SETTLE_SECONDS = 20  # what the start of the runner and the last wakes leave to the server is no waiting
 WAKES = 40  # searches and resumes
 WHOLE_WAKES = 11
 SUSPENDED = {"flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
@@ -63,12 +64,14 @@ def measure(name, folder, chosen, *, env, database):
         print(f"\n{name}, {chosen.runs} suspended runs", flush=True)
         run = made.suspended_experiment("bench-waiting")
         key = made.order_key(run)
+        time.sleep(SETTLE_SECONDS)
         report_idle(made, 1, chosen.idle / 2, database)
         whole = whole_wake(made, run, key)
         unloaded = wakes(made)
         start = time.monotonic()
         suspend(made, chosen.runs, database)
         print(f"{time.monotonic() - start:8.0f} s to suspend {chosen.runs} runs", flush=True)
+        time.sleep(SETTLE_SECONDS)
         cpu = report_idle(made, chosen.runs, chosen.idle, database)
         whole_loaded = whole_wake(made, run, key)
         loaded = wakes(made)
