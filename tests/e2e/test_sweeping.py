@@ -1,11 +1,13 @@
 """What a sweep costs and finds, on a real server and lab; its runs are only held there, nobody executes them."""
 
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.exceptions import ObjectNotFound
 from prefect.logging import disable_run_logger
 from prefect.states import Completed, Crashed, Running, Scheduled
 
@@ -53,9 +55,15 @@ def asleep(world, held):
             {"credentials": as_parameter(block), "spec": spec, "campaign_id": name} | blocks | changes
         )
         deployment = world.api.read_deployment_by_name(f"experiment/{held.name}")
-        return lab, list(suspend_many(world.api, deployment.id, ids, parameters, kind=kind))
+        runs = list(suspend_many(world.api, deployment.id, ids, parameters, kind=kind))
+        made.extend(runs)
+        return lab, runs
 
-    return make
+    made = []
+    yield make
+    for run in made:  # the installation is shared: no later sweep may find them
+        with suppress(ObjectNotFound):
+            world.api.delete_flow_run(run.id)
 
 
 def mark_of(world, run):
@@ -181,8 +189,6 @@ def test_runs_that_need_a_person_are_named_with_the_next_step(world, asleep):
     assert len(mine) == 3
     for run, words in ((crashed, "has crashed"), (silent, "without a heartbeat"), (late, "nobody serves")):
         assert sum(run.name in line and words in line for line in mine) == 1
-    for run in (crashed, silent, late):
-        world.api.delete_flow_run(run.id)
 
 
 def test_pages_are_whole_while_runs_leave_them(world, asleep, monkeypatch):
