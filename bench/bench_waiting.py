@@ -21,6 +21,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
+import redis
 from installation import installation
 from many_runs import copy_on_postgres, copy_on_sqlite, tags
 from prefect.client.orchestration import get_client
@@ -215,17 +216,22 @@ def own_database():
     """A database of its own on the named PostgreSQL: the settings of a server on it, and its name."""
     database = f"assay_bench_{uuid4().hex[:12]}"
     asyncio.run(_execute(f'CREATE DATABASE "{database}"'))
+    address = os.environ[REDIS_VARIABLE]
+    with redis.Redis.from_url(address) as store:
+        was_empty = store.dbsize() == 0
     try:
-        redis = os.environ[REDIS_VARIABLE]
         own = {
             "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"{_server()}/{database}",
-            "PREFECT_REDIS_MESSAGING_URL": redis,
-            "PREFECT_SERVER_DOCKET_URL": redis,
+            "PREFECT_REDIS_MESSAGING_URL": address,
+            "PREFECT_SERVER_DOCKET_URL": address,
             "PREFECT_SERVER_DOCKET_NAME": database,
         }
         yield settings_of(POSTGRES) | own, database
     finally:
         asyncio.run(_execute(f'DROP DATABASE "{database}" WITH (FORCE)'))
+        if was_empty:  # what is in it now is this run's
+            with redis.Redis.from_url(address) as store:
+                store.flushdb()
 
 
 async def _execute(statement):
