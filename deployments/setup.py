@@ -56,19 +56,25 @@ class Registration:
     deployments: Mapping[str, Presence]
 
 
-def register(*, dry_run: bool = False) -> Registration:
-    """Register the block types, the concurrency limit of payments and the automations that take crashed runs up."""
+def register(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
+    """Register the block types, the concurrency limit of payments and the automations that take crashed runs up.
+
+    Args:
+        dry_run: only say what would be done.
+        with_automations: without them the sweep alone takes crashed runs up; a dead machine is not noticed.
+    """
     if not dry_run:
         for block in _BLOCKS:
             block.register_type_and_schema()
     with get_client(sync_client=True) as client:
         limit = _ensure_limit(client, PAYMENT_LIMIT, dry_run=dry_run)
-        changes = register_automations(client, automations(), dry_run=dry_run)
+        wanted = automations() if with_automations else ()
+        changes = register_automations(client, wanted, dry_run=dry_run)
     slugs = tuple(block.get_block_type_slug() for block in _BLOCKS)
     return Registration(slugs, {PAYMENT_LIMIT: limit}, changes, work_pool={}, deployments={})
 
 
-def deploy(*, dry_run: bool = False) -> Registration:
+def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
     """Register everything, create the work pool and deploy what `prefect.yaml` lists.
 
     Of a deployment that exists, what operators change stays: paused or not, schedules, default parameters, job
@@ -77,7 +83,7 @@ def deploy(*, dry_run: bool = False) -> Registration:
     Raises:
         ConfigurationError: Prefect refused; the message holds its own words.
     """
-    registered = register(dry_run=dry_run)
+    registered = register(dry_run=dry_run, with_automations=with_automations)
     shipped = shipped_deployments()
     with get_client(sync_client=True) as client:
         pool = _ensure_work_pool(client, dry_run=dry_run)

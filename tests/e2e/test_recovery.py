@@ -1,6 +1,6 @@
 """Killed processes go on by themselves, with real kills and Prefect's own automations; the lab's books are the judge.
 
-The automations are those that `deploy` has registered; only the silence after which a run counts as dead is shorter.
+The automations are those that `deploy` registers; only the silence after which a run counts as dead is shorter.
 """
 
 import os
@@ -17,7 +17,7 @@ from prefect_assay.deployments.automations import automations, register_automati
 from prefect_assay.flows.attempts import CRASHES_MAX, crashes_in_a_row, take_up_crashed
 from support.world import a_world, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.crash, pytest.mark.timeout(600)]
 
 DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 SILENCE = timedelta(seconds=50)
@@ -31,7 +31,7 @@ def world(tmp_path_factory):
     options = {"runner": "worker", "env": heartbeat, "start_seconds": 300}
     with a_world(tmp_path_factory.mktemp("recovery"), stack_options=options) as made:
         with get_client(sync_client=True) as client:
-            assert {a.name for a in client.read_automations()} == {"assay-crashes", "assay-zombies"}
+            register_automations(client, automations())
             changes = register_automations(client, automations(SILENCE))
         assert {c.name: c.change for c in changes} == {
             "assay-crashes": "unchanged",

@@ -12,7 +12,7 @@ DISTURBANCES = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_few_experiments_are_archived_once(soak):
     plan = Plan(6, 5, 5.0, batches=1, step_days=7.5, disturbances=DISTURBANCES, machine_every=6)

@@ -25,6 +25,9 @@ PaymentWord = Literal["async_invoice", "x402-exact", "mpp-spt"]
 ClockWord = Literal["manual", "scaled", "auto"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Automations = Annotated[
+    bool, typer.Option(help="Register the automations that take crashed runs up; the sweep does it as well.")
+]
 
 app = typer.Typer(
     help="Measure protein designs: order once, pay once, wait without a process, archive.",
@@ -111,12 +114,12 @@ def receiver(
 
 
 @app.command()
-def register(*, as_json: AsJson = False) -> None:
+def register(*, automations: Automations = True, as_json: AsJson = False) -> None:
     """Register block types, concurrency limits and the automations for crashed runs; safe to repeat."""
     with reported(as_json=as_json):
         from prefect_assay.cli.setup import run_register
 
-        run_register(as_json=as_json)
+        run_register(with_automations=automations, as_json=as_json)
 
 
 @app.command()
@@ -131,6 +134,7 @@ def deploy(
     check: Annotated[
         bool, typer.Option("--check", help="Only say what would be created or updated.")
     ] = False,
+    automations: Automations = True,
     as_json: AsJson = False,
 ) -> None:
     """Deploy the flows to the work pool `assay`, or serve them from this process; safe to repeat."""
@@ -138,9 +142,9 @@ def deploy(
         from prefect_assay.cli.setup import run_deploy, run_serve
 
         if serve:
-            run_serve(sweep_seconds)
+            run_serve(sweep_seconds, with_automations=automations)
         else:
-            run_deploy(check=check, as_json=as_json)
+            run_deploy(check=check, with_automations=automations, as_json=as_json)
 
 
 @app.command()

@@ -11,23 +11,23 @@ if TYPE_CHECKING:
     from prefect_assay.deployments.setup import Registration
 
 
-def run_register(*, as_json: bool) -> None:
+def run_register(*, with_automations: bool, as_json: bool) -> None:
     """Register block types, limits and automations."""
     with api_errors():
         from prefect_assay.deployments.setup import register
 
-        registered = register()
+        registered = register(with_automations=with_automations)
     _show(registered, as_json=as_json)
     if not as_json:
         print("Next: create blocks in the Prefect UI, then `prefect-assay deploy`.")
 
 
-def run_deploy(*, check: bool, as_json: bool) -> None:
+def run_deploy(*, check: bool, with_automations: bool, as_json: bool) -> None:
     """Deploy to the work pool; `check` only says what would be done."""
     with api_errors():
         from prefect_assay.deployments.setup import WORK_POOL, deploy
 
-        registered = deploy(dry_run=check)
+        registered = deploy(dry_run=check, with_automations=with_automations)
     _show(registered, as_json=as_json)
     if not as_json:
         print(
@@ -35,13 +35,13 @@ def run_deploy(*, check: bool, as_json: bool) -> None:
         )
 
 
-def run_serve(sweep_seconds: float) -> None:
+def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
     """Register, then serve the flows until stopped."""
     with api_errors():
         from prefect_assay.deployments.serve import serve_flows
         from prefect_assay.deployments.setup import register
 
-        _show(register(), as_json=False)
+        _show(register(with_automations=with_automations), as_json=False)
         serve_flows(timedelta(seconds=sweep_seconds))
 
 
