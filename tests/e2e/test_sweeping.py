@@ -29,7 +29,7 @@ from support.counting import counted_requests
 from support.held import DESIGN, Held
 from support.suspended import suspend_many
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(120)]
 
 FEED_ONLY = 10_000  # minutes until the next full check
 
