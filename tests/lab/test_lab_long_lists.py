@@ -184,8 +184,6 @@ def _searches(core, monkeypatch, **query):
             {"filter": "eq(at(experiment_spec,experiment_type),affinity)"},
             "experiments_by_type (org_id=? AND <expr>=?)",
         ),
-        ({"filter": "eq(at(experiment_spec,method),bli)"}, "experiments_by_method (org_id=? AND <expr>=?)"),
-        ({"filter": "eq(at(experiment_spec,target_id),a)"}, "experiments_by_target (org_id=? AND <expr>=?)"),
     ],
 )
 def test_what_is_often_asked_has_an_index(core, monkeypatch, query, index):

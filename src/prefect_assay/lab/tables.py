@@ -53,10 +53,6 @@ CREATE TABLE IF NOT EXISTS experiments (
   work_started_at TEXT, eta TEXT, portal_key TEXT UNIQUE NOT NULL, spec TEXT NOT NULL, shown_spec TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS experiments_by_type ON experiments (
   org_id, CASE WHEN json_valid(shown_spec) THEN json_extract(shown_spec, '$."experiment_type"') END, created_at, seq);
-CREATE INDEX IF NOT EXISTS experiments_by_method ON experiments (
-  org_id, CASE WHEN json_valid(shown_spec) THEN json_extract(shown_spec, '$."method"') END, created_at, seq);
-CREATE INDEX IF NOT EXISTS experiments_by_target ON experiments (
-  org_id, CASE WHEN json_valid(shown_spec) THEN json_extract(shown_spec, '$."target_id"') END, created_at, seq);
 CREATE INDEX IF NOT EXISTS experiments_by_status ON experiments (
   org_id, status, created_at, seq, name, code, results_status, experiment_type);
 CREATE INDEX IF NOT EXISTS experiments_by_org ON experiments (org_id, created_at, seq, name, code);
