@@ -1,7 +1,7 @@
 """Experiments: list, detail, modification, submission (contract 2.1 and 4.2). Creating stands in `orders`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from prefect_assay.lab import invoices, lists, machine, pricing, quotes, sequences, specs, times, validation
@@ -40,7 +40,10 @@ _EDITABLE_FOR_LIFE: Final = frozenset({"webhook_url"})
 
 def summary(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
     """A list item (contract 2.1)."""
-    quote = quotes.current(db, experiment)
+    return _summary(lab, experiment, quotes.current(db, experiment))
+
+
+def _summary(lab: Lab, experiment: Row, quote: Row | None) -> dict[str, Any]:
     return {
         "id": experiment["id"],
         "code": experiment["code"],
@@ -58,26 +61,36 @@ def summary(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
 def record(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
     """The detail record."""
     quote = quotes.current(db, experiment)
-    body = summary(lab, db, experiment) | {
-        "experiment_spec": specs.view(db, experiment),
+    spec = json.loads(experiment["spec"])
+    target = specs.target_row(db, spec.get("target_id"), experiment["org_id"])
+    entries = specs.stored_entries(db, experiment)
+    body = _summary(lab, experiment, quote) | {
+        "experiment_spec": specs.view(spec, target, entries),
         "provider_quote_id": quote["id"] if quote else None,
     }
-    known = costs(lab, db, experiment, quote)
+    known = _costs(lab, db, experiment, quote, lambda: pricing.price(spec, len(entries), target))
     return body if known is None else body | {"costs": known}
 
 
-def costs(lab: Lab, db: Db, experiment: Row, quote: Row | None) -> dict[str, Any] | None:
-    """The furthest of estimate, quote and invoice; none for an experiment from before all pricing."""
+def estimated(lab: Lab, experiment: Row, price: Callable[[], pricing.Price]) -> dict[str, Any] | None:
+    """`costs` before there is a quote; none for an experiment from before all pricing."""
+    if not pricing.began(lab.settings, times.read(experiment["created_at"])):
+        return None  # contract 9: experiments created before pricing v1 cannot be estimated
+    known = price()
+    if experiment["experiment_type"] in BINDING_TYPES and known.target is None:
+        return None  # the target was cleared: without its materials any total would be too low
+    return pricing.costs(known, pricing.version(lab.settings))
+
+
+def _costs(
+    lab: Lab, db: Db, experiment: Row, quote: Row | None, price: Callable[[], pricing.Price]
+) -> dict[str, Any] | None:
+    """The furthest of estimate, quote and invoice."""
     invoice = invoices.latest(db, experiment["id"])
     if invoice is not None:
         return invoices.costs(lab, invoice)
     if quote is None:
-        if not pricing.began(lab.settings, times.read(experiment["created_at"])):
-            return None  # contract 9: experiments created before pricing v1 cannot be estimated
-        price = specs.price_of(db, experiment)
-        if experiment["experiment_type"] in BINDING_TYPES and price.target is None:
-            return None  # the target was cleared: without its materials any total would be too low
-        return pricing.costs(price, pricing.version(lab.settings))
+        return estimated(lab, experiment, price)
     return {
         "type": "quoted",
         "amount_cents": quote["total_cents"],

@@ -40,14 +40,14 @@ def estimate(call: Call) -> Answer:
     _, shapes = validation.shape(EstimateCost, raw)
     spec, entries = _spec_of(raw)
     with call.lab.store.transaction() as db:
-        rules = _spec_findings(db, call.who.org_id, spec, entries, unknown_target=422)
+        target = _target(db, call, spec)
+        rules = _spec_findings(spec, entries, target, unknown_target=422)
         if any(finding.schema for finding in shapes):
             # contract 4.2: a schema mismatch is a 422 here, and a 400 on create
             raise Refusal.of_findings(422, [finding.text for finding in [*shapes, *rules]])
         validation.refuse([*shapes, *rules])
         if not pricing.began(call.lab.settings, call.now()):
             raise Refusal(422, f"pricing unavailable: {_too_early(call.lab)}")
-        target = specs.target_row(db, spec.get("target_id"), call.who.org_id)
     price = pricing.price(spec, len(entries), target)
     return Answer(pricing.estimate(price, pricing.version(call.lab.settings)))
 
@@ -63,15 +63,21 @@ def _spec_of(raw: Any) -> tuple[Mapping[str, Any], list[Entry]]:
     return spec, validation.entries_of_spec(spec.get("sequences"))
 
 
+def _target(db: Db, call: Call, spec: Mapping[str, Any]) -> Row | None:
+    """The target that the specification names, if it is in the catalog; whatever stands there in its place is none."""
+    wanted = spec.get("target_id")
+    return specs.target_row(db, wanted, call.who.org_id) if isinstance(wanted, str) else None
+
+
 def _spec_findings(
-    db: Db, org_id: str, spec: Mapping[str, Any], entries: list[Entry], *, unknown_target: int
+    spec: Mapping[str, Any], entries: list[Entry], known: Row | None, *, unknown_target: int
 ) -> list[Finding]:
     given = spec.get("sequences")
     found = validation.spec_findings(spec, len(given) if isinstance(given, dict) else 0)
     found += validation.sequence_findings(entries)
     found += [finding for entry in entries for finding in validation.metadata_findings(entry)]
     target = spec.get("target_id")
-    if isinstance(target, str) and uuid_or_none(target) and specs.target_row(db, target, org_id) is None:
+    if isinstance(target, str) and uuid_or_none(target) and known is None:
         found.append(
             Finding(f"experiment_spec.target_id: target {target} is not in the catalog", unknown_target)
         )
@@ -88,27 +94,26 @@ def create(call: Call) -> Answer:
         allow_http = call.lab.settings.allow_http_webhooks
         findings += validation.webhook_findings(raw.get("webhook_url"), allow_http=allow_http)
     with call.lab.store.transaction() as db:
-        findings += _spec_findings(db, call.who.org_id, spec, entries, unknown_target=404)
+        target = _target(db, call, spec)
+        findings += _spec_findings(spec, entries, target, unknown_target=404)
         validation.refuse(findings)
         if wanted is None:
             raise Refusal(400, "the body does not match its schema")
-        price = pricing.price(
-            spec, len(entries), specs.target_row(db, spec.get("target_id"), call.who.org_id)
-        )
+        price = pricing.price(spec, len(entries), target)
         if wanted.auto_accept_quote and not pricing.began(call.lab.settings, call.now()):
             raise Refusal(400, f"auto_accept_quote: needs full pricing, and {_too_early(call.lab)}")
         if wanted.auto_accept_quote and (price.target is None or not price.complete):
             # contract 4.2: auto_accept_quote needs target_id and full pricing
             raise Refusal(400, "auto_accept_quote: needs target_id and a target with self-service pricing")
         at = call.now()
-        experiment = _insert(db, call, wanted, spec, _method(db, call, selected), at)
+        experiment = _insert(db, call, wanted, spec, target, _method(db, call, selected), at)
         sequences.insert(db, experiment["id"], entries, at)
         if wanted.auto_accept_quote:
             return _accept_at_once(call.lab, db, experiment, at)
         if wanted.skip_draft:
             machine.submitted(call.lab, db, experiment, at)
             experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
-        return Answer(_created(experiment, experiments.costs(call.lab, db, experiment, None)), 201)
+        return Answer(_created(experiment, experiments.estimated(call.lab, experiment, lambda: price)), 201)
 
 
 def _selector(call: Call, raw: Any) -> str | None:
@@ -151,7 +156,13 @@ def _method(db: Db, call: Call, selected: str | None) -> str:
 
 
 def _insert(
-    db: Db, call: Call, wanted: CreateExperiment, spec: Mapping[str, Any], method: str, at: datetime
+    db: Db,
+    call: Call,
+    wanted: CreateExperiment,
+    spec: Mapping[str, Any],
+    target: Row | None,
+    method: str,
+    at: datetime,
 ) -> Row:
     db.run("UPDATE organizations SET experiments = experiments + 1 WHERE id = ?", call.who.org_id)
     org = db.one("SELECT code, experiments FROM organizations WHERE id = ?", call.who.org_id) or {}
@@ -163,7 +174,7 @@ def _insert(
         "status": ExperimentStatus.DRAFT,
         "results_status": ResultsStatus.NONE,
         "experiment_type": spec["experiment_type"],
-        **specs.columns(db, specs.stored(spec), call.who.org_id),
+        **specs.columns_with(specs.stored(spec), target),
         "payment_method": method,
         "webhook_url": wanted.webhook_url,
         "webhook_secret": wanted.webhook_secret,

@@ -84,6 +84,8 @@ def latest(db: Db, experiment_id: str) -> Row | None:
 def current(db: Db, experiment: Row) -> Row | None:
     """The quote that speaks for the experiment now: none while a new one is being prepared."""
     quote = latest(db, experiment["id"])
+    if quote is None:
+        return None
     being_prepared = db.one(
         "SELECT id FROM due WHERE experiment_id = ? AND kind = 'quote_ready'", experiment["id"]
     )

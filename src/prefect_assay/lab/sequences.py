@@ -43,23 +43,21 @@ LISTING: Final = Listing(
 
 def insert(db: Db, experiment_id: str, entries: Iterable[Entry], at: datetime) -> list[str]:
     """Store sequences in upper case; their ids."""
-    ids: list[str] = []
-    for entry in entries:
-        ids.append(str(uuid.uuid4()))
-        db.insert(
-            "sequences",
-            {
-                "id": ids[-1],
-                "experiment_id": experiment_id,
-                "name": entry.name,
-                "aa_string": entry.aa_string.upper(),
-                "is_control": int(entry.control),
-                # Free-form (contract 2.4): a bare string or number must come back as one.
-                "metadata": None if entry.metadata is None else json.dumps(entry.metadata),
-                "created_at": at,
-            },
-        )
-    return ids
+    rows = [
+        {
+            "id": str(uuid.uuid4()),
+            "experiment_id": experiment_id,
+            "name": entry.name,
+            "aa_string": entry.aa_string.upper(),
+            "is_control": int(entry.control),
+            # Free-form (contract 2.4): a bare string or number must come back as one.
+            "metadata": None if entry.metadata is None else json.dumps(entry.metadata),
+            "created_at": at,
+        }
+        for entry in entries
+    ]
+    db.insert_all("sequences", rows)
+    return [str(row["id"]) for row in rows]
 
 
 def entries_of(rows: list[SequenceEntry]) -> list[Entry]:

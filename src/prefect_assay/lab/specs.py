@@ -1,7 +1,7 @@
 """The stored specification of an experiment: priced, shown, and put back into one piece for checking."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prefect_assay.lab import pricing
@@ -68,20 +68,22 @@ def columns(db: Db, spec: Mapping[str, Any], org_id: str) -> dict[str, Any]:
     Filters see what the record shows, without residues, which have a list of their own; and `target_id` as it was
     asked for. It stands ready, because putting it together for every row takes a long list a second.
     """
-    target = target_row(db, spec.get("target_id"), org_id)
+    return columns_with(spec, target_row(db, spec.get("target_id"), org_id))
+
+
+def columns_with(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
+    """`columns`, for who has the target already."""
     return {"spec": dict(spec), "shown_spec": {"target_id": spec.get("target_id"), **_shown(spec, target)}}
 
 
-def view(db: Db, experiment: Row) -> dict[str, Any]:
+def view(spec: Mapping[str, Any], target: Row | None, entries: Iterable[Entry]) -> dict[str, Any]:
     """`experiment_spec` of the detail record: the resolved target stands in it (service shapes, Experiments)."""
-    spec = json.loads(experiment["spec"])
-    target = target_row(db, spec.get("target_id"), experiment["org_id"])
     body = _shown(spec, target)
     if target and (residues := (load(target, "details")["details"] or {}).get("sequence")):
         body["target"]["sequence"] = residues
     body["sequences"] = {
         entry.name: {"aa_string": entry.aa_string, "control": entry.control, "metadata": entry.metadata}
-        for entry in stored_entries(db, experiment)
+        for entry in entries
     }
     return body
 
