@@ -13,19 +13,26 @@ class Gate:
         self._inside = 0
         self._closed = False
 
-    def enter(self) -> None:
-        """Go in as one of many; waits while the gate is closed."""
+    @contextmanager
+    def inside(self, *, wait: bool = True) -> Iterator[None]:
+        """Go in as one of many, once the gate is open.
+
+        Raises:
+            BlockingIOError: it is closed, and `wait` is off.
+        """
         with self._news:
             while self._closed:
+                if not wait:
+                    raise BlockingIOError("the gate is closed")
                 self._news.wait()
             self._inside += 1
-
-    def leave(self) -> None:
-        """Go out again."""
-        with self._news:
-            self._inside -= 1
-            if not self._inside:
-                self._news.notify_all()
+        try:
+            yield
+        finally:
+            with self._news:
+                self._inside -= 1
+                if not self._inside:
+                    self._news.notify_all()
 
     @contextmanager
     def closed(self) -> Iterator[None]:

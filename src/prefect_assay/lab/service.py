@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 from prefect_assay.lab import seeding
@@ -147,19 +147,21 @@ class LabCore:
         query: Mapping[str, str],
         headers: Mapping[str, str],
         body: bytes,
+        wait: bool = True,
     ) -> Answer:
         """Authenticate, check the role, and handle.
 
         Raises:
             Refusal: whatever the service would refuse with.
+            BlockingIOError: somebody else is at it for long, and `wait` is off: for an event loop.
         """
-        self._gate.enter()
-        try:
-            return self._handle(route, path, query, headers, body)
-        finally:
-            self._gate.leave()
-            if route.writes:
-                self.lab.changed()
+        store = nullcontext() if wait else self.lab.store.held()
+        with store, self._gate.inside(wait=wait):
+            try:
+                return self._handle(route, path, query, headers, body)
+            finally:
+                if route.writes:
+                    self.lab.changed()
 
     def _handle(
         self,

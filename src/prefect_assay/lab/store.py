@@ -29,6 +29,8 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # Another text makes other tables: a file of another version is refused instead of failing at some later request.
 _TABLES_VERSION: Final = zlib.crc32(TABLES.encode()) & 0x7FFFFFFF
+# A background thread that looks whether there is work has the store for about a millisecond.
+_PATIENCE_SECONDS: Final = 0.005
 # What SQLite takes as it is; exact types, because most values are of these and this runs for every one of them.
 _PLAIN: Final = frozenset({str, int, float, bytes, type(None)})
 
@@ -180,6 +182,20 @@ class Store:
                 f"{self.path} was not written by this version of the lab; give --database another file"
             )
         self._connection.executescript(f"{TABLES}; PRAGMA user_version = {_TABLES_VERSION}")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The store is this thread's alone: no transaction inside has to wait.
+
+        Raises:
+            BlockingIOError: another thread keeps it for long.
+        """
+        if not self._lock.acquire(timeout=_PATIENCE_SECONDS):
+            raise BlockingIOError("the store is in use")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     @contextmanager
     def transaction(self) -> Iterator[Db]:
