@@ -34,6 +34,7 @@ from prefect_assay.payments.api import (
     PayApi,
     address,
 )
+from prefect_assay.payments.books import Books
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.ledger import MAYBE_PAID, Ledger, LedgerEntry, ledger_key
 from prefect_assay.payments.rails import Rail
@@ -90,9 +91,8 @@ def settle(
             safe; it reads the invoice first.
         TransientError: the service was away before anything was sent.
     """
-    return _Settling(api, rail, policy, ledger, expected_cents, now, sleep, read_delays, campaign_id).run(
-        invoice_id
-    )
+    books = Books(api, ledger, rail.method, sleep, read_delays)
+    return _Settling(api, rail, policy, ledger, books, expected_cents, now, campaign_id).run(invoice_id)
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,9 @@ class _Settling:
     rail: Rail
     policy: PaymentPolicy
     ledger: Ledger
+    books: Books
     cents: int
     now: Callable[[], datetime]
-    sleep: Callable[[float], None]
-    read_delays: Sequence[float]
     campaign_id: str | None
 
     @property
@@ -119,13 +118,13 @@ class _Settling:
         # From here on only the service's own id: an alias would get a nonce and a ledger entry of its own.
         invoice = self.api.invoice_by_id(invoice_id)
         if invoice.status == InvoiceStatus.PAID:
-            return self.paid(invoice, already_paid=True)
+            return self.books.paid(invoice, already_paid=True)
         previous = self.ledger.get(ledger_key(self.base_url, invoice.id))
         in_doubt = previous is not None and previous.state in MAYBE_PAID
         if in_doubt:
-            invoice = self.watch(invoice.id) or invoice
+            invoice = self.books.watch(invoice.id) or invoice
             if invoice.status == InvoiceStatus.PAID:
-                return self.paid(invoice, already_paid=True)
+                return self.books.paid(invoice, already_paid=True)
         try:
             return self.attempt(invoice, previous)
         except PaymentError as error:
@@ -223,20 +222,20 @@ class _Settling:
         settlement = self.rail.settlement(answer) if answer is not None else Settlement()
         told = f"{told}{f', {settlement.reason}' if settlement.reason else ''}"
         remark = _remark(answer, settlement, told)
-        latest = self.watch(sent.invoice_id)
+        latest = self.books.watch(sent.invoice_id)
         if latest is not None and latest.status == InvoiceStatus.PAID:
             already = answer is not None and bool(answer.body.get("already_paid"))
-            return self.paid(latest, already_paid=already, receipt=settlement.receipt, remark=remark)
+            return self.books.paid(latest, already_paid=already, receipt=settlement.receipt, remark=remark)
         refused = (
             answer is not None and answer.status_code == HTTP_PAYMENT_REQUIRED and settlement.success is False
         )
         still_open = latest is not None and latest.status == InvoiceStatus.OPEN
         first = claimed.state is PaymentState.INTENDED
-        if refused and still_open and first and self.record(sent, PaymentState.FAILED, remark=remark):
+        if refused and still_open and first and self.books.record(sent, PaymentState.FAILED, remark=remark):
             raise PaymentFailed(
                 f"the service refused the payment of invoice {sent.invoice_id}: {settlement.reason or 'no reason given'}"
             )
-        self.record(sent, PaymentState.UNKNOWN, remark=remark)
+        self.books.record(sent, PaymentState.UNKNOWN, remark=remark)
         raise PaymentOutcomeUnknown(
             f"a payment of {dollars(self.cents)} for invoice {sent.invoice_id} was sent and answered with {told}; the "
             f"invoice is {latest.status if latest else 'not readable'}. Read the invoice before anything else; "
@@ -251,9 +250,9 @@ class _Settling:
                 f"the pay path of invoice {invoice.id} answered {status}", status_code=status
             )
         if HTTP_OK <= status < HTTP_MULTIPLE_CHOICES:
-            latest = self.watch(invoice.id)
+            latest = self.books.watch(invoice.id)
             if latest is not None and latest.status == InvoiceStatus.PAID:
-                return self.paid(latest, already_paid=True)
+                return self.books.paid(latest, already_paid=True)
             page = invoice.provider_hosted_invoice_url
             raise PaymentRefused(
                 f"the service asks for no machine payment of invoice {invoice.id}, and it is not paid; "
@@ -264,80 +263,12 @@ class _Settling:
 
     def another_run(self, invoice: Invoice) -> Payment:
         """Another run pays the same invoice right now; nothing was sent by this one."""
-        latest = self.watch(invoice.id)
+        latest = self.books.watch(invoice.id)
         if latest is not None and latest.status == InvoiceStatus.PAID:
-            return self.paid(latest, already_paid=True)
+            return self.books.paid(latest, already_paid=True)
         raise PaymentOutcomeUnknown(
             f"another run is paying invoice {invoice.id}; this one sent nothing. Read the invoice before anything else"
         )
-
-    def paid(
-        self,
-        invoice: Invoice,
-        *,
-        already_paid: bool,
-        receipt: dict[str, str] | None = None,
-        remark: str | None = None,
-    ) -> Payment:
-        """The invoice is paid: say so, in the ledger as well."""
-        entry = self.record_paid(invoice, receipt, remark)
-        logger.info("invoice %s is paid%s", invoice.id, f", though {remark}" if remark else "")
-        return Payment(
-            invoice_id=invoice.id,
-            method=self.rail.method,
-            state=PaymentState.SETTLED,
-            amount_cents=invoice.amount,
-            already_paid=already_paid,
-            hosted_invoice_url=invoice.provider_hosted_invoice_url,
-            receipt=receipt or (entry.receipt if entry else None),
-            remark=remark or (entry.remark if entry else None),
-        )
-
-    def record_paid(
-        self, invoice: Invoice, receipt: dict[str, str] | None, remark: str | None
-    ) -> LedgerEntry | None:
-        """Note that the invoice is paid; returns the entry as it was, with the receipt of an earlier run.
-
-        The payment stands, even if the ledger fails now.
-        """
-        try:
-            entry = self.ledger.get(ledger_key(self.base_url, invoice.id))
-        except Exception:
-            logger.exception("invoice %s: the ledger cannot be read", invoice.id)
-            return None
-        if entry is not None and entry.state is not PaymentState.SETTLED:
-            # An intent that was never sent frees its share of the rolling cap: someone else has paid.
-            state = PaymentState.SETTLED if entry.sent_at else PaymentState.FAILED
-            self.record(entry, state, receipt, remark)
-        return entry
-
-    def record(
-        self,
-        entry: LedgerEntry,
-        state: PaymentState,
-        receipt: dict[str, str] | None = None,
-        remark: str | None = None,
-    ) -> bool:
-        """Note what became of a payment. A ledger that fails now must not hide whether money has moved."""
-        try:
-            return self.ledger.update(entry, entry.moved(state, receipt=receipt, remark=remark))
-        except Exception:
-            logger.exception("invoice %s: the ledger cannot note %s", entry.invoice_id, state.value)
-            return False
-
-    def watch(self, invoice_id: str) -> Invoice | None:
-        """Read an invoice with back-off until it is paid; the last reading, None when none succeeded."""
-        latest: Invoice | None = None
-        for delay in self.read_delays:
-            self.sleep(delay)
-            try:
-                latest = self.api.invoice_by_id(invoice_id)
-            except Exception as error:  # noqa: BLE001 - money may have moved: no reading error may hide that
-                logger.info("invoice %s cannot be read: %s", invoice_id, type(error).__name__)
-                continue
-            if latest.status == InvoiceStatus.PAID:
-                return latest
-        return latest
 
 
 def _remark(answer: PayAnswer | None, settlement: Settlement, told: str) -> str | None:
