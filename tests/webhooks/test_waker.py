@@ -105,6 +105,14 @@ def test_a_refusal_that_may_pass_is_tried_again(api, waker, refusals):
     assert asyncio.run(waker("e-1")) == 1
 
 
+def test_no_wake_up_waits_for_the_pauses_of_prefects_own_client(api):
+    """It sleeps for two seconds after such an answer, even when it is told not to try again."""
+    waker = Waker(patience_seconds=2)
+    api.refusals = [503, 502, 429]
+    assert asyncio.run(waker("e-1")) == 1
+    waker.close()
+
+
 def test_a_refusal_for_good_is_no_reason_to_hold_up_the_others(api, waker):
     api.refusals = [401, 401]
     start = time.monotonic()

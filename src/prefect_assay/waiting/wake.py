@@ -30,6 +30,8 @@ T = TypeVar("T")
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 _BUSY: Final = frozenset({408, 429})
+# Prefect's client sleeps for seconds after these, even where it is told not to try again.
+_SLEPT_AFTER: Final = _BUSY | {502, 503}
 
 
 def wake(client: SyncPrefectClient, tag: str) -> list[UUID]:
@@ -136,7 +138,10 @@ class _Line:
             if not PREFECT_API_URL.value():
                 # Prefect would start a server of its own here, in which nobody waits, and every wake-up be lost.
                 raise ConfigurationError("no Prefect API is configured; set PREFECT_API_URL")
-            client = get_client(httpx_settings={"timeout": self._timeout}, sync_client=True)
+            hooks = {"response": [_raise_at_once]}
+            client = get_client(
+                httpx_settings={"timeout": self._timeout, "event_hooks": hooks}, sync_client=True
+            )
             self._client = client.__enter__()
         return self._client
 
@@ -144,6 +149,11 @@ class _Line:
         client, self._client = self._client, None
         if client is not None:
             client.__exit__(None, None, None)
+
+
+def _raise_at_once(response: httpx.Response) -> None:
+    if response.status_code in _SLEPT_AFTER:
+        response.raise_for_status()
 
 
 def _may_pass(error: Exception, attempt: int) -> bool:
