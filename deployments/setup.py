@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -19,6 +19,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
+from prefect_assay.deployments.advice import advice
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.tasks.ledger import PAYMENT_LIMIT
@@ -47,6 +48,7 @@ class Registration:
         automations: what was done with each automation.
         work_pool: the work pool, and whether it was there; empty without one.
         deployments: deployments as `flow/name`, and whether they were there.
+        advice: what the server's settings put at risk, as sentences.
     """
 
     block_types: tuple[str, ...]
@@ -54,6 +56,7 @@ class Registration:
     automations: tuple[AutomationChange, ...]
     work_pool: Mapping[str, Presence]
     deployments: Mapping[str, Presence]
+    advice: tuple[str, ...] = ()
 
 
 def register(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
@@ -70,8 +73,9 @@ def register(*, dry_run: bool = False, with_automations: bool = True) -> Registr
         limit = _ensure_limit(client, PAYMENT_LIMIT, dry_run=dry_run)
         wanted = automations() if with_automations else ()
         changes = register_automations(client, wanted, dry_run=dry_run)
+        advised = advice(client)
     slugs = tuple(block.get_block_type_slug() for block in _BLOCKS)
-    return Registration(slugs, {PAYMENT_LIMIT: limit}, changes, work_pool={}, deployments={})
+    return Registration(slugs, {PAYMENT_LIMIT: limit}, changes, work_pool={}, deployments={}, advice=advised)
 
 
 def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
@@ -92,10 +96,8 @@ def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registrat
             _apply(with_operators_choices(shipped, present))
             for name, before in present.items():
                 _put_back(client, before, client.read_deployment_by_name(name))
-    return Registration(
-        registered.block_types,
-        registered.limits,
-        registered.automations,
+    return replace(
+        registered,
         work_pool={WORK_POOL: pool},
         deployments={name: "present" if name in present else "created" for name in _names(shipped)},
     )

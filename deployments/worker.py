@@ -1,4 +1,4 @@
-"""A process worker for the pool `assay` that wakes runs fast: `python -m prefect_assay.deployments.worker`.
+"""A process worker for the pool `assay` that wakes runs fast: `prefect-assay worker`.
 
 It is Prefect's own worker and takes its options (`--name`, `--limit`, `--work-queue`, ...). Three things differ. It
 asks for runs once a second, unless PREFECT_WORKER_QUERY_SECONDS says otherwise. A flow's process is started at once,

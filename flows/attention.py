@@ -135,7 +135,7 @@ def _late(run: FlowRun, state: State[Any]) -> str:
         )
     return (
         f"run {run.name} should have started, and is {state.name} since {_when(state)}: nobody serves its deployment. "
-        "Start a worker (prefect worker start --pool assay) or prefect-assay deploy --serve"
+        "Start a worker (prefect-assay worker) or prefect-assay deploy --serve"
     )
 
 

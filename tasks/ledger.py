@@ -9,14 +9,15 @@ from typing import Final
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import VariableCreate, VariableUpdate
-from prefect.client.schemas.filters import VariableFilter, VariableFilterName
-from prefect.concurrency.sync import concurrency
+from prefect.client.schemas.filters import VariableFilter, VariableFilterName, VariableFilterTags
 from prefect.exceptions import ObjectAlreadyExists
 
 from prefect_assay.payments import KeyValueLedger
+from prefect_assay.tasks.locks import held
 
 PAYMENT_LIMIT: Final = "assay-payment"
 _PREFIX: Final = "assay_payment_"
+_TAG: Final = "assay-payment"  # of all variables that are written under the limit
 _PAGE: Final = 200
 
 
@@ -37,9 +38,7 @@ class VariableStore:
         """The server refuses a second variable of the same name, whoever asks."""
         with get_client(sync_client=True) as client:
             try:
-                client.create_variable(
-                    VariableCreate(name=self._prefix + key, value=value, tags=["assay-payment"])
-                )
+                client.create_variable(VariableCreate(name=self._prefix + key, value=value, tags=[_TAG]))
             except ObjectAlreadyExists:
                 return False
         return True
@@ -66,7 +65,16 @@ class VariableStore:
         Its lease ends by itself when a process dies. Without the limit the server's refusal of a second
         variable still keeps payments apart, and the sum is taken after the entry is written.
         """
-        return concurrency(PAYMENT_LIMIT, occupy=1, lease_duration=60, raise_on_lease_renewal_failure=False)
+        return held(PAYMENT_LIMIT, trace=last_written)
+
+
+def last_written() -> str | None:
+    """When somebody last wrote under the limit."""
+    chosen = VariableFilter(tags=VariableFilterTags(all_=[_TAG])).model_dump(mode="json")
+    body = {"variables": chosen, "sort": "UPDATED_DESC", "limit": 1}
+    with get_client(sync_client=True) as client:
+        rows = client.request("POST", "/variables/filter", json=body).json()
+    return str(rows[0]["updated"]) if rows else None
 
 
 def _all_values(client: SyncPrefectClient, prefix: str) -> Iterator[str]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+import httpx
 from prefect import task
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
-from prefect.concurrency.sync import concurrency
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.logging import get_run_logger
 
@@ -20,9 +20,12 @@ from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create
 from prefect_assay.ordering import find_order as find_in_service
 from prefect_assay.tasks.intent import CampaignIntents
+from prefect_assay.tasks.ledger import last_written
+from prefect_assay.tasks.locks import held
 from prefect_assay.tasks.policy import ONCE, READ
 
-_LEASE_SECONDS: Final = 60.0  # Prefect's least; a lock that a killed process leaves behind ends by itself
+# Whoever places an order waits under its lock for the one of payments and intents, and may have to free that first.
+_TIMES_PATIENCE: Final = 4.0
 
 
 @contextmanager
@@ -36,9 +39,9 @@ def one_create_at_a_time(order_key: str) -> Iterator[None]:
     with get_client(sync_client=True) as client:
         with suppress(ObjectAlreadyExists):
             client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=1))
-        with concurrency(name, lease_duration=_LEASE_SECONDS, raise_on_lease_renewal_failure=False):
+        with held(name, trace=last_written, times_patience=_TIMES_PATIENCE):
             yield
-        with suppress(ObjectNotFound):
+        with suppress(ObjectNotFound, httpx.HTTPError):  # the order stands; the next run of it tidies up
             client.delete_global_concurrency_limit_by_name(name)
 
 

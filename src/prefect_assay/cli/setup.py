@@ -1,7 +1,9 @@
-"""`prefect-assay register` and `deploy`: what the flows need on a Prefect server."""
+"""`prefect-assay register`, `deploy` and `worker`: what the flows need on a Prefect server, and what runs them."""
 
 import json
-from collections.abc import Mapping
+import runpy
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +27,12 @@ def run_register(*, with_automations: bool, as_json: bool) -> None:
 def run_deploy(*, check: bool, with_automations: bool, as_json: bool) -> None:
     """Deploy to the work pool; `check` only says what would be done."""
     with api_errors():
-        from prefect_assay.deployments.setup import WORK_POOL, deploy
+        from prefect_assay.deployments.setup import deploy
 
         registered = deploy(dry_run=check, with_automations=with_automations)
     _show(registered, as_json=as_json)
     if not as_json:
-        print(
-            "Nothing was changed." if check else f"Next: prefect worker start --pool {WORK_POOL}",
-        )
+        print("Nothing was changed." if check else "Next: prefect-assay worker")
 
 
 def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
@@ -43,6 +43,13 @@ def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
 
         _show(register(with_automations=with_automations), as_json=False)
         serve_flows(timedelta(seconds=sweep_seconds))
+
+
+def run_worker(arguments: Sequence[str]) -> None:
+    """The worker of the work pool, until it is stopped; `arguments` are those of `prefect worker start`."""
+    module = "prefect_assay.deployments.worker"
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _show(registered: "Registration", *, as_json: bool) -> None:
@@ -59,6 +66,8 @@ def _show(registered: "Registration", *, as_json: bool) -> None:
             print(f"{title:<11}  {name}: {presence}")
     for change in registered.automations:
         print(f"automation   {change.name}: {change.change}" + (f"; {change.note}" if change.note else ""))
+    for sentence in registered.advice:
+        print(f"server       {sentence}")
 
 
 def _facts(registered: "Registration") -> dict[str, Any]:
@@ -71,6 +80,7 @@ def _facts(registered: "Registration") -> dict[str, Any]:
         ],
         "work_pool": _only(registered.work_pool),
         "deployments": dict(registered.deployments),
+        "advice": list(registered.advice),
     }
 
 

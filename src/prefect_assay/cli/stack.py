@@ -239,7 +239,7 @@ class LocalStack:
 
     def _launch_runner(self) -> None:
         if self._runner_kind == "worker":
-            arguments = ["-m", "prefect_assay.deployments.worker"]
+            arguments = ["-m", "prefect_assay.cli", "worker"]
         else:
             arguments = ["-m", "prefect_assay.cli.runner", "--wait-seconds", str(self._start_seconds)]
             arguments += [] if self._sweep else ["--no-sweep"]
