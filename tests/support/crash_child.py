@@ -36,7 +36,7 @@ _NOISE: Final = (
     "/api/v2/concurrency_limits/leases",
 )
 _IDS: Final = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<![0-9a-f])[0-9a-f]{20,}|(?<=/packages/)\w+|\d+\.[0-9a-f]{16}"
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<![0-9a-f])[0-9a-f]{16,}|(?<=/packages/)\w+|\d+\.[0-9a-f]{16}"
 )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from prefect.client.schemas.actions import GlobalConcurrencyLimitUpdate
 from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.responses import GlobalConcurrencyLimitResponse
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Scheduled
 
@@ -27,6 +28,7 @@ from support.world import EGFR, UNPRICED, World
 
 DESIGN: Final = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 TARGETS: Final = {"self-service": EGFR, "quoted": UNPRICED}
+_PAGE: Final = 200
 _ERROR: Final = re.compile(r"exception: (\w+)")
 
 
@@ -110,12 +112,19 @@ class FlowPlayer:
 
     def _locks_end(self) -> None:
         """A minute passes: the leases of a killed process end by themselves."""
-        for limit in self.world.api.read_global_concurrency_limits():
+        for limit in self._limits():
             if limit.name.startswith("assay-") and limit.active_slots:
                 with suppress(ObjectNotFound):
                     self.world.api.update_global_concurrency_limit(
                         limit.name, GlobalConcurrencyLimitUpdate(active_slots=0)
                     )
+
+    def _limits(self) -> list[GlobalConcurrencyLimitResponse]:
+        """All of them: an order that is given up leaves its own behind."""
+        found: list[GlobalConcurrencyLimitResponse] = []
+        while page := self.world.api.read_global_concurrency_limits(limit=_PAGE, offset=len(found)):
+            found += page
+        return found
 
 
 @contextmanager
