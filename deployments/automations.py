@@ -18,20 +18,16 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import StateType
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
-from prefect.settings import get_current_settings
 
-from prefect_assay.flows.attempts import RECOVERED_FLOWS
+from prefect_assay.flows.attempts import OUR_TAG, RECOVERED_FLOWS
+from prefect_assay.flows.silence import default_silence
 
-OUR_TAG: Final = "assay"
 ZOMBIES: Final = "assay-zombies"
 CRASHES: Final = "assay-crashes"
 
 Change = Literal["created", "updated", "unchanged", "kept", "refused"]
 
 _MARK: Final = "assay-definition:"
-# Prefect sends a heartbeat every 180 s by default. Three may be lost; a margin for a busy server.
-_MISSED_HEARTBEATS: Final = 3
-_MARGIN: Final = timedelta(seconds=60)
 # A start is remembered this long, so that a crash counts that follows it. Later ones are left to the sweep.
 _STARTED_WITHIN: Final = timedelta(days=1)
 # What a server without automations, or a plan without room for two more, answers.
@@ -62,13 +58,6 @@ class AutomationChange:
     change: Change
     enabled: bool = True
     note: str = ""
-
-
-def default_silence() -> timedelta:
-    """How long a run may say nothing: three heartbeats of the Prefect settings in use, and a margin."""
-    heartbeat = get_current_settings().flows.heartbeat_frequency
-    # Without heartbeats (None) a worker elsewhere may still send them at Prefect's default.
-    return _MISSED_HEARTBEATS * timedelta(seconds=heartbeat or 180) + _MARGIN
 
 
 def automations(silence: timedelta | None = None) -> tuple[AutomationCore, ...]:
@@ -221,7 +210,7 @@ def _registered(client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: b
             enabled=False,
             note=(
                 f"the server answers {error.response.status_code} to automations ({_detail(error)}). Crashed runs are "
-                "still taken up by the sweep, every five minutes; a machine that dies with its worker is not noticed"
+                "still taken up by the sweep, every five minutes, and a machine that dies with its worker is noticed later"
             ),
         )
 

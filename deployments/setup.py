@@ -64,7 +64,7 @@ def register(*, dry_run: bool = False, with_automations: bool = True) -> Registr
 
     Args:
         dry_run: only say what would be done.
-        with_automations: without them the sweep alone takes crashed runs up; a dead machine is not noticed.
+        with_automations: without them the sweep alone takes crashed runs up, some minutes later.
     """
     if not dry_run:
         for block in _BLOCKS:

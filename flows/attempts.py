@@ -32,7 +32,7 @@ CRASHES_MAX: Final = 5
 # The flows that wait, by their Prefect names; importing them here would go round.
 RECOVERED_FLOWS: Final = ("campaign", "design-build-test", "experiment")
 
-_TAG: Final = "assay"
+OUR_TAG: Final = "assay"
 # How long a crashed run is left to the automation, which is faster by far; four times as long after each crash, so
 # that a worker that cannot start anything is tried for half a day.
 _PATIENCE: Final = timedelta(minutes=2)
@@ -113,7 +113,7 @@ def _why(count: int) -> str:
 def _stranded(client: SyncPrefectClient, now: datetime) -> list[tuple[FlowRun, State, timedelta]]:
     """Our crashed runs, and those whose start a worker has begun and never finished; with their state and its age."""
     wanted = FlowRunFilter(
-        tags=FlowRunFilterTags(all_=[_TAG]),
+        tags=FlowRunFilterTags(all_=[OUR_TAG]),
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED, StateType.PENDING])),
         # A run without a deployment cannot be started by anybody else.
         deployment_id=FlowRunFilterDeploymentId(is_null_=False),

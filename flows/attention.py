@@ -1,6 +1,6 @@
 """Runs that need a person: what has crashed, hangs, is late, or cannot go on; each with the next step.
 
-Two requests, whatever the number of runs that wait. It changes nothing.
+Two requests, whatever the number of runs that wait, and one for each that is long at work. It changes nothing.
 """
 
 from collections.abc import Iterable
@@ -20,9 +20,8 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
-from prefect.events.filters import EventAnyResourceFilter, EventFilter, EventNameFilter, EventOccurredFilter
-from prefect.types import DateTime
 
+from prefect_assay.flows.silence import default_silence, last_heartbeat
 from prefect_assay.waiting.runs import LOST_AFTER
 from prefect_assay.waiting.trouble import times_in_a_row
 
@@ -30,10 +29,7 @@ OUR_FLOWS: Final = FlowFilter(name=FlowFilterName(any_=["experiment", "campaign"
 
 LATE_AFTER: Final = timedelta(minutes=10)
 SILENT_AFTER: Final = timedelta(minutes=30)  # an execution takes seconds; with every retry, some minutes
-_HEARTBEATS: Final = timedelta(minutes=10)  # sent every three
 _PAGE: Final = 200
-_EVENTS_PER_PAGE: Final = 50  # the server's limit
-_RUNS_PER_PAGE: Final = 12  # of which each has sent four heartbeats at most
 _TIMES: Final = 3  # in a row, and the trouble has lasted for more than half an hour
 _ACTIVE: Final = [StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 
@@ -90,33 +86,13 @@ def _stuck(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) ->
                 )
         elif age > SILENT_AFTER:
             silent.append((run, run.state))
-    alive = _with_heartbeat(client, [run for run, _ in silent], now)
     lines += [
         f"run {run.name} is {state.name} since {_when(state)} without a heartbeat: its process is probably gone. "
         "Look into its log; then cancel it, or set it to Crashed, and it is taken up again and orders nothing twice"
         for run, state in silent
-        if str(run.id) not in alive
+        if (last := last_heartbeat(client, run, state, now)) is None or now - last > default_silence()
     ]
     return lines
-
-
-def _with_heartbeat(client: SyncPrefectClient, runs: list[FlowRun], now: datetime) -> set[str]:
-    """Which of the runs have lately said that they live; asked only about runs that are long in one state."""
-    prefix = "prefect.flow-run."
-    alive: set[str] = set()
-    since = DateTime.fromtimestamp((now - _HEARTBEATS).timestamp(), now.tzinfo)
-    for start in range(0, len(runs), _RUNS_PER_PAGE):
-        chosen = runs[start : start + _RUNS_PER_PAGE]
-        found = client.read_events(
-            EventFilter(
-                event=EventNameFilter(name=[f"{prefix}heartbeat"]),
-                any_resource=EventAnyResourceFilter(id=[f"{prefix}{run.id}" for run in chosen]),
-                occurred=EventOccurredFilter(since=since),
-            ),
-            limit=_EVENTS_PER_PAGE,
-        )
-        alive |= {event.resource.id.removeprefix(prefix) for event in found.events}
-    return alive
 
 
 def _crashed(run: FlowRun) -> str:

@@ -33,6 +33,7 @@ from prefect_assay.flows.feed import Waiting, judge, read_feed, reference_of, th
 from prefect_assay.flows.memory import Memory, as_text
 from prefect_assay.flows.questions import answer_overdue
 from prefect_assay.flows.saved_blocks import read_blocks
+from prefect_assay.flows.silence import declare_dead
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import SweepMemory, Watermark
 from prefect_assay.waiting.groups import groups_with_news, wake_finished
@@ -131,6 +132,7 @@ class _Sweep:
         canceled = tell_canceled(
             self.prefect, self.now, self.problems, since=None if walked else whole.canceled
         )
+        silence = declare_dead(self.prefect, self.now, whole.silence)
         self.woken += take_up_crashed(self.prefect, self.now, self.problems)
         attention = [*need_attention(self.prefect, self.now), *cannot_go_on(marked)]
         told = self.leave(attention, whole.told)
@@ -142,6 +144,7 @@ class _Sweep:
                 walked=self.now if walked else whole.walked,
                 canceled=min(canceled.unsettled_since or self.now, self.now) - _MARGIN,
                 told=told,
+                silence=silence,
             )
         )
         return SweepReport(

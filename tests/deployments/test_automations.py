@@ -17,12 +17,12 @@ from prefect_assay.deployments.automations import (
     CRASHES,
     ZOMBIES,
     automations,
-    default_silence,
     register_automations,
 )
 from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.flows.attempts import RECOVERED_FLOWS
+from prefect_assay.flows.silence import default_silence
 
 
 def event(name, flow="experiment", tag="assay"):

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.events.schemas.events import Event
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import disable_run_logger
 from prefect.states import Completed, Crashed, Running, Scheduled
@@ -15,6 +16,7 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.flows import sweep
 from prefect_assay.flows.attention import need_attention
 from prefect_assay.flows.memory import Memory, as_text
+from prefect_assay.flows.silence import last_heartbeat
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.waiting.runs import (
     AGAIN_TAG,
@@ -28,6 +30,7 @@ from prefect_assay.waiting.runs import (
 from support.counting import counted_requests
 from support.held import DESIGN, Held
 from support.suspended import suspend_many
+from support.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(120)]
 
@@ -86,7 +89,7 @@ def test_a_sweep_without_news_makes_fewer_than_twenty_requests(world, asleep):
     assert report.suspended_runs >= 20
     assert report.woken == ()
     tokens = len(Memory.read(world.api).marks())  # those of other tests, too
-    assert len(made) <= 12 + tokens, "\n".join(made)
+    assert len(made) <= 13 + tokens, "\n".join(made)
     assert mark_of(world, runs[0]).full_check is not None
 
 
@@ -189,6 +192,64 @@ def test_runs_that_need_a_person_are_named_with_the_next_step(world, asleep):
     assert len(mine) == 3
     for run, words in ((crashed, "has crashed"), (silent, "without a heartbeat"), (late, "nobody serves")):
         assert sum(run.name in line and words in line for line in mine) == 1
+
+
+def heartbeat(world, run, moment):
+    """As its process would send one."""
+    said = Event(
+        event="prefect.flow-run.heartbeat",
+        occurred=moment,
+        resource={"prefect.resource.id": f"prefect.flow-run.{run.id}"},
+    )
+    world.api.request("POST", "/events", json=[said.model_dump(mode="json")])
+
+
+def test_a_run_that_is_silent_twice_is_declared_crashed_and_taken_up(world, asleep):
+    """Whose machine has died; one that lives is left alone, and so is one whose process sends no heartbeats."""
+    _, (dead, alive, mute, back) = asleep("silence", 4)
+    for run in (dead, alive, mute, back):
+        world.api.set_flow_run_state(run.id, Running(), force=True)
+    begun = datetime.now(UTC)
+
+    def at(minutes):
+        return begun + timedelta(minutes=minutes)
+
+    def state(run):
+        return world.run(run).state.name
+
+    def seen():
+        return all(said_by(run, at(1)) for run in (dead, alive, back))
+
+    def said_by(run, moment):
+        return last_heartbeat(world.api, run, world.run(run).state, moment)
+
+    for run in (dead, alive, back):
+        heartbeat(world, run, at(0.1))
+    heartbeat(world, alive, at(13))
+    eventually(seen, seconds=60, what="the heartbeats to be stored")
+    for minutes in (12, 14):  # noted; and too early for another judgement
+        swept_at(at(minutes), FEED_ONLY)
+        noted = Memory.read(world.api).whole.silence
+        assert {str(dead.id), str(back.id)} <= set(noted.runs)
+        assert noted.since == at(12)
+        assert (state(dead), state(back)) == ("Running", "Running")
+    heartbeat(world, back, at(15))  # the server was away, not the process
+    eventually(
+        lambda: said_by(back, at(17)) == at(15),
+        seconds=60,
+        what="its heartbeat",
+    )
+    report = swept_at(at(17), FEED_ONLY)
+    # The server's clock says that it has crashed long ago, so that it is taken up at once.
+    assert str(dead.id) in report.woken
+    assert [state(run) for run in (dead, alive, mute, back)] == [
+        "AwaitingRetry",
+        "Running",
+        "Running",
+        "Running",
+    ]
+    (crashed,) = [s for s in world.api.read_flow_run_states(dead.id) if s.is_crashed()]
+    assert "No heartbeat for 600 s" in crashed.message
 
 
 def test_pages_are_whole_while_runs_leave_them(world, asleep, monkeypatch):

@@ -44,6 +44,22 @@ class Watermark(_Remembered):
     used: Maybe[datetime] = None
 
 
+class Silence(_Remembered):
+    """Which runs said nothing any more when a sweep looked.
+
+    Attributes:
+        since: when it looked.
+        runs: their ids.
+    """
+
+    since: Maybe[datetime] = None
+    runs: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()
+
+
+def _silence(value: Any) -> Any:
+    return value if isinstance(value, Silence | dict) else {}
+
+
 class SweepMemory(_Remembered):
     """What concerns all runs.
 
@@ -52,9 +68,11 @@ class SweepMemory(_Remembered):
         walked: when all suspended runs were last read.
         canceled: when the earliest canceled run ended of which more may still have to be said.
         told: a digest of the list that was last left as an artifact.
+        silence: the runs without heartbeats.
     """
 
     swept: Maybe[datetime] = None
     walked: Maybe[datetime] = None
     canceled: Maybe[datetime] = None
     told: Maybe[str] = None
+    silence: Annotated[Silence, BeforeValidator(_silence)] = Silence()
