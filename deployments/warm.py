@@ -1,8 +1,8 @@
 """Starts flow runs by forking them from a process that has imported everything already (docs/waiting.md).
 
 A run that is started as `python -m prefect.engine` spends two seconds of CPU on imports before its first line; a
-fork spends none. Where forking does not work (no Linux, a Prefect with other insides, a zygote that has ended), and
-with PREFECT_ASSAY_FORK=false, runs are started as Prefect starts them.
+fork spends none. Where forking does not work (no Linux, a Prefect with other insides, a zygote that has ended, a job
+with a PYTHONPATH of its own), and with PREFECT_ASSAY_FORK=false, runs are started as Prefect starts them.
 """
 
 import asyncio
@@ -80,8 +80,10 @@ class WarmStarter:
     ) -> Any:
         """`prefect.utilities.processutils.run_process` for the engine's command, forked where possible."""
         connection = None
-        if command == [sys.executable, "-m", ENGINE] and set(options) <= {"stream_output"} and self.ready():
-            connection = await self._requested(dict(os.environ if env is None else env), cwd)
+        environment = dict(os.environ if env is None else env)
+        forked = command == [sys.executable, "-m", ENGINE] and set(options) <= {"stream_output"}
+        if forked and _read_at_start(environment) == _read_at_start(os.environ) and self.ready():
+            connection = await self._requested(environment, cwd)
         if connection is None:
             return await self._cold(
                 command,
@@ -120,6 +122,11 @@ class WarmStarter:
             writer.close()
             raise RuntimeError("the process that forks flow runs has ended while it was asked for one")
         return reader, writer, int(json.loads(line)["pid"])
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """What Python and its loader read once: a job that sets it (a PYTHONPATH, say) is no fork of ours."""
+    return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LD_"))}
 
 
 async def _ended(reader: asyncio.StreamReader, pid: int) -> int:

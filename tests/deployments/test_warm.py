@@ -135,6 +135,13 @@ def test_other_commands_are_not_forked(warm):
     assert asyncio.run(warm(COMMAND, env={}, start_new_session=True)) is COLD
 
 
+@pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONOPTIMIZE", "LD_PRELOAD"])
+def test_a_job_that_sets_what_python_reads_at_its_start_is_not_forked(warm, tmp_path, name):
+    env = environment(tmp_path, PREFECT__FLOW_RUN_ID="no id")
+    assert asyncio.run(warm(COMMAND, env=env | {name: "another"})) is COLD
+    assert run(warm, env | {"ANOTHER": "another"}).returncode == 1
+
+
 def test_without_its_zygote_runs_are_started_as_prefect_does(monkeypatch):
     async def cold(*_, **__):
         return COLD
