@@ -61,7 +61,7 @@ crash: $(VENV)/.installed
 	@ASSAY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) ASSAY_CRASH_SEED=$(CRASH_SEED) \
 	  ASSAY_CRASH_END=$$(($$(date +%s) + 60 * $(CRASH_MINUTES))) \
 	  $(BIN)/pytest -q -m crash -n 2 --maxschedchunk 1 tests/crash
-	@$(BIN)/pytest -q -m crash -n 2 --dist loadgroup tests/e2e/test_recovery.py
+	@$(BIN)/pytest -q -m crash tests/e2e/test_recovery.py
 
 # The same seed draws the same faults and kills. Within SOAK_MINUTES it is over: late batches are left out.
 SOAK_EXPERIMENTS ?= 2000

@@ -6,9 +6,10 @@ to be silent at two sweeps, with time for a heartbeat between them. It must not 
 """
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas import OrchestrationResult
 from prefect.client.schemas.filters import (
     FlowFilter,
     FlowFilterName,
@@ -64,7 +65,9 @@ def declare_dead(client: SyncPrefectClient, now: datetime, noted: Silence) -> Si
     silent = {str(run.id): run for run in _silent(client, now)}
     message = f"No heartbeat for {default_silence().total_seconds():.0f} s: its process is gone."
     for run_id in silent.keys() & set(noted.runs):
-        result = client.set_flow_run_state(silent[run_id].id, Crashed(message=message))
+        result: OrchestrationResult[Any] = client.set_flow_run_state(
+            silent[run_id].id, Crashed(message=message)
+        )
         if result.status == SetStateStatus.ACCEPT:
             del silent[run_id]
     return Silence(since=now, runs=tuple(sorted(silent))[:_NOTED_MAX]) if silent else Silence()

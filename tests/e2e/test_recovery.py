@@ -34,11 +34,8 @@ PAY = {"method": "POST", "path": "/api/v1/invoices/*/pay"}
 
 
 WAYS = [
-    pytest.param("sweep", marks=pytest.mark.xdist_group("sweep")),
-    pytest.param(
-        "automations",
-        marks=[pytest.mark.xdist_group("automations"), pytest.mark.skipif(not named(), reason=MISSING)],
-    ),
+    "sweep",
+    pytest.param("automations", marks=pytest.mark.skipif(not named(), reason=MISSING)),
 ]
 
 
