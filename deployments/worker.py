@@ -1,9 +1,9 @@
 """A process worker for the pool `assay` that wakes runs fast: `prefect-assay worker`.
 
-It is Prefect's own worker and takes its options (`--name`, `--limit`, `--work-queue`, ...). Three things differ. It
+It is Prefect's own worker and takes its options (`--name`, `--limit`, `--work-queue`, ...). Four things differ. It
 asks for runs once a second, unless PREFECT_WORKER_QUERY_SECONDS says otherwise. A flow's process is started at once,
 where Prefect first starts one that prepares the folder (two seconds of imports; the deployments of `prefect.yaml`
-pull no code). And it is forked (`warm.py`).
+pull no code). It is forked (`warm.py`). And a crash is reported once.
 """
 
 import os
@@ -13,6 +13,9 @@ from typing import Any
 if __name__ == "__main__":  # Prefect reads its settings when it is imported
     os.environ.setdefault("PREFECT_WORKER_QUERY_SECONDS", "1")
 
+import httpx
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.objects import FlowRun
 from prefect.utilities.processutils import command_to_string, get_sys_executable
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
@@ -30,11 +33,40 @@ class EngineConfiguration(ProcessJobConfiguration):
         super().prepare_for_flow_run(*args, **kwargs)
 
 
+def report_crashes_once() -> None:
+    """Leave out the second report of a crash.
+
+    Prefect's worker reports a process that has ended badly after its runner has done so. An automation may have
+    scheduled the run again by then, and the second report would undo that.
+    """
+    report = getattr(ProcessWorker, "_propose_crashed_state", None)
+    if report is None:  # a Prefect with other insides
+        return
+
+    async def report_once(self: ProcessWorker, flow_run: FlowRun, *args: Any, **options: Any) -> None:
+        if not await _crashed_since(self.client, flow_run):
+            await report(self, flow_run, *args, **options)
+
+    ProcessWorker._propose_crashed_state = report_once  # type: ignore[method-assign, assignment]  # noqa: SLF001
+
+
+async def _crashed_since(client: PrefectClient, start: FlowRun) -> bool:
+    """Whether the run has been reported as crashed since it was in the state in which the worker has taken it."""
+    if start.state is None:
+        return False
+    try:
+        states = await client.read_flow_run_states(start.id)
+    except httpx.HTTPError:  # rather twice than never
+        return False
+    return any(state.is_crashed() and state.timestamp > start.state.timestamp for state in states)
+
+
 def start(arguments: list[str], *, warm: bool = True) -> None:
     """Run the worker until it is stopped; `arguments` are those of `prefect worker start`."""
     from prefect.cli import app  # noqa: PLC0415 - Prefect's command, which reads its words from sys.argv
 
     ProcessWorker.job_configuration = EngineConfiguration
+    report_crashes_once()
     if warm:
         fork_flow_runs()
     sys.argv = ["prefect", "worker", "start", "--pool", WORK_POOL, "--type", "process", *arguments]
