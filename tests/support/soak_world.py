@@ -48,7 +48,7 @@ class WorkerOptions:
     """
 
     seed: int
-    children: int = 3
+    children: int = 4
     kill_share: float = 0.05
     grace: float = 20.0
     generation: int = 0
