@@ -7,7 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,7 @@ from prefect_assay.cli.stack import LocalStack
 from prefect_assay.client import AssayClient
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
+from support.scale import named, shared_services
 from support.world import _saved_blocks
 
 _START_SECONDS: Final = 900.0
@@ -48,8 +49,8 @@ class WorkerOptions:
     """
 
     seed: int
-    children: int = 4
-    kill_share: float = 0.05
+    children: int = 8
+    kill_share: float = 0.02
     grace: float = 20.0
     generation: int = 0
 
@@ -57,7 +58,7 @@ class WorkerOptions:
 class SoakStack(LocalStack):
     """A stack whose runner forks, and whose parts can be killed as well as stopped."""
 
-    def __init__(self, folder: Path, worker: WorkerOptions) -> None:
+    def __init__(self, folder: Path, worker: WorkerOptions, server: dict[str, str]) -> None:
         folder.mkdir(parents=True)
         one = folder / "one.pem"
         # Everything is plain HTTP, and reading the certificates of the world is an eighth of an execution.
@@ -67,7 +68,7 @@ class SoakStack(LocalStack):
         )
         certificates = {"SSL_CERT_FILE": str(one), "PREFECT_API_SSL_CERT_FILE": str(one)}
         # Generous: a busy machine makes it slow, and that is no finding.
-        super().__init__(folder, env=_ENVIRONMENT | certificates, start_seconds=_START_SECONDS)
+        super().__init__(folder, env=_ENVIRONMENT | certificates | server, start_seconds=_START_SECONDS)
         self.worker = worker
         self.journal = self.folder / "executions.jsonl"
         self.executions_log = self.folder / "executions.log"
@@ -159,15 +160,22 @@ class SoakWorld:
 
 @contextmanager
 def a_soak_world(folder: Path, worker: WorkerOptions) -> Iterator[SoakWorld]:
-    """Start everything, register what the flows need, and stop everything at the end."""
-    stack = SoakStack(folder / "stack", worker)
+    """Start everything, register what the flows need, and stop everything at the end.
+
+    On PostgreSQL and Redis where the environment names them, as for thousands of runs in life; else on SQLite.
+    """
+    with shared_services() if named() else nullcontext({}) as server:
+        yield from _a_world(folder, SoakStack(folder / "stack", worker, server))
+
+
+def _a_world(folder: Path, stack: SoakStack) -> Iterator[SoakWorld]:
     settings = {
         PREFECT_API_URL: stack.api_url,
         PREFECT_HOME: folder / "client-home",
         PREFECT_LOGGING_TO_API_ENABLED: False,
     }
     with temporary_settings(updates=settings), stack:
-        register()
+        register(with_automations=False)  # on SQLite they make the server stand still (docs/deploying.md)
         blocks = _saved_blocks(stack, folder)
         with get_client(sync_client=True) as api, blocks["credentials"].get_client() as service:
             world = SoakWorld(stack, folder, api, service, blocks)
