@@ -51,14 +51,14 @@ def report_crashes_once() -> None:
 
 
 async def _crashed_since(client: PrefectClient, start: FlowRun) -> bool:
-    """Whether the run has been reported as crashed since it was in the state in which the worker has taken it."""
-    if start.state is None:
+    """Whether the run has been reported as crashed since the worker has taken it, which it does without its state."""
+    if start.updated is None:
         return False
     try:
         states = await client.read_flow_run_states(start.id)
     except httpx.HTTPError:  # rather twice than never
         return False
-    return any(state.is_crashed() and state.timestamp > start.state.timestamp for state in states)
+    return any(state.is_crashed() and state.timestamp > start.updated for state in states)
 
 
 def start(arguments: list[str], *, warm: bool = True) -> None:

@@ -51,7 +51,7 @@ def reports(monkeypatch):
     ],
 )
 def test_a_crash_is_reported_once(reports, states, told):
-    run = FlowRun(id=uuid4(), flow_id=uuid4(), state=state(StateType.SCHEDULED, 0))
+    run = FlowRun(id=uuid4(), flow_id=uuid4(), updated=TAKEN)  # without its state, as the worker gets it
     worker = SimpleNamespace(client=Client(states))
     asyncio.run(ProcessWorker._propose_crashed_state(worker, run, "gone"))
     assert reports == told
