@@ -62,7 +62,7 @@ def stage() -> Iterator[Stage]:
             return child
 
         del env["PREFECT_API_URL"]  # the server's own must not lead back to itself
-        prefect = start("prefect", "-m", "prefect", "server", "start", "--host", HOST, "--port", str(server))
+        prefect = start("prefect", "-m", "prefect_assay.cli", "server", "--host", HOST, "--port", str(server))
         env["PREFECT_API_URL"] = api_url
         start(
             *("receiver", "-m", "prefect_assay.cli", "receiver", "--host", HOST, "--port", str(receiver)),

@@ -127,6 +127,15 @@ def deploy(
 
 
 @services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def server(context: typer.Context) -> None:
+    """Run Prefect's server in the foreground, steady on SQLite; takes the options of `prefect server start`."""
+    with reported():
+        from prefect_assay.cli.server import run_server
+
+        run_server(context.args)
+
+
+@services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def worker(context: typer.Context) -> None:
     """Run flows for the work pool `assay`; takes the options of `prefect worker start` (--name, --limit, ...)."""
     with reported():

@@ -29,7 +29,7 @@ def api_errors() -> Iterator[None]:
     except httpx.TransportError as error:
         raise ServiceUnavailable(
             f"the Prefect API at {_api_url()} does not answer ({type(error).__name__}); start it with "
-            "`prefect server start`, or set PREFECT_API_URL to the one in use"
+            "`prefect-assay server`, or set PREFECT_API_URL to the one in use"
         ) from error
     except httpx.HTTPStatusError as error:
         if error.response.status_code in {401, 403}:

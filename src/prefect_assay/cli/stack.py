@@ -217,10 +217,18 @@ class LocalStack:
         self._wait("runner", self._served if self._runner_kind == "serve" else self._worker_online)
 
     def _launch_server(self) -> None:
-        # `prefect server start` reads its address from the options; the API address must not lead back to itself
+        # The server reads its address from the options; the API address must not lead back to itself
         env = {name: value for name, value in self.env.items() if name != "PREFECT_API_URL"}
         env["PREFECT_SERVER_UI_API_URL"] = self.api_url  # else the pages ask the default port
-        arguments = ["-m", "prefect", "server", "start", "--host", HOST, "--port", str(self._ports["server"])]
+        arguments = [
+            "-m",
+            "prefect_assay.cli",
+            "server",
+            "--host",
+            HOST,
+            "--port",
+            str(self._ports["server"]),
+        ]
         self._launch("server", arguments, env)
 
     def _launch_lab(self) -> None:
