@@ -150,7 +150,7 @@ def _figures(
         "killed executions": sum(line["killed"] for line in executions),
         "otherwise crashed": sum(line["code"] != 0 and not line["killed"] for line in executions),
         "declared crashed after a worker's death": sum(line["event"] == "zombie" for line in noted),
-        "taken up by no automation": sum(line["event"] == "again" for line in noted),
+        "scheduled again after a crash": sum(line["event"] == "again" for line in noted),
         "hanging": sum(line["event"] == "hangs" for line in noted),
         "restarts": dict(soak.restarts),
         "delivery attempts": len(deliveries),

@@ -4,9 +4,8 @@ It does what Prefect's runner does around a flow run: asks for scheduled runs, c
 executes it in a process of its own, proposes Crashed when that process ends badly. An import of Prefect costs
 seconds and a fork milliseconds, so everything is imported once; a fork runs Prefect's own engine program.
 
-A run that was left Running or Pending by a worker that died is declared crashed at once, where the automation
-`assay-zombies` waits ten minutes for a heartbeat. Crashed runs are the automation `assay-crashes`' to schedule
-again; what it has not taken up after a while is scheduled by the worker, as the sweep would do later, and counted.
+A run that was left Running or Pending by a worker that died is declared crashed at once, where the sweep waits ten
+minutes for a heartbeat. Crashed runs are scheduled again after a while, as the sweep would do later. Both are counted.
 
 Some executions are ended by SIGKILL: which, and at which part of the time that one takes, is drawn from the seed.
 The parent starts no thread ever, so that a fork is safe: it speaks plain HTTP, and knows neither the Prefect client
@@ -186,7 +185,7 @@ class Worker:
                 self._api.set_state(child.run_id, "CRASHED", "Crashed", message=f"Process exited with {code}")
 
     def _recover(self) -> None:
-        """Declare crashed what nobody executes; schedule again what no automation has taken up.
+        """Declare crashed what nobody executes; schedule crashed runs again.
 
         A sweep that has died stays crashed: the next one is due.
         """
@@ -248,7 +247,7 @@ def main() -> None:
     parser.add_argument("--children", type=int, default=3)
     parser.add_argument("--seed", default="0")
     parser.add_argument("--kill-share", type=float, default=0.0)
-    parser.add_argument("--grace", type=float, default=20.0, help="seconds that the automation has")
+    parser.add_argument("--grace", type=float, default=20.0, help="seconds before a crashed run is scheduled")
     options = parser.parse_args()
     warm_up()
     while not options.deployments.exists():  # the imports need not wait for the server

@@ -44,7 +44,7 @@ class WorkerOptions:
         seed: of the kills.
         children: executions side by side.
         kill_share: of the executions that are killed.
-        grace: seconds that the automation has to take up a crashed run.
+        grace: seconds before a crashed run is scheduled again.
         generation: makes a worker's successor draw other numbers.
     """
 
