@@ -25,7 +25,7 @@ import redis
 from installation import installation
 from many_runs import copy_on_postgres, copy_on_sqlite, tags
 from prefect.client.orchestration import get_client
-from prefect.states import Cancelled, Suspended
+from prefect.states import Completed, Suspended
 
 from prefect_assay.cli.processes import descendants
 from prefect_assay.cli.settings_files import POSTGRES, settings_of
@@ -173,7 +173,7 @@ def wakes(made):
             taken.append(time.perf_counter() - start)
             if woken != [run.id]:
                 raise SystemExit(f"the wake resumed {woken}")
-            api.set_flow_run_state(run.id, Cancelled(), force=True)
+            api.set_flow_run_state(run.id, Completed(), force=True)
     made.stack.start_runner()
     return statistics.median(taken)
 
