@@ -37,7 +37,7 @@ CPU_TARGET, LATENCY_TARGET = 5.0, 1.5
 SETTLE_SECONDS = 60  # what the start of the runner and the last wakes leave to the server is no waiting
 UNLOADED_SECONDS = 60
 WAKES = 40  # searches and resumes
-WHOLE_WAKES = 11
+WHOLE_WAKES = 41  # the runner asks once a second, so that a wake takes up to a second more or less
 SUSPENDED = {"flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
 TICKS = os.sysconf("SC_CLK_TCK")
 
