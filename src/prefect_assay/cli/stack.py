@@ -9,9 +9,10 @@ import contextlib
 import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
 from typing import Final, Literal, Self
 
@@ -26,6 +27,8 @@ from prefect_assay.errors import ConfigurationError
 RunnerKind = Literal["serve", "worker"]
 
 START_SECONDS: Final = 120.0
+_LAUNCH_SECONDS: Final = 5.0  # making a process takes some milliseconds
+_TURN_SECONDS: Final = 0.01
 WORK_POOL: Final = "assay"
 # The last one that a served process creates; it is there, so all are.
 _LAST_DEPLOYMENT: Final = "sweep/prefect-assay"
@@ -78,7 +81,7 @@ class LocalStack:
         self._runner_kind = runner
         self._start_seconds = start_seconds
         self._children: dict[str, Child] = {}
-        self._launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="stack-launcher")
+        self._launches: list[list[BaseException | None]] = []  # each gets its end
         self.env = stack_environment(self.folder, self.api_url, env or {})
 
     @property
@@ -269,8 +272,24 @@ class LocalStack:
     ) -> None:
         if self.running(name):
             raise ConfigurationError(f"the {name} of this stack runs already; stop it first")
-        # On a thread of its own, which no signal interrupts: a process is never started without being noted.
-        self._launcher.submit(self._note, name, arguments, env, errors_only=errors_only).result()
+        # On a thread of its own, which no signal interrupts: a process is never started without being noted. No lock
+        # outlives the launch, because an exception of a signal handler may leave one taken.
+        ended: list[BaseException | None] = []
+
+        def launch() -> None:
+            try:
+                self._note(name, arguments, env, errors_only=errors_only)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                ended.append(error)
+            else:
+                ended.append(None)
+
+        self._launches.append(ended)
+        thread = Thread(target=launch, name="stack-launcher")
+        thread.start()
+        thread.join()
+        if ended[0] is not None:
+            raise ended[0]
 
     def _note(self, name: str, arguments: list[str], env: Mapping[str, str], *, errors_only: bool) -> None:
         self._children[name] = Child(
@@ -283,11 +302,18 @@ class LocalStack:
         )
 
     def _stop(self, name: str) -> None:
-        self._launcher.submit(int).result()  # what was being started has been noted
+        self._wait_for_launches()
         child = self._children.get(name)
         if child is not None:
             child.stop()
             del self._children[name]  # only now: an interrupted stop can be repeated
+
+    def _wait_for_launches(self) -> None:
+        """Until what was being started has been noted; an interruption may have kept one from beginning at all."""
+        deadline = time.monotonic() + _LAUNCH_SECONDS
+        while not all(self._launches) and time.monotonic() < deadline:
+            time.sleep(_TURN_SECONDS)
+        self._launches.clear()
 
     def _wait(self, name: str, ready: Callable[[], bool]) -> None:
         self._children[name].wait_until(ready, seconds=self._start_seconds)
