@@ -47,6 +47,7 @@ def report_crashes_once() -> None:
         if not await _crashed_since(self.client, flow_run):
             await report(self, flow_run, *args, **options)
 
+    # Prefect has no hook for it, and the worker's class is looked up by its type.
     ProcessWorker._propose_crashed_state = report_once  # type: ignore[method-assign, assignment]  # noqa: SLF001
 
 

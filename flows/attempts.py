@@ -101,6 +101,18 @@ def take_up_crashed(client: SyncPrefectClient, now: datetime, problems: list[str
     return taken
 
 
+def recoverable_runs(client: SyncPrefectClient, *states: StateType) -> list[FlowRun]:
+    """Our runs in one of these states that a worker can start again."""
+    wanted = FlowRunFilter(
+        tags=FlowRunFilterTags(all_=[OUR_TAG]),
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))),
+        # A run without a deployment cannot be started by anybody else.
+        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
+    )
+    flows = FlowFilter(name=FlowFilterName(any_=list(RECOVERED_FLOWS)))
+    return runs_with(client, wanted, flows)
+
+
 def _why(count: int) -> str:
     return (
         f"this run has crashed {count} times in a row and is not started again. Nothing is lost, and nothing is "
@@ -112,14 +124,7 @@ def _why(count: int) -> str:
 
 def _stranded(client: SyncPrefectClient, now: datetime) -> list[tuple[FlowRun, State, timedelta]]:
     """Our crashed runs, and those whose start a worker has begun and never finished; with their state and its age."""
-    wanted = FlowRunFilter(
-        tags=FlowRunFilterTags(all_=[OUR_TAG]),
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED, StateType.PENDING])),
-        # A run without a deployment cannot be started by anybody else.
-        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
-    )
-    flows = FlowFilter(name=FlowFilterName(any_=list(RECOVERED_FLOWS)))
-    runs = runs_with(client, wanted, flows)
+    runs = recoverable_runs(client, StateType.CRASHED, StateType.PENDING)
     aged = [(run, run.state, now - run.state.timestamp) for run in runs if run.state is not None]
     return [(run, state, age) for run, state, age in aged if _is_stranded(state, age)]
 

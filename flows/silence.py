@@ -10,15 +10,6 @@ from typing import Any, Final
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas import OrchestrationResult
-from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
-    FlowRunFilter,
-    FlowRunFilterDeploymentId,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
-)
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.events.filters import EventAnyResourceFilter, EventFilter, EventNameFilter, EventOccurredFilter
@@ -26,9 +17,8 @@ from prefect.settings import get_current_settings
 from prefect.states import Crashed
 from prefect.types import DateTime
 
-from prefect_assay.flows.attempts import OUR_TAG, RECOVERED_FLOWS
+from prefect_assay.flows.attempts import recoverable_runs
 from prefect_assay.models.sweep import Silence
-from prefect_assay.waiting.runs import runs_with
 
 # Prefect sends a heartbeat every 180 s by default. Three may be lost; a margin for a busy server.
 _MISSED_HEARTBEATS: Final = 3
@@ -91,17 +81,10 @@ def _moment(when: datetime) -> DateTime:
 
 
 def _silent(client: SyncPrefectClient, now: datetime) -> list[FlowRun]:
-    wanted = FlowRunFilter(
-        tags=FlowRunFilterTags(all_=[OUR_TAG]),
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])),
-        # A run without a deployment cannot be started by anybody else.
-        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
-    )
-    flows = FlowFilter(name=FlowFilterName(any_=list(RECOVERED_FLOWS)))
     since = now - default_silence()
     return [
         run
-        for run in runs_with(client, wanted, flows)
+        for run in recoverable_runs(client, StateType.RUNNING)
         if run.state is not None
         and run.state.timestamp < since
         and (last := last_heartbeat(client, run, run.state, now)) is not None
