@@ -24,6 +24,7 @@ from prefect.settings import (
 
 from prefect_assay.cli.processes import Child, descendants
 from prefect_assay.cli.stack import LocalStack
+from prefect_assay.cli.stack_parts import StackParts
 from prefect_assay.client import AssayClient
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
@@ -55,6 +56,33 @@ class WorkerOptions:
     generation: int = 0
 
 
+class _CountedParts(StackParts):
+    """Parts whose CPU time is counted over all their restarts."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._used: Counter[str] = Counter()
+
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds of each part so far."""
+        return {
+            name: self._used[name] + (_cpu_of(self[name]) if self.running(name) else 0.0)
+            for name in ("server", "lab", "receiver", "runner")
+        }
+
+    def stop(self, name: str) -> None:
+        self._count(name)
+        super().stop(name)
+
+    def kill(self, name: str) -> None:
+        self._count(name)
+        super().kill(name)
+
+    def _count(self, name: str) -> None:
+        if self.running(name):
+            self._used[name] += _cpu_of(self[name])
+
+
 class SoakStack(LocalStack):
     """A stack whose runner forks, and whose parts can be killed as well as stopped."""
 
@@ -73,7 +101,7 @@ class SoakStack(LocalStack):
         self.journal = self.folder / "executions.jsonl"
         self.executions_log = self.folder / "executions.log"
         self.deployments = self.folder / "deployments.json"
-        self._used: Counter[str] = Counter()
+        self._parts = self._counted = _CountedParts(self.folder)
 
     def start(self) -> None:
         """Everything; the worker waits for the file with its deployments."""
@@ -98,27 +126,15 @@ class SoakStack(LocalStack):
         arguments += ["--seed", f"{options.seed}-{options.generation}"]
         arguments += ["--kill-share", str(options.kill_share), "--grace", str(options.grace)]
         options.generation += 1
-        self._launch("runner", arguments, self.env)
+        self._parts.launch("runner", arguments, self.env)
 
     def kill(self, name: str) -> None:
         """SIGKILL a part and everything below it."""
-        self._count(name)
-        self._children.pop(name).kill()
+        self._parts.kill(name)
 
     def cpu(self) -> dict[str, float]:
         """CPU seconds of each part so far; of the worker without its forks, which the journal counts."""
-        return {
-            name: self._used[name] + (_cpu_of(self._children[name]) if self.running(name) else 0.0)
-            for name in ("server", "lab", "receiver", "runner")
-        }
-
-    def _stop(self, name: str) -> None:
-        self._count(name)
-        super()._stop(name)
-
-    def _count(self, name: str) -> None:
-        if self.running(name):
-            self._used[name] += _cpu_of(self._children[name])
+        return self._counted.cpu()
 
 
 def _cpu_of(child: Child) -> float:

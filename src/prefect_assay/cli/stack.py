@@ -9,26 +9,23 @@ import contextlib
 import secrets
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from threading import Thread
 from types import TracebackType
 from typing import Final, Literal, Self
 
 import httpx
 
 from prefect_assay.cli.ports import HOST, free_ports
-from prefect_assay.cli.processes import Child, ProcessEntry, descendants, tail
+from prefect_assay.cli.processes import ProcessEntry, descendants, tail
 from prefect_assay.cli.stack_env import stack_environment
 from prefect_assay.cli.stack_lab import StackLab
+from prefect_assay.cli.stack_parts import StackParts
 from prefect_assay.errors import ConfigurationError
 
 RunnerKind = Literal["serve", "worker"]
 
 START_SECONDS: Final = 120.0
-_LAUNCH_SECONDS: Final = 5.0  # making a process takes some milliseconds
-_TURN_SECONDS: Final = 0.01
 WORK_POOL: Final = "assay"
 # The last one that a served process creates; it is there, so all are.
 _LAST_DEPLOYMENT: Final = "sweep/prefect-assay"
@@ -68,8 +65,7 @@ class LocalStack:
             start_seconds: how long any part may take to answer.
         """
         self.folder = folder.resolve()
-        self._logs_folder = self.folder / "logs"
-        self._logs_folder.mkdir(parents=True, exist_ok=True)
+        self._parts = StackParts(self.folder)
         server, lab, receiver = free_ports(3)
         self.ui_url = f"http://{HOST}:{server}"
         self.api_url = f"{self.ui_url}/api"
@@ -80,14 +76,12 @@ class LocalStack:
         self._sweep = sweep
         self._runner_kind = runner
         self._start_seconds = start_seconds
-        self._children: dict[str, Child] = {}
-        self._launches: list[list[BaseException | None]] = []  # each gets its end
         self.env = stack_environment(self.folder, self.api_url, env or {})
 
     @property
     def logs(self) -> dict[str, Path]:
         """Log file of each part that has been started, by name."""
-        return {path.stem: path for path in sorted(self._logs_folder.glob("*.log"))}
+        return self._parts.logs
 
     def start(self) -> None:
         """Start every part, side by side, and wait until all answer.
@@ -114,10 +108,10 @@ class LocalStack:
 
     def stop(self) -> None:
         """Stop everything. Safe to repeat, and from any state."""
-        self._stop("runner")
-        self._stop("receiver")
+        self._parts.stop("runner")
+        self._parts.stop("receiver")
         self.stop_lab()
-        self._stop("server")
+        self._parts.stop("server")
 
     def __enter__(self) -> Self:
         self.start()
@@ -135,7 +129,7 @@ class LocalStack:
 
     def stop_server(self) -> None:
         """Stop the Prefect server."""
-        self._stop("server")
+        self._parts.stop("server")
 
     def start_lab(self) -> None:
         """Start the lab; its database is the one of the last time."""
@@ -145,7 +139,7 @@ class LocalStack:
     def stop_lab(self) -> None:
         """Stop the lab."""
         self.lab.stop()
-        self._stop("lab")
+        self._parts.stop("lab")
 
     def start_receiver(self) -> None:
         """Start the webhook receiver."""
@@ -154,7 +148,7 @@ class LocalStack:
 
     def stop_receiver(self) -> None:
         """Stop the webhook receiver: deliveries find nobody."""
-        self._stop("receiver")
+        self._parts.stop("receiver")
 
     def start_runner(self) -> None:
         """Start the process that runs the flows."""
@@ -163,15 +157,15 @@ class LocalStack:
 
     def stop_runner(self) -> None:
         """Ask the process that runs the flows to end; runs in progress end with it."""
-        self._stop("runner")
+        self._parts.stop("runner")
 
     def kill_runner(self) -> None:
         """SIGKILL the process that runs the flows, and all flow processes, like a crash of the machine."""
-        self._children.pop("runner").kill()
+        self._parts.kill("runner")
 
     def runner_processes(self) -> list[ProcessEntry]:
         """The processes below the runner: one per flow run in progress, none while all are suspended."""
-        runner = self._children["runner"]
+        runner = self._parts["runner"]
         # Two helpers stay for as long as the runner and run no flow: multiprocessing's, and what flow runs fork from.
         return [
             entry
@@ -182,11 +176,11 @@ class LocalStack:
 
     def pid(self, name: str) -> int:
         """Process id of a part that was started."""
-        return self._children[name].pid
+        return self._parts[name].pid
 
     def running(self, name: str) -> bool:
         """Whether a part (`server`, `lab`, `receiver`, `runner`) is alive."""
-        return name in self._children and self._children[name].running
+        return self._parts.running(name)
 
     def check(self) -> None:
         """Raise when a part that was started has ended by itself.
@@ -194,13 +188,11 @@ class LocalStack:
         Raises:
             ConfigurationError: with the end of its log.
         """
-        for child in self._children.values():
-            if not child.running:
-                raise child.failure("has ended")
+        self._parts.check()
 
     def failure(self, name: str, what: str) -> ConfigurationError:
         """An error about a part that was started, with the end of its log."""
-        return self._children[name].failure(what)
+        return self._parts[name].failure(what)
 
     def wait_for_server(self) -> None:
         """Wait for the Prefect API."""
@@ -232,11 +224,11 @@ class LocalStack:
             "--port",
             str(self._ports["server"]),
         ]
-        self._launch("server", arguments, env)
+        self._parts.launch("server", arguments, env)
 
     def _launch_lab(self) -> None:
         # Its output is one line with tokens, which no log needs.
-        self._launch("lab", self.lab.arguments(), self.lab.environment(self.env), errors_only=True)
+        self._parts.launch("lab", self.lab.arguments(), self.lab.environment(self.env), errors_only=True)
 
     def _launch_receiver(self) -> None:
         settings = {
@@ -246,7 +238,7 @@ class LocalStack:
         }
         port = str(self._ports["receiver"])
         arguments = ["-m", "prefect_assay.cli", "receiver", "--host", HOST, "--port", port]
-        self._launch("receiver", arguments, {**settings, **self.env})
+        self._parts.launch("receiver", arguments, {**settings, **self.env})
 
     def _launch_runner(self) -> None:
         if self._runner_kind == "worker":
@@ -254,11 +246,11 @@ class LocalStack:
         else:
             arguments = ["-m", "prefect_assay.cli.runner", "--wait-seconds", str(self._start_seconds)]
             arguments += [] if self._sweep else ["--no-sweep"]
-        self._launch("runner", arguments, self.env)
+        self._parts.launch("runner", arguments, self.env)
 
     def _deploy(self) -> None:
         """Create the work pool and the deployments; a worker needs them before it starts."""
-        log = self._logs_folder / "deploy.log"
+        log = self._parts.log("deploy")
         arguments = [sys.executable, "-m", "prefect_assay.cli", "deploy", "--no-automations"]
         with log.open("ab") as output:
             done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
@@ -267,56 +259,8 @@ class LocalStack:
         if done.returncode:
             raise ConfigurationError(f"the deployment failed. The end of its log {log}:\n{tail(log)}")
 
-    def _launch(
-        self, name: str, arguments: list[str], env: Mapping[str, str], *, errors_only: bool = False
-    ) -> None:
-        if self.running(name):
-            raise ConfigurationError(f"the {name} of this stack runs already; stop it first")
-        # On a thread of its own, which no signal interrupts: a process is never started without being noted. No lock
-        # outlives the launch, because an exception of a signal handler may leave one taken.
-        ended: list[BaseException | None] = []
-
-        def launch() -> None:
-            try:
-                self._note(name, arguments, env, errors_only=errors_only)
-            except BaseException as error:  # noqa: BLE001 - raised below
-                ended.append(error)
-            else:
-                ended.append(None)
-
-        self._launches.append(ended)
-        thread = Thread(target=launch, name="stack-launcher")
-        thread.start()
-        thread.join()
-        if ended[0] is not None:
-            raise ended[0]
-
-    def _note(self, name: str, arguments: list[str], env: Mapping[str, str], *, errors_only: bool) -> None:
-        self._children[name] = Child(
-            name,
-            [sys.executable, *arguments],
-            env=env,
-            cwd=self.folder,  # Prefect reads settings files from the working directory
-            log=self._logs_folder / f"{name}.log",
-            errors_only=errors_only,
-        )
-
-    def _stop(self, name: str) -> None:
-        self._wait_for_launches()
-        child = self._children.get(name)
-        if child is not None:
-            child.stop()
-            del self._children[name]  # only now: an interrupted stop can be repeated
-
-    def _wait_for_launches(self) -> None:
-        """Until what was being started has been noted; an interruption may have kept one from beginning at all."""
-        deadline = time.monotonic() + _LAUNCH_SECONDS
-        while not all(self._launches) and time.monotonic() < deadline:
-            time.sleep(_TURN_SECONDS)
-        self._launches.clear()
-
     def _wait(self, name: str, ready: Callable[[], bool]) -> None:
-        self._children[name].wait_until(ready, seconds=self._start_seconds)
+        self._parts.wait_until(name, ready, seconds=self._start_seconds)
 
     def _served(self) -> bool:
         return _answers(f"{self.api_url}/deployments/name/{_LAST_DEPLOYMENT}")
