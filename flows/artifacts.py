@@ -2,9 +2,18 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.artifacts import (
+    LinkArtifact,
+    MarkdownArtifact,
+    create_link_artifact,
+    create_markdown_artifact,
+)
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.client.schemas.sorting import ArtifactSort
+from prefect.runtime import flow_run as current_run
 
 from prefect_assay.flows.money import usd
 from prefect_assay.models.estimate import CostEstimate
@@ -88,11 +97,13 @@ def show_order(label: str, order: Order) -> None:
 def show_payment(label: str, payment: Payment) -> None:
     """The receipt of a machine payment, or the hosted invoice that a person pays."""
     if payment.state is PaymentState.INTENDED and payment.hosted_invoice_url:
-        create_link_artifact(
-            payment.hosted_invoice_url,
-            link_text=f"Pay invoice {payment.invoice_id}",
-            key=f"assay-invoice-{label}",
-            description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
+        _show_once(
+            LinkArtifact(
+                link=payment.hosted_invoice_url,
+                link_text=f"Pay invoice {payment.invoice_id}",
+                key=f"assay-invoice-{label}",
+                description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
+            )
         )
         return
     lines = [f"# Invoice {payment.invoice_id}", "", "| | |", "|---|---|"]
@@ -104,7 +115,25 @@ def show_payment(label: str, payment: Payment) -> None:
     if payment.remark:
         lines.append(f"| remark | {_verbatim(payment.remark)}; the invoice says that it is paid |")
     lines += [f"| {name} | {_verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
-    create_markdown_artifact("\n".join(lines), key=f"assay-receipt-{label}", description="Payment receipt")
+    _show_once(
+        MarkdownArtifact(
+            markdown="\n".join(lines), key=f"assay-receipt-{label}", description="Payment receipt"
+        )
+    )
+
+
+def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> None:
+    """Show what a run comes by after each wake-up: a version for each change, not for each execution."""
+    if (current_run.id, artifact.format()) != _shown_last(artifact.key):
+        artifact.create()
+
+
+def _shown_last(key: str | None) -> tuple[str, Any] | None:
+    """The run and the data of the newest artifact with a key."""
+    wanted = ArtifactFilter(key=ArtifactFilterKey(any_=[str(key)]))
+    with get_client(sync_client=True) as client:
+        found = client.read_artifacts(artifact_filter=wanted, sort=ArtifactSort.CREATED_DESC, limit=1)
+    return (str(found[0].flow_run_id), found[0].data) if found else None
 
 
 def _verbatim(text: str) -> str:

@@ -190,6 +190,9 @@ def _place_order(job: Job) -> Order:
 def _announce(job: Job, order: Order) -> None:
     """Make the run findable by its experiment, for wake-ups and for people."""
     get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
+    tag = EXPERIMENT_TAG + order.experiment_id
+    if tag in (current_run.tags or []):
+        return  # the tag comes last, so an earlier execution has shown the order as well
     artifacts.show_order(job.label, order)
     if can_suspend():
-        add_tags(current_run.id, [EXPERIMENT_TAG + order.experiment_id])
+        add_tags(current_run.id, [tag])

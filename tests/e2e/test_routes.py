@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections import Counter
 from pathlib import Path
 
 import httpx
@@ -110,16 +111,30 @@ def test_a_rejected_approval_orders_nothing(world):
     assert world.orders("declined") == []
 
 
+def woken_for_nothing(world, run):
+    times = world.history(run).count("Suspended")
+    with get_client(sync_client=True) as client:
+        client.resume_flow_run(run.id)
+    eventually(lambda: world.history(run).count("Suspended") > times, seconds=60, what="another suspension")
+    world.asleep(run)
+
+
 def test_a_hosted_invoice_is_shown_and_paid_by_a_person(world):
     run = world.experiment("hosted", DESIGN, payment_method="async_invoice", wallet=None)
     world.asleep(run)
     (artifact,) = world.artifacts(run, "assay-invoice-")
     address = re.search(r"http://[^)\s]+", artifact.data)[0]
     assert "/portal/" in address
+    woken_for_nothing(world, run)
     assert httpx.post(f"{address.rstrip('/')}/pay", follow_redirects=True).is_success
+    for _ in range(2):  # the first execution finds it paid, the second finds nothing new
+        woken_for_nothing(world, run)
     world.advance(days=16)
     done = world.until(run, "Completed", seconds=90)
     assert world.result(done, ExperimentReport).payment.already_paid
+    # Each is shown once, however often the run has been woken.
+    shown = Counter(artifact.key.rsplit("-", 2)[0] for artifact in world.artifacts(run, "assay-"))
+    assert shown["assay-experiment"] == shown["assay-invoice"] == shown["assay-receipt"] == 1, shown
 
 
 @pytest.mark.parametrize(
