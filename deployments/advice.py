@@ -1,26 +1,38 @@
-"""What a Prefect server's own settings mean for these flows, where they differ from the shipped ones.
+"""What a Prefect server's own settings, and what operators have changed there, put at risk.
 
-A server that does not tell its settings, such as Prefect Cloud, gets no advice.
+A server that does not tell its settings, such as Prefect Cloud, gets no advice about them.
 """
 
 from typing import Final
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.responses import DeploymentResponse
 
 _IN_MEMORY: Final = "prefect.server.concurrency.lease_storage.memory"
 _LEASES: Final = (
     "the server keeps the leases of concurrency slots in memory, and a restart at the wrong moment leaves a slot "
-    "taken by nobody; start it with PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE="
-    "prefect.server.concurrency.lease_storage.filesystem (docs/deploying.md, Limits)"
+    "taken by nobody; start it with `prefect-assay server`, or set PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE="
+    "prefect.server.concurrency.lease_storage.filesystem (where several servers share a database, as in postgres.env)"
+)
+_UNSWEPT: Final = (
+    "nothing starts the sweep: its deployment is paused or has no active schedule, so a lost webhook leaves its run "
+    "asleep; resume it, or give it a schedule of 300 seconds in the Prefect UI"
 )
 
 
 def advice(client: SyncPrefectClient) -> tuple[str, ...]:
-    """Sentences for the operator; none when nothing is to be said."""
+    """Sentences for the operator about the server's settings; none when nothing is to be said."""
     try:
         settings = client.request("GET", "/admin/settings").json()
         storage = settings["server"]["concurrency"]["lease_storage"]
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return ()
     return (_LEASES,) if storage == _IN_MEMORY else ()
+
+
+def sweep_advice(sweep: DeploymentResponse | None) -> tuple[str, ...]:
+    """The same about the sweep's deployment as it stands; one that is still to be made has its schedule."""
+    if sweep is None or (not sweep.paused and any(schedule.active for schedule in sweep.schedules)):
+        return ()
+    return (_UNSWEPT,)

@@ -19,12 +19,14 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
-from prefect_assay.deployments.advice import advice
+from prefect_assay.deployments.advice import advice, sweep_advice
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.flows.children import DEPLOYMENT_NAME
 from prefect_assay.tasks.ledger import PAYMENT_LIMIT
 
 WORK_POOL: Final = "assay"
+_SWEEP: Final = f"sweep/{DEPLOYMENT_NAME}"
 _BLOCKS: Final = (
     blocks.AssayCredentials,
     blocks.SpendingPolicy,
@@ -48,7 +50,7 @@ class Registration:
         automations: what was done with each automation.
         work_pool: the work pool, and whether it was there; empty without one.
         deployments: deployments as `flow/name`, and whether they were there.
-        advice: what the server's settings put at risk, as sentences.
+        advice: what the server's settings and operators' changes put at risk, as sentences.
     """
 
     block_types: tuple[str, ...]
@@ -100,6 +102,7 @@ def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registrat
         registered,
         work_pool={WORK_POOL: pool},
         deployments={name: "present" if name in present else "created" for name in _names(shipped)},
+        advice=registered.advice + sweep_advice(present.get(_SWEEP)),
     )
 
 

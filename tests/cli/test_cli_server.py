@@ -1,12 +1,16 @@
-"""The server's garbage is collected aside: a cursor among it keeps nobody from going on."""
+"""The server has the shipped settings, and its garbage is collected aside: a cursor among it keeps nobody from going on."""
 
 import gc
+import json
+import os
 import sqlite3
 import subprocess
 import sys
 import textwrap
 
 import pytest
+
+from prefect_assay.cli.settings_files import SQLITE, settings_of
 
 STALL = """
 import gc, sqlite3, sys, threading, time
@@ -99,3 +103,66 @@ print([now["collections"] > was for now, was in zip(gc.get_stats(), before)])
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "[True, True, True]\n"
+
+
+SETTINGS = """
+import json
+from prefect_assay.cli.server import use_shipped_settings
+use_shipped_settings()
+from prefect.settings import get_current_settings
+print(json.dumps(get_current_settings().to_environment_variables()))
+"""
+LOOP = "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS"
+
+
+def settings_in_effect(home, profile="", **environment):
+    home.mkdir(exist_ok=True)
+    (home / "profiles.toml").write_text(f'active = "mine"\n[profiles.mine]\n{profile}')
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    done = subprocess.run(
+        [sys.executable, "-c", SETTINGS],
+        env=clean | {"PREFECT_HOME": str(home)} | environment,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def sourced(tmp_path_factory):
+    """The shipped settings as Prefect understands them where the file is sourced."""
+    settings = settings_in_effect(tmp_path_factory.mktemp("sourced"), **settings_of(SQLITE))
+    return {name: settings[name] for name in settings_of(SQLITE)}
+
+
+def shipped_in(settings, sourced):
+    """The names of the shipped settings that are in effect."""
+    return {name for name, value in sourced.items() if settings[name] == value}
+
+
+def test_the_shipped_settings_hold_on_sqlite(tmp_path, sourced):
+    assert shipped_in(settings_in_effect(tmp_path), sourced) == set(settings_of(SQLITE))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"profile": f'{LOOP} = "99"\n'},
+        {LOOP: "99"},
+        {"PREFECT_API_SERVICES_LATE_RUNS_LOOP_SECONDS": "99"},  # its earlier name
+    ],
+    ids=["in a profile", "in the environment", "by another name"],
+)
+def test_what_the_user_says_is_stronger(tmp_path, sourced, said):
+    settings = settings_in_effect(tmp_path, **said)
+    assert float(settings[LOOP]) == 99
+    assert shipped_in(settings, sourced) == set(settings_of(SQLITE)) - {LOOP}
+
+
+def test_a_server_on_postgresql_keeps_its_own_settings(tmp_path, sourced):
+    address = "postgresql+asyncpg://user:password@db.example.org/prefect"
+    settings = settings_in_effect(tmp_path, PREFECT_SERVER_DATABASE_CONNECTION_URL=address)
+    assert shipped_in(settings, sourced) == set()

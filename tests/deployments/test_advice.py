@@ -1,11 +1,14 @@
 """Advice on a server's settings: from what the server says of itself, and none where it says nothing."""
 
+from uuid import uuid4
+
 import httpx
 import pytest
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.settings.models.server.concurrency import ServerConcurrencySettings
 
 from prefect_assay.cli.settings_files import SQLITE, settings_of
-from prefect_assay.deployments.advice import advice
+from prefect_assay.deployments.advice import advice, sweep_advice
 
 
 class Server:
@@ -45,3 +48,23 @@ def test_prefects_own_default_is_advised_against():
 )
 def test_nothing_is_said_of_other_servers(answer):
     assert advice(Server(answer)) == ()
+
+
+def sweep(*active, paused=False):
+    schedules = [
+        {"id": str(uuid4()), "deployment_id": str(uuid4()), "schedule": {"interval": 300}, "active": on}
+        for on in active
+    ]
+    given = {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "prefect-assay"}
+    return DeploymentResponse.model_validate(given | {"schedules": schedules, "paused": paused})
+
+
+@pytest.mark.parametrize("deployed", [None, sweep(True), sweep(False, True)])
+def test_a_sweep_with_a_schedule_needs_no_advice(deployed):
+    assert sweep_advice(deployed) == ()
+
+
+@pytest.mark.parametrize("deployed", [sweep(), sweep(False), sweep(True, paused=True)])
+def test_a_sweep_that_nothing_starts_is_told_of(deployed):
+    (sentence,) = sweep_advice(deployed)
+    assert "nothing starts the sweep" in sentence

@@ -44,6 +44,7 @@ def test_deploying_again_makes_everything_once(world):
     for _ in range(2):  # the stack has deployed once already
         done = deploy(world)
         assert done.returncode == 0, done.stdout + done.stderr
+        assert "nothing starts the sweep" not in done.stdout
     with get_client(sync_client=True) as client:
         deployments = {d.entrypoint: d for d in client.read_deployments()}
         assert set(deployments) == {
@@ -87,6 +88,7 @@ def test_deploying_again_keeps_what_an_operator_has_changed(world):
 
         done = deploy(world)
         assert done.returncode == 0, done.stdout + done.stderr
+        assert "nothing starts the sweep" in done.stdout
 
         now = client.read_deployment_by_name("sweep/prefect-assay")
         assert now.paused

@@ -111,12 +111,14 @@ def deploy(
         float, typer.Option(min=1, help="With --serve: seconds between two sweeps.")
     ] = 300.0,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what would be created or updated.")
+        bool, typer.Option("--check", help="Only say what is there and what would be created.")
     ] = False,
     automations: Automations = True,
     as_json: AsJson = False,
 ) -> None:
     """Deploy the flows to the work pool `assay`, or serve them from this process; safe to repeat."""
+    if serve and (check or as_json):
+        raise typer.BadParameter("--serve serves until it is stopped; leave out --check and --json")
     with reported(as_json=as_json):
         from prefect_assay.cli.setup import run_deploy, run_serve
 

@@ -39,6 +39,23 @@ def api_errors() -> Iterator[None]:
         raise
 
 
+def require_api() -> None:
+    """Refuse to go on with the temporary server that Prefect starts for a command where no other is configured.
+
+    What is deployed or started there is seen by nobody else.
+
+    Raises:
+        ConfigurationError: no API is configured.
+    """
+    from prefect.settings import get_current_settings
+
+    if not get_current_settings().api.url:
+        raise ConfigurationError(
+            "no Prefect API is configured. Start a server with `prefect-assay server`, and name it once on each "
+            "machine: prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api"
+        )
+
+
 def load_block(kind: type[B], name: str) -> B:
     """The saved block of a type.
 

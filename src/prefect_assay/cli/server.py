@@ -1,4 +1,4 @@
-"""`prefect-assay server`: Prefect's server, with its garbage collected in a thread of its own (docs/scaling.md).
+"""`prefect-assay server`: Prefect's server with the shipped settings, its garbage collected aside (docs/scaling.md).
 
 On SQLite the server stands still for up to a minute otherwise, the more often the more runs work side by side. Python
 collects garbage in whichever thread is at work, and in a server that is the event loop's. A database cursor among the
@@ -9,22 +9,40 @@ It must not know what the server does.
 """
 
 import gc
+import os
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from typing import Final
 
+from prefect_assay.cli.settings_files import SQLITE, settings_of
+
 _TURN_SECONDS: Final = 0.5
 
 
 def run_server(arguments: Sequence[str]) -> None:
     """The server, until it is stopped; `arguments` are those of `prefect server start`."""
+    use_shipped_settings()
     collect_aside()
     from prefect.cli import app
 
     sys.argv = ["prefect", "server", "start", *arguments]
     app()
+
+
+def use_shipped_settings() -> None:
+    """On SQLite, let what `sqlite.env` says hold wherever the user says nothing else, in whichever of Prefect's ways."""
+    from prefect.context import refresh_global_settings_context
+    from prefect.settings import get_current_settings
+
+    settings = get_current_settings()
+    address = settings.server.database.connection_url
+    if address is not None and not address.get_secret_value().startswith("sqlite"):
+        return
+    chosen = settings.to_environment_variables(exclude_unset=True, include_aliases=True)
+    os.environ.update({name: value for name, value in settings_of(SQLITE).items() if name not in chosen})
+    refresh_global_settings_context()
 
 
 def collect_aside() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from prefect_assay.cli.prefect_api import api_errors
+from prefect_assay.cli.prefect_api import api_errors, require_api
 
 if TYPE_CHECKING:
     from prefect_assay.deployments.setup import Registration
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def run_register(*, with_automations: bool, as_json: bool) -> None:
     """Register block types, limits and automations."""
+    require_api()
     with api_errors():
         from prefect_assay.deployments.setup import register
 
@@ -26,6 +27,7 @@ def run_register(*, with_automations: bool, as_json: bool) -> None:
 
 def run_deploy(*, check: bool, with_automations: bool, as_json: bool) -> None:
     """Deploy to the work pool; `check` only says what would be done."""
+    require_api()
     with api_errors():
         from prefect_assay.deployments.setup import deploy
 
@@ -37,6 +39,7 @@ def run_deploy(*, check: bool, with_automations: bool, as_json: bool) -> None:
 
 def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
     """Register, then serve the flows until stopped."""
+    require_api()
     with api_errors():
         from prefect_assay.deployments.serve import serve_flows
         from prefect_assay.deployments.setup import register
@@ -47,6 +50,7 @@ def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
 
 def run_worker(arguments: Sequence[str]) -> None:
     """The worker of the work pool, until it is stopped; `arguments` are those of `prefect worker start`."""
+    require_api()
     module = "prefect_assay.deployments.worker"
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
