@@ -19,7 +19,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 
-from prefect_assay.flows.attempts import OUR_TAG, RECOVERED_FLOWS
+from prefect_assay.flows.ours import FLOW_NAMES, OUR_TAG
 from prefect_assay.flows.silence import default_silence
 
 ZOMBIES: Final = "assay-zombies"
@@ -146,7 +146,7 @@ def _our_runs() -> dict[str, Any]:
         "match": {"prefect.resource.id": "prefect.flow-run.*"},
         "match_related": [
             {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{OUR_TAG}"},
-            {"prefect.resource.role": "flow", "prefect.resource.name": list(RECOVERED_FLOWS)},
+            {"prefect.resource.role": "flow", "prefect.resource.name": list(FLOW_NAMES)},
         ],
         "for_each": {"prefect.resource.id"},
     }

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any, Final, cast
 
 from prefect import serve
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import Flow
 from prefect.settings import get_current_settings
@@ -16,6 +17,9 @@ from prefect_assay.flows.children import DEPLOYMENT_NAME
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
 # Seconds between two looks for runs: a wake waits half of it on average, with Prefect's own value five seconds.
 QUERY_SECONDS: Final = 1.0
+_ONE_AT_A_TIME: Final = ConcurrencyLimitConfig(
+    limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
+)
 
 
 def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
@@ -27,7 +31,9 @@ def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
     runner = get_current_settings().runner
     chosen = "poll_frequency" in runner.model_fields_set
     seconds = float(runner.poll_frequency) if chosen else QUERY_SECONDS
-    serve(*served_deployments(sweep_interval), query_seconds=seconds)
+    # Schedules are not paused at the end: another process may serve them by then, and `prefect-assay deploy` keeps a
+    # pause for an operator's wish.
+    serve(*served_deployments(sweep_interval), query_seconds=seconds, pause_on_shutdown=False)
 
 
 def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> list[RunnerDeployment]:
@@ -42,7 +48,12 @@ def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> lis
 
 def _deployment(flow: Flow[..., Any], interval: timedelta | None = None) -> RunnerDeployment:
     deployment = flow.to_deployment(
-        DEPLOYMENT_NAME, tags=["assay"], interval=interval, entrypoint_type=EntrypointType.MODULE_PATH
+        DEPLOYMENT_NAME,
+        tags=["assay"],
+        interval=interval,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+        # What a schedule has started while nobody served ends at once in place of running after another.
+        concurrency_limit=_ONE_AT_A_TIME if interval else None,
     )
     return cast("RunnerDeployment", deployment)  # a coroutine only where an event loop runs
 

@@ -1,7 +1,7 @@
 """A process worker for the pool `assay` that wakes runs fast: `prefect-assay worker`.
 
 It is Prefect's own worker and takes its options (`--name`, `--limit`, `--work-queue`, ...). Four things differ. It
-asks for runs once a second, unless PREFECT_WORKER_QUERY_SECONDS says otherwise. A flow's process is started at once,
+asks for runs once a second, unless the setting `worker.query_seconds` says otherwise. A flow's process is started at once,
 where Prefect first starts one that prepares the folder (two seconds of imports; the deployments of `prefect.yaml`
 pull no code). It is forked (`warm.py`). And a crash is reported once.
 """
@@ -10,12 +10,11 @@ import os
 import sys
 from typing import Any
 
-if __name__ == "__main__":  # Prefect reads its settings when it is imported
-    os.environ.setdefault("PREFECT_WORKER_QUERY_SECONDS", "1")
-
 import httpx
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import FlowRun
+from prefect.context import refresh_global_settings_context
+from prefect.settings import get_current_settings
 from prefect.utilities.processutils import command_to_string, get_sys_executable
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
@@ -62,10 +61,18 @@ async def _crashed_since(client: PrefectClient, start: FlowRun) -> bool:
     return any(state.is_crashed() and state.timestamp > start.updated for state in states)
 
 
+def look_often() -> None:
+    """Look for runs once a second, unless the environment or a profile says otherwise."""
+    if "query_seconds" not in get_current_settings().worker.model_fields_set:
+        os.environ["PREFECT_WORKER_QUERY_SECONDS"] = "1"
+        refresh_global_settings_context()
+
+
 def start(arguments: list[str], *, warm: bool = True) -> None:
     """Run the worker until it is stopped; `arguments` are those of `prefect worker start`."""
     from prefect.cli import app  # noqa: PLC0415 - Prefect's command, which reads its words from sys.argv
 
+    look_often()
     ProcessWorker.job_configuration = EngineConfiguration
     report_crashes_once()
     if warm:

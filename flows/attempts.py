@@ -11,8 +11,6 @@ from typing import Any, Final
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas import OrchestrationResult
 from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
     FlowRunFilter,
     FlowRunFilterDeploymentId,
     FlowRunFilterState,
@@ -25,14 +23,11 @@ from prefect.runtime import flow_run as current_run
 from prefect.states import Failed, Scheduled
 
 from prefect_assay.errors import CrashedTooOften
+from prefect_assay.flows.ours import OUR_FLOWS, OUR_TAG
 from prefect_assay.waiting.runs import LOST_AFTER, runs_with
 
 CRASHES_MAX: Final = 5
 
-# The flows that wait, by their Prefect names; importing them here would go round.
-RECOVERED_FLOWS: Final = ("campaign", "design-build-test", "experiment")
-
-OUR_TAG: Final = "assay"
 # How long a crashed run is left to the automation, which is faster by far; four times as long after each crash, so
 # that a worker that cannot start anything is tried for half a day.
 _PATIENCE: Final = timedelta(minutes=2)
@@ -109,8 +104,7 @@ def recoverable_runs(client: SyncPrefectClient, *states: StateType) -> list[Flow
         # A run without a deployment cannot be started by anybody else.
         deployment_id=FlowRunFilterDeploymentId(is_null_=False),
     )
-    flows = FlowFilter(name=FlowFilterName(any_=list(RECOVERED_FLOWS)))
-    return runs_with(client, wanted, flows)
+    return runs_with(client, wanted, OUR_FLOWS)
 
 
 def _why(count: int) -> str:

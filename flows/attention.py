@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
     FlowRunFilter,
     FlowRunFilterDeploymentId,
     FlowRunFilterEndTime,
@@ -21,11 +19,10 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 
+from prefect_assay.flows.ours import OUR_FLOWS, is_ours
 from prefect_assay.flows.silence import default_silence, last_heartbeat
 from prefect_assay.waiting.runs import LOST_AFTER
 from prefect_assay.waiting.trouble import times_in_a_row
-
-OUR_FLOWS: Final = FlowFilter(name=FlowFilterName(any_=["experiment", "campaign", "design-build-test"]))
 
 LATE_AFTER: Final = timedelta(minutes=10)
 SILENT_AFTER: Final = timedelta(minutes=30)  # an execution takes seconds; with every retry, some minutes
@@ -53,8 +50,8 @@ def need_attention(client: SyncPrefectClient, now: datetime) -> list[str]:
         limit=_PAGE,
     )
     fallen = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=crashed, limit=_PAGE)
-    lines = [_crashed(run) for run in fallen]
-    return sorted(lines + _stuck(client, stuck, now))
+    lines = [_crashed(run) for run in fallen if is_ours(run)]
+    return sorted(lines + _stuck(client, filter(is_ours, stuck), now))
 
 
 def cannot_go_on(runs: Iterable[FlowRun]) -> list[str]:

@@ -13,8 +13,6 @@ from typing import Any, Final, cast
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import ArtifactCreate
 from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
     FlowRunFilter,
     FlowRunFilterEndTime,
     FlowRunFilterState,
@@ -27,6 +25,7 @@ from prefect_assay.blocks import AssayCredentials, SpendingPolicy
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows import artifacts
+from prefect_assay.flows.ours import OUR_FLOWS, is_ours
 from prefect_assay.flows.remains import remains_text
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
@@ -81,8 +80,8 @@ def tell_canceled(
             {"after_": max(now - LOOK_BACK, since or now - LOOK_BACK)}
         ),
     )
-    ours = FlowFilter(name=FlowFilterName(any_=["experiment", "campaign", "design-build-test"]))
-    open_runs = [run for run in runs_with(client, ended, ours) if _told(run) != _TOLD]
+    canceled = filter(is_ours, runs_with(client, ended, OUR_FLOWS))
+    open_runs = [run for run in canceled if _told(run) != _TOLD]
     for run in open_runs:
         try:
             _tell(client, run, now)

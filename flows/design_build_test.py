@@ -27,7 +27,7 @@ from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.collate import CampaignTable, kept_table
-from prefect_assay.waiting import can_suspend
+from prefect_assay.waiting import PollPolicy, can_suspend, is_passing, outlast
 from prefect_assay.waiting.runs import start_run
 
 _SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv"})
@@ -44,6 +44,11 @@ class _Job:
     designer: str | None
     campaign_parameters: dict[str, Any]
     deadline_days: int
+
+    @property
+    def patience(self) -> timedelta:
+        """How long one round may take."""
+        return timedelta(days=self.deadline_days) + _ROUND_MARGIN
 
 
 @durable_flow(name="design-build-test", on_cancellation=[say_what_remains])
@@ -122,7 +127,15 @@ def design_build_test(
         if len(rounds) == max_rounds:
             stopped = f"the loop has had its {max_rounds} rounds"
             break
-        rounds.append(_run_round(job, campaign_id, file))
+        # Safe to repeat: a round that has run is found, and its table read again.
+        rounds.append(
+            outlast(
+                partial(_run_round, job, campaign_id, file),
+                key=f"round-{campaign_id}",
+                timeout=job.patience,
+                poll=PollPolicy(longest_seconds=poll_seconds),
+            )
+        )
         best = rounds[-1].best_kd_M
         if goal_kd_nM is not None and best is not None and best * 1e9 <= goal_kd_nM:
             stopped = f"round {rounds[-1].name} reached the goal of {goal_kd_nM} nM"
@@ -156,6 +169,8 @@ def _run_round(job: _Job, campaign_id: str, file: Path) -> RoundReport:
     try:
         problem = _deployed_round(job, campaign_id, parameters) if can_suspend() else _round_here(parameters)
     except AssayError as error:
+        if is_passing(error):
+            raise
         problem = str(error)  # one round that cannot be started must not hide the others
     table = kept_table(job.archive, campaign_id)
     if table is not None:
@@ -179,8 +194,7 @@ def _deployed_round(job: _Job, campaign_id: str, parameters: dict[str, Any]) -> 
         groups=[group],
         is_done=lambda _run: kept_table(job.archive, campaign_id) is not None,
     )
-    timeout = timedelta(days=job.deadline_days) + _ROUND_MARGIN
-    ended = wait_for_children([child.id], group=group, timeout=timeout)
+    ended = wait_for_children([child.id], group=group, timeout=job.patience)
     state = ended[0].state if ended else None
     if state is None:
         return "its run was deleted"

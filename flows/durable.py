@@ -1,24 +1,39 @@
-"""Flows whose suspended runs outlive a change of version: a parameter that only a newer version knows does not end them.
+"""Flows whose suspended runs outlive a change of version, and trouble of the Prefect API itself.
 
 A run that was suspended under version N+1 and wakes under N (a roll-back) has stored parameters that N does not know.
 Prefect would fail it before its first line. Here they are left out with a warning; what would order something asks
 `refuse_unknown_parameters` first, because the parameter may be a limit.
+
+A Prefect API that is away for longer than Prefect's client tries again, or answers 5xx, would end a run as Failed, which
+nobody takes up. Here the run crashes, as it would with its process: it is taken up again and looks how things stand.
 """
 
+import functools
 import inspect
 import logging
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, ParamSpec, TypeVar
 
+import httpx
+from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.context import FlowRunContext
 from prefect.flows import Flow
 
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.waiting import can_suspend
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_BUSY: Final = frozenset({408, 429})
+_SERVER_ERRORS: Final = 500
 _log = logging.getLogger("prefect_assay.flows")
+
+
+class PrefectAway(BaseException):  # Prefect takes any `Exception` for the end of a run
+    """The Prefect API has left a deployed run without an answer."""
 
 
 class DurableFlow(Flow[P, R]):
@@ -29,21 +44,56 @@ class DurableFlow(Flow[P, R]):
 
         Raises:
             ParameterTypeError: a known one is not valid.
+            PrefectAway: a block among them cannot be read now.
         """
         known = {name: value for name, value in parameters.items() if name in _names(self)}
         if len(known) < len(parameters):
             unknown = ", ".join(sorted(parameters.keys() - known.keys()))
             _log.warning("This version knows no %s; a newer one has stored it with the run", unknown)
-        return super().validate_parameters(known)
+        with _crashing_without_prefect():
+            return super().validate_parameters(known)
 
 
 def durable_flow(**options: Any) -> Callable[[Callable[P, R]], DurableFlow[P, R]]:
     """`prefect.flow`, for flows that wait for days; takes the same options."""
 
     def decorated(function: Callable[P, R]) -> DurableFlow[P, R]:
-        return DurableFlow(function, **options)
+        @functools.wraps(function)
+        def outliving(*args: P.args, **kwargs: P.kwargs) -> R:
+            with _crashing_without_prefect():
+                return function(*args, **kwargs)
+
+        return DurableFlow(outliving, **options)
 
     return decorated
+
+
+@contextmanager
+def _crashing_without_prefect() -> Iterator[None]:
+    """Nothing but Prefect's client raises these here: the clients of the service and of stores have errors of ours."""
+    try:
+        yield
+    except (httpx.HTTPError, ConcurrencySlotAcquisitionError) as error:
+        cause = error.__cause__ if isinstance(error, ConcurrencySlotAcquisitionError) else error
+        if not _passes(cause) or not _is_taken_up():
+            raise
+        raise PrefectAway(
+            f"the Prefect API gave no answer to go on with ({type(cause).__name__}). Nothing is lost: the run is taken "
+            "up again and looks first how things stand"
+        ) from error
+
+
+def _passes(error: BaseException | None) -> bool:
+    if isinstance(error, httpx.HTTPStatusError):
+        status = error.response.status_code
+        return status in _BUSY or status >= _SERVER_ERRORS
+    return isinstance(error, httpx.TransportError)
+
+
+def _is_taken_up() -> bool:
+    """Whether somebody runs this run again when it crashes: it is deployed, and no part of another run."""
+    # Parameters are read before the run has a context, in a process that was started for it.
+    return can_suspend() if FlowRunContext.get() else "PREFECT__FLOW_RUN_ID" in os.environ
 
 
 def refuse_unknown_parameters() -> None:

@@ -6,7 +6,7 @@ It must not know how runs are woken. Times of the feed are the service's; when i
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -32,6 +32,7 @@ T = TypeVar("T")
 _OVERLAP: Final = timedelta(minutes=10)
 _SEEN_MAX: Final = 200  # a variable of Prefect holds 5,000 characters
 _DIGEST: Final = 12
+_BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _IDS_PER_REQUEST: Final = 40
 
 
@@ -102,7 +103,10 @@ def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> News:
 
 def _moved(mark: Watermark, newest: datetime | None, seen: list[str], now: datetime) -> Watermark:
     """The mark after a reading. The floor rises when a reading has come late enough for every late row."""
-    if newest is None or mark.feed == mark.floor == newest:
+    if newest is None:
+        # Nothing has happened yet, so everything that comes is news.
+        return mark.model_copy(update={"feed": mark.feed or _BEGINNING})
+    if mark.feed == mark.floor == newest:
         return mark
     if mark.feed is None or newest > mark.feed:
         return mark.model_copy(update={"feed": newest, "moved": now, "seen": tuple(seen)})

@@ -15,13 +15,13 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.context import FlowRunContext
-from prefect.flow_runs import suspend_flow_run
 from prefect.input import Keyset, RunInput, keyset_from_base_key
 from prefect.states import Failed
 from pydantic import Field
 
 from prefect_assay.errors import ApprovalExpired
 from prefect_assay.waiting.runs import ASKS_TAG, add_tags
+from prefect_assay.waiting.suspend import suspend, this_run
 
 # Prefect's own time-out only backs up the sweep's: it ends a run without a word of what was asked.
 _BACKUP: Final = timedelta(days=7)
@@ -74,10 +74,10 @@ def ask(form: type[Question], *, question: str, description: str, hours: float) 
     until = int((datetime.now(UTC) + timedelta(hours=hours)).timestamp())
     # A name of its own for each asking: Prefect lets a name that fired once pass, and stores a form once.
     key = f"{question}-until-{until}-{uuid4().hex}"
-    context = FlowRunContext.get()
-    if context is not None and context.flow_run is not None:
-        add_tags(context.flow_run.id, [ASKS_TAG])  # by which the sweep finds it when its time is over
-    suspend_flow_run(
+    run = this_run()
+    add_tags(run.id, [ASKS_TAG])  # by which the sweep finds it when its time is over
+    suspend(
+        run,
         wait_for_input=_kept(form.with_initial_data(description=description), key),
         key=key,
         timeout=int(hours * 3600 + _BACKUP.total_seconds()),

@@ -25,12 +25,13 @@ from pydantic import Field
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.flows.attempts import take_up_crashed
-from prefect_assay.flows.attention import OUR_FLOWS, cannot_go_on, need_attention
+from prefect_assay.flows.attention import cannot_go_on, need_attention
 from prefect_assay.flows.canceled import tell_canceled
 from prefect_assay.flows.doubt import answer_paid
 from prefect_assay.flows.experiment import DEADLINE_DAYS
 from prefect_assay.flows.feed import Waiting, judge, read_feed, reference_of, those_waiting, waiting_of
 from prefect_assay.flows.memory import Memory, as_text
+from prefect_assay.flows.ours import OUR_FLOWS, is_ours
 from prefect_assay.flows.questions import answer_overdue
 from prefect_assay.flows.saved_blocks import read_blocks
 from prefect_assay.flows.silence import declare_dead
@@ -47,7 +48,7 @@ from prefect_assay.waiting.runs import (
     tag_values,
     waits_for_input,
 )
-from prefect_assay.waiting.trouble import is_due, marked_filter
+from prefect_assay.waiting.trouble import could_not_be_marked, is_due, marked_filter
 
 # Clocks differ, and a state may be written a little after its time.
 _MARGIN: Final = timedelta(minutes=10)
@@ -161,7 +162,7 @@ class _Sweep:
         begun = FlowRunFilter(start_time=FlowRunFilterStartTime.model_validate({"after_": since}))
         found: dict[str, list[Waiting]] = {}
         for page in pages_with(self.prefect, begun, OUR_FLOWS):
-            for run in page:
+            for run in filter(is_ours, page):
                 self.sort_in(run, found)
         return found
 
@@ -235,6 +236,7 @@ class _Sweep:
         """The full check; returns the groups that are waited for. Collects everything before it wakes anybody."""
         found: dict[str, list[Waiting]] = {}
         groups: set[str] = set()
+        unmarked: list[UUID] = []
         for page in pages_with(self.prefect, suspended_filter()):
             for run in page:
                 if waits_for_input(run):
@@ -243,6 +245,9 @@ class _Sweep:
                 groups.update(tag_values(run, WAITS_TAG))
                 if tag_values(run, EXPERIMENT_TAG):
                     self.sort_in(run, found)
+                elif could_not_be_marked(run):
+                    unmarked.append(run.id)
+        self.wake(unmarked)
         for reference, waits in sorted(found.items()):
             if reference not in marks:
                 marks[reference] = self.read_news(self.memory.mark(reference))

@@ -21,7 +21,7 @@ from prefect_assay.deployments.automations import (
 )
 from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, design_build_test, experiment
-from prefect_assay.flows.attempts import RECOVERED_FLOWS
+from prefect_assay.flows.ours import FLOW_NAMES
 from prefect_assay.flows.silence import default_silence
 
 
@@ -96,7 +96,7 @@ def test_three_heartbeats_may_be_lost(heartbeat):
 
 def test_names_that_stand_in_two_places_agree():
     names = {flow.name for flow in (experiment, campaign, design_build_test)}
-    assert set(RECOVERED_FLOWS) == names
+    assert set(FLOW_NAMES) == names
     assert all("assay" in entry["tags"] for entry in shipped_deployments()["deployments"])
 
 

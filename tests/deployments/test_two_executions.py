@@ -9,10 +9,20 @@ import pytest
 from prefect.exceptions import Abort
 from prefect.states import AwaitingRetry, Crashed, Pending, Running
 
+from prefect_assay.flows import questions
+from prefect_assay.flows.approval import SpendingApproval
 from prefect_assay.waiting import suspend, wait_until
 
 
-def wait_in_a_run_that_is(state, monkeypatch):
+def wait():
+    wait_until(lambda: None, key="test", timeout=timedelta(days=1))
+
+
+def ask():
+    questions.ask(SpendingApproval, question="price-test", description="May it?", hours=1)
+
+
+def go_on_in_a_run_that_is(state, monkeypatch, step):
     run = SimpleNamespace(id=uuid4(), state=state, deployment_id=uuid4(), parent_task_run_id=None, tags=[])
 
     @contextmanager
@@ -26,15 +36,19 @@ def wait_in_a_run_that_is(state, monkeypatch):
     monkeypatch.setattr(suspend, "get_client", client)
     monkeypatch.setattr(suspend, "suspend_flow_run", refused)
     monkeypatch.setattr(suspend.FlowRunContext, "get", lambda: SimpleNamespace(flow_run=run))
-    wait_until(lambda: None, key="test", timeout=timedelta(days=1))
+    monkeypatch.setattr(questions, "add_tags", lambda _run_id, _tags: None)
+    monkeypatch.setattr(questions, "_kept", lambda form, _key: form)
+    step()
 
 
+@pytest.mark.parametrize("step", [wait, ask])
 @pytest.mark.parametrize("state", [Crashed(), AwaitingRetry(), Pending()], ids=lambda state: state.name)
-def test_a_process_that_has_lost_its_run_leaves_it_as_it_is(state, monkeypatch):
+def test_a_process_that_has_lost_its_run_leaves_it_as_it_is(state, step, monkeypatch):
     with pytest.raises(Abort, match="another execution"):
-        wait_in_a_run_that_is(state, monkeypatch)
+        go_on_in_a_run_that_is(state, monkeypatch, step)
 
 
-def test_any_other_refusal_is_an_error(monkeypatch):
+@pytest.mark.parametrize("step", [wait, ask])
+def test_any_other_refusal_is_an_error(step, monkeypatch):
     with pytest.raises(RuntimeError, match="cannot be suspended"):
-        wait_in_a_run_that_is(Running(), monkeypatch)
+        go_on_in_a_run_that_is(Running(), monkeypatch, step)

@@ -64,8 +64,18 @@ def test_without_a_watermark_only_the_newest_row_is_read():
     assert (feed.read, news.experiment_ids, news.mark.feed) == (1, set(), START + timedelta(minutes=3))
 
 
-def test_an_empty_feed_changes_nothing():
-    assert read_feed(Feed([]), Watermark(), NOW).mark == Watermark()
+def test_everything_that_comes_after_an_empty_feed_is_news():
+    empty = read_feed(Feed([]), Watermark(), NOW)
+    assert empty.updates == 0
+    assert read_feed(Feed([]), empty.mark, NOW).mark == empty.mark
+    first = read_feed(Feed([1, 2, 30]), empty.mark, NOW)
+    assert first.experiment_ids == {"e-0", "e-1", "e-2"}
+    assert read_feed(Feed([1, 2, 30]), first.mark, NOW).updates == 0
+
+
+def test_a_feed_that_is_empty_now_keeps_its_mark():
+    mark = read_feed(Feed([5]), Watermark(), NOW).mark
+    assert read_feed(Feed([]), mark, NOW).mark == mark
 
 
 def test_old_rows_are_not_read_again():

@@ -22,7 +22,15 @@ from prefect_assay.errors import (
 from prefect_assay.waiting import suspend, trouble
 from prefect_assay.waiting.runs import AGAIN_TAG, ASKS_TAG
 from prefect_assay.waiting.suspend import PollPolicy, outlast, wait_until
-from prefect_assay.waiting.trouble import is_due, is_passing, pause_after, times_in_a_row, was_suspended
+from prefect_assay.waiting.trouble import (
+    AGAIN_KEY,
+    could_not_be_marked,
+    is_due,
+    is_passing,
+    pause_after,
+    times_in_a_row,
+    was_suspended,
+)
 
 QUICK = PollPolicy(first_seconds=0.001, longest_seconds=0.002)
 DAY = timedelta(days=1)
@@ -86,7 +94,7 @@ def deployed(monkeypatch):
         raise Pause(state=None)
 
     monkeypatch.setattr(suspend, "can_suspend", lambda: True)
-    monkeypatch.setattr(suspend, "_this_run", lambda: run)
+    monkeypatch.setattr(suspend, "this_run", lambda: run)
     monkeypatch.setattr(suspend, "suspend_flow_run", suspended)
     monkeypatch.setattr(suspend, "note_trouble", seen.marks.append)
     monkeypatch.setattr(suspend, "clear_marks", seen.cleared.append)
@@ -102,7 +110,7 @@ def test_a_step_in_trouble_leads_back_to_waiting_with_a_mark(deployed, kind):
     with pytest.raises(Pause):
         outlast(step, key="steps", timeout=DAY)
     assert deployed.marks == [deployed.run.id]
-    assert deployed.keys[0].startswith("again-steps:")
+    assert deployed.keys[0].startswith(f"{AGAIN_KEY}steps:")
 
 
 def test_a_check_in_trouble_suspends_with_a_mark_and_one_without_clears_it(deployed):
@@ -156,6 +164,23 @@ def test_pauses_grow_to_an_hour_and_a_mark_nobody_can_read_is_none():
     run = SimpleNamespace(tags=[f"{AGAIN_TAG}2"], state=SimpleNamespace(timestamp=now))
     assert not is_due(run, now + timedelta(minutes=8))
     assert is_due(run, now + timedelta(minutes=9, seconds=1))
+
+
+def test_a_run_that_could_not_be_marked_is_found_by_what_it_waits_for():
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def suspended(key, *tags):
+        details = SimpleNamespace(pause_key=key)
+        return SimpleNamespace(tags=list(tags), state=SimpleNamespace(timestamp=now, state_details=details))
+
+    again = f"{AGAIN_KEY}order-k:1"
+    assert could_not_be_marked(suspended(again, "assay"))
+    assert not could_not_be_marked(suspended(again, f"{AGAIN_TAG}1"))
+    assert not could_not_be_marked(suspended("results-k:1", "assay-experiment:e"))
+    # One whose question is answered, and that could not look since: it bears the question's mark alone.
+    asked = suspended(again, ASKS_TAG)
+    assert not is_due(asked, now + timedelta(minutes=3))
+    assert is_due(asked, now + timedelta(minutes=4, seconds=1))
 
 
 def test_a_run_has_waited_when_a_tag_says_so():

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 from uuid import uuid4
 
 from prefect.client.orchestration import get_client
@@ -24,7 +24,7 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.errors import AssayError, Overdue
 from prefect_assay.waiting.runs import resume
-from prefect_assay.waiting.trouble import clear_marks, is_passing, note_trouble
+from prefect_assay.waiting.trouble import AGAIN_KEY, clear_marks, is_passing, note_trouble
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ def outlast(
                 raise
             get_run_logger().warning("Could not go on, will look again: %s", error)
             if can_suspend():
-                _suspend(f"again-{key}", timeout, trouble=True)
+                _suspend(f"{AGAIN_KEY}{key}", timeout, trouble=True)
         sleep((poll or PollPolicy()).pause(attempt))
         attempt += 1
 
@@ -143,23 +143,35 @@ def _checked(ready: Callable[[], T | None]) -> tuple[T | None, bool]:
 def _suspend(
     key: str, timeout: timedelta, *, trouble: bool, ready: Callable[[], object] | None = None
 ) -> NoReturn:
-    run = _this_run()
+    run = this_run()
     if trouble:
         _mark(run)
     else:
         clear_marks(run)
     try:
-        suspend_flow_run(key=f"{key}:{uuid4()}", timeout=int(timeout.total_seconds()))
+        suspend(run, key=f"{key}:{uuid4()}", timeout=int(timeout.total_seconds()))
     except Pause:
         # The server already has the run as Suspended: whatever happened until now found it awake.
         if ready is not None and not trouble:
             _close_race(run, ready)
         raise
+    # Reached only when the server let the run pass; running again checks again.
+    raise RuntimeError(f"the suspension for {key} did not take effect")
+
+
+def suspend(run: FlowRun, **options: Any) -> None:
+    """Prefect's `suspend_flow_run`, but a process whose run is not its own any more ends without a word.
+
+    Raises:
+        Pause: the run is suspended.
+        Abort: another execution of it goes on.
+        RuntimeError: Prefect has refused for another reason.
+    """
+    try:
+        suspend_flow_run(**options)
     except RuntimeError:
         _leave_to_another(run)
         raise
-    # Reached only when the server let the run pass; running again checks again.
-    raise RuntimeError(f"the suspension for {key} did not take effect")
 
 
 def _leave_to_another(run: FlowRun) -> None:
@@ -193,14 +205,15 @@ def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
 
 
 def _mark(run: FlowRun) -> None:
-    """Best effort: a run that cannot be marked is still found by its updates and by the sweep's full check."""
+    """Best effort: the sweep finds a run that cannot be marked by its updates and by what it waits for."""
     try:
         note_trouble(run.id)
     except Exception:  # noqa: BLE001 - whatever Prefect's client raises
         get_run_logger().warning("Could not mark the run as one to look at soon", exc_info=True)
 
 
-def _this_run() -> FlowRun:
+def this_run() -> FlowRun:
+    """The run that this code is executed in; only where `can_suspend()`."""
     context = FlowRunContext.get()
     assert context is not None  # noqa: S101 - can_suspend() has just looked
     assert context.flow_run is not None  # noqa: S101

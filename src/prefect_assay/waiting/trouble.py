@@ -32,6 +32,7 @@ from prefect_assay.waiting.runs import (
 )
 
 TIMES_MAX: Final = 5  # further ones count as the fifth
+AGAIN_KEY: Final = "again-"  # begins the suspension's key of a run that looks again, in its history
 _FIRST: Final = timedelta(minutes=5)
 # The sweep comes every five minutes and some seconds; without it every second pause would be twice as long.
 _EARLY: Final = timedelta(minutes=1)
@@ -77,9 +78,18 @@ def pause_after(times: int) -> timedelta:
 
 
 def is_due(run: FlowRun, now: datetime) -> bool:
-    """Whether a marked, suspended run should look again."""
-    times = times_in_a_row(run)
-    return times > 0 and run.state is not None and now >= run.state.timestamp + pause_after(times) - _EARLY
+    """Whether a marked, suspended run that asks nobody should look again.
+
+    One that bears the mark of a question only could not be marked: without trouble it would have lost that one.
+    """
+    pause = pause_after(max(times_in_a_row(run), 1))
+    return run.state is not None and now >= run.state.timestamp + pause - _EARLY
+
+
+def could_not_be_marked(run: FlowRun) -> bool:
+    """Whether a suspended run is to look again, and has no mark that says so."""
+    key = str(run.state.state_details.pause_key) if run.state else ""
+    return key.startswith(AGAIN_KEY) and not tag_values(run, AGAIN_TAG)
 
 
 def marked_filter() -> FlowRunFilter:

@@ -1,7 +1,8 @@
 """Signs and verifies webhook deliveries, and derives each experiment's secret. Pure: no I/O, no clock of its own.
 
 One signing key serves all experiments: the secret of an order is an HMAC of its order key, so the receiver needs
-no store, and a secret that leaks opens one experiment's deliveries and no other.
+no store, and a secret that leaks signs for one address and no other. Which experiment a delivery speaks of is its own
+word: the organisation's address gets those of all.
 """
 
 import hashlib

@@ -1,0 +1,71 @@
+"""Runs of other people's flows that are called like ours: not reported, not told of, their blocks not read."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from prefect.client.schemas.objects import FlowRun, State, StateType
+
+from prefect_assay.flows import campaign, design_build_test, experiment
+from prefect_assay.flows.attention import need_attention
+from prefect_assay.flows.canceled import tell_canceled
+from prefect_assay.flows.memory import Memory
+from prefect_assay.flows.ours import FLOW_NAMES, is_ours
+from prefect_assay.flows.sweep import _Sweep
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+OURS = {"credentials": {"$ref": str(uuid4())}, "policy": {}, "archive": {}}
+FOREIGN = {"credentials": {"$ref": str(uuid4())}, "spec": {"learning_rate": 0.1}}
+
+
+def run(parameters, kind):
+    then = NOW - timedelta(hours=2)
+    state = State(type=kind, timestamp=then)
+    return FlowRun(
+        id=uuid4(), flow_id=uuid4(), name="a-run", parameters=parameters, state=state, end_time=then
+    )
+
+
+class Server:
+    """Lists one run, and takes no order: whatever else is asked of it fails."""
+
+    def __init__(self, listed):
+        self.listed = listed
+
+    def read_flow_runs(self, *, flow_run_filter, offset=0, **_):
+        kinds = flow_run_filter.state.type.any_ if flow_run_filter.state else [self.listed.state.type]
+        return [self.listed] if self.listed.state.type in kinds and not offset else []
+
+
+@pytest.mark.parametrize("flow", [experiment, campaign, design_build_test], ids=lambda flow: flow.name)
+def test_every_flow_of_ours_has_the_parameters_that_tell(flow):
+    required = set(flow.parameters.required)
+    assert flow.name in FLOW_NAMES
+    assert is_ours(run(dict.fromkeys(required), StateType.RUNNING))
+
+
+def test_a_flow_of_the_same_name_is_not_ours():
+    assert not is_ours(run(FOREIGN, StateType.RUNNING))
+    assert not is_ours(run({}, StateType.RUNNING))
+
+
+@pytest.mark.parametrize("kind", [StateType.CRASHED, StateType.PENDING])
+def test_only_our_runs_need_attention(kind):
+    assert len(need_attention(Server(run(OURS, kind)), NOW)) == 1
+    assert need_attention(Server(run(FOREIGN, kind)), NOW) == []
+
+
+def test_a_canceled_run_of_somebody_else_is_left_alone():
+    problems = []
+    assert tell_canceled(Server(run(FOREIGN, StateType.CANCELLED)), NOW, problems).looked == 0
+    assert problems == []
+    assert tell_canceled(Server(run(OURS, StateType.CANCELLED)), NOW, problems).looked == 1
+
+
+def test_the_blocks_of_other_peoples_runs_are_not_read():
+    def blocks_of(parameters):
+        server = Server(run(parameters, StateType.RUNNING))
+        return _Sweep(server, Memory(server), NOW, 60).started_since(NOW)
+
+    assert len(blocks_of(OURS)) == 1
+    assert blocks_of(FOREIGN) == {}
