@@ -104,3 +104,11 @@ def test_results_that_come_between_the_check_and_the_suspension_are_not_missed(w
         world.stack.start_receiver()
     history = world.history(run)
     assert history.index("Suspended") < history.index("Resuming") < history.index("Completed")
+
+
+def test_a_served_process_that_ends_pauses_no_schedule(world):
+    """Another one may serve by then, and deploying keeps a pause for an operator's wish."""
+    world.stack.stop_runner()
+    paused = [deployment.entrypoint for deployment in world.api.read_deployments() if deployment.paused]
+    world.stack.start_runner()
+    assert paused == []
