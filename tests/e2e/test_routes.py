@@ -1,6 +1,7 @@
 """The other ways through: quotes, approvals, hosted invoices, refusals before money, loops, plain scripts."""
 
 import re
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from prefect.states import Scheduled
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy
 from prefect_assay.errors import (
+    ArchiveUnavailable,
     InvalidSequences,
     InvalidSpec,
     PaymentsDisabled,
@@ -219,6 +221,23 @@ def test_a_deployed_loop_measures_a_design_file_once(world):
     assert len(world.orders("loop-")) == 1
 
 
+@pytest.fixture
+def archive_away(monkeypatch):
+    """The first table that a loop reads is away for a moment."""
+    module = sys.modules[design_build_test.fn.__module__]
+    read, away = module.kept_table, [ArchiveUnavailable("the archive does not answer")]
+
+    def kept_table(*wanted):
+        if away:
+            raise away.pop()
+        return read(*wanted)
+
+    monkeypatch.setattr(module, "kept_table", kept_table)
+    yield
+    assert not away
+
+
+@pytest.mark.usefixtures("archive_away")
 def test_a_loop_in_a_script_goes_on_until_the_goal_and_survives_a_bad_file(world, days_pass):
     folder = world.folder / "script-rounds"
     folder.mkdir()
