@@ -24,6 +24,7 @@ FAULTS = {
     "the suspension": ("POST /api/flow_runs/{id}/set_state", 500, {"after": 1}),
     "the suspension, taken": ("POST /api/flow_runs/{id}/set_state", 500, {"after": 1, "passed_on": True}),
 }
+QUICK = {"a block", "the suspension, taken"}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,9 @@ def execute(world, run, api_url):
     )
 
 
-@pytest.mark.parametrize("what", FAULTS)
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[] if what in QUICK else [pytest.mark.long]) for what in FAULTS]
+)
 def test_a_run_that_prefect_leaves_without_an_answer_goes_on_later(world, held, proxy, what):
     campaign = what.replace(", ", "-").replace(" ", "-")
     request, status, how = FAULTS[what]
