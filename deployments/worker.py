@@ -6,18 +6,16 @@ where Prefect first starts one that prepares the folder (two seconds of imports;
 pull no code). It is forked (`warm.py`). And a crash is reported once.
 """
 
-import os
 import sys
 from typing import Any
 
 import httpx
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import FlowRun
-from prefect.context import refresh_global_settings_context
-from prefect.settings import get_current_settings
 from prefect.utilities.processutils import command_to_string, get_sys_executable
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
+from prefect_assay.deployments.defaults import set_unless_chosen
 from prefect_assay.deployments.setup import WORK_POOL
 from prefect_assay.deployments.warm import fork_flow_runs
 
@@ -63,9 +61,7 @@ async def _crashed_since(client: PrefectClient, start: FlowRun) -> bool:
 
 def look_often() -> None:
     """Look for runs once a second, unless the environment or a profile says otherwise."""
-    if "query_seconds" not in get_current_settings().worker.model_fields_set:
-        os.environ["PREFECT_WORKER_QUERY_SECONDS"] = "1"
-        refresh_global_settings_context()
+    set_unless_chosen({"PREFECT_WORKER_QUERY_SECONDS": "1"})
 
 
 def start(arguments: list[str], *, warm: bool = True) -> None:

@@ -14,7 +14,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import httpx
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
@@ -23,12 +23,11 @@ from prefect.flows import Flow
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting import can_suspend
+from prefect_assay.waiting.prefect_away import is_away
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BUSY: Final = frozenset({408, 429})
-_SERVER_ERRORS: Final = 500
 _log = logging.getLogger("prefect_assay.flows")
 
 
@@ -75,19 +74,12 @@ def _crashing_without_prefect() -> Iterator[None]:
         yield
     except (httpx.HTTPError, ConcurrencySlotAcquisitionError) as error:
         cause = error.__cause__ if isinstance(error, ConcurrencySlotAcquisitionError) else error
-        if not _passes(cause) or not _is_taken_up():
+        if not is_away(cause) or not _is_taken_up():
             raise
         raise PrefectAway(
             f"the Prefect API gave no answer to go on with ({type(cause).__name__}). Nothing is lost: the run is taken "
             "up again and looks first how things stand"
         ) from error
-
-
-def _passes(error: BaseException | None) -> bool:
-    if isinstance(error, httpx.HTTPStatusError):
-        status = error.response.status_code
-        return status in _BUSY or status >= _SERVER_ERRORS
-    return isinstance(error, httpx.TransportError)
 
 
 def _is_taken_up() -> bool:

@@ -2,7 +2,6 @@
 
 import gc
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import textwrap
 import pytest
 
 from prefect_assay.cli.settings_files import SQLITE, settings_of
+from support.command import printed
 
 STALL = """
 import gc, sqlite3, sys, threading, time
@@ -116,19 +116,7 @@ LOOP = "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS"
 
 
 def settings_in_effect(home, profile="", **environment):
-    home.mkdir(exist_ok=True)
-    (home / "profiles.toml").write_text(f'active = "mine"\n[profiles.mine]\n{profile}')
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    done = subprocess.run(
-        [sys.executable, "-c", SETTINGS],
-        env=clean | {"PREFECT_HOME": str(home)} | environment,
-        cwd=home,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return json.loads(done.stdout)
+    return json.loads(printed(SETTINGS, home, profile, **environment))
 
 
 @pytest.fixture(scope="module")

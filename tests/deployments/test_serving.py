@@ -1,13 +1,10 @@
 """What a served process and the worker say to Prefect about schedules, limits and how often they look for runs."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import shipped_deployments
+from support.command import printed
 
 LOOKS = """
 from prefect_assay.deployments.worker import look_often
@@ -38,15 +35,4 @@ def test_a_scheduled_sweep_is_limited_as_on_the_work_pool():
     ids=["nobody says", "a profile says", "the environment says"],
 )
 def test_the_worker_looks_once_a_second_unless_told_otherwise(tmp_path, profile, environment, seconds):
-    (tmp_path / "profiles.toml").write_text(f'active = "mine"\n[profiles.mine]\n{profile}')
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    done = subprocess.run(
-        [sys.executable, "-c", LOOKS],
-        env=clean | {"PREFECT_HOME": str(tmp_path)} | environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert float(done.stdout) == seconds
+    assert float(printed(LOOKS, tmp_path, profile, **environment)) == seconds

@@ -1,4 +1,4 @@
-"""Runs the command line as a user does: a process of its own."""
+"""Runs the command line, and small programs, as a user does: in a process of its own, without the user's Prefect settings."""
 
 import json
 import os
@@ -21,11 +21,10 @@ class Finished:
 
 def command(*arguments: str, cwd: Path | None = None, seconds: float = 60, **env: str) -> Finished:
     """`prefect-assay ARGUMENTS` to its end; `env` adds to the environment, without the user's Prefect settings."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     done = subprocess.run(
         [sys.executable, "-m", "prefect_assay.cli", *arguments],
         cwd=cwd,
-        env={**inherited, "COLUMNS": "200", **env},
+        env={**_inherited(), "COLUMNS": "200", **env},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -33,3 +32,21 @@ def command(*arguments: str, cwd: Path | None = None, seconds: float = 60, **env
         check=False,
     )
     return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def printed(program: str, home: Path, profile: str = "", **env: str) -> str:
+    """What a Python program prints where `profile` holds the lines of the active Prefect profile."""
+    (home / "profiles.toml").write_text(f'active = "mine"\n[profiles.mine]\n{profile}')
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=home,
+        env={**_inherited(), "PREFECT_HOME": str(home), **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+
+
+def _inherited() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}

@@ -9,7 +9,6 @@ It must not know what the server does.
 """
 
 import gc
-import os
 import sys
 import threading
 import time
@@ -33,16 +32,13 @@ def run_server(arguments: Sequence[str]) -> None:
 
 def use_shipped_settings() -> None:
     """On SQLite, let what `sqlite.env` says hold wherever the user says nothing else, in whichever of Prefect's ways."""
-    from prefect.context import refresh_global_settings_context
     from prefect.settings import get_current_settings
 
-    settings = get_current_settings()
-    address = settings.server.database.connection_url
-    if address is not None and not address.get_secret_value().startswith("sqlite"):
-        return
-    chosen = settings.to_environment_variables(exclude_unset=True, include_aliases=True)
-    os.environ.update({name: value for name, value in settings_of(SQLITE).items() if name not in chosen})
-    refresh_global_settings_context()
+    from prefect_assay.deployments.defaults import set_unless_chosen
+
+    address = get_current_settings().server.database.connection_url
+    if address is None or address.get_secret_value().startswith("sqlite"):
+        set_unless_chosen(settings_of(SQLITE))
 
 
 def collect_aside() -> None:

@@ -260,7 +260,7 @@ class LocalStack:
             raise ConfigurationError(f"the deployment failed. The end of its log {log}:\n{tail(log)}")
 
     def _wait(self, name: str, ready: Callable[[], bool]) -> None:
-        self._parts.wait_until(name, ready, seconds=self._start_seconds)
+        self._parts[name].wait_until(ready, seconds=self._start_seconds)
 
     def _served(self) -> bool:
         return _answers(f"{self.api_url}/deployments/name/{_LAST_DEPLOYMENT}")

@@ -5,7 +5,7 @@ It knows names, arguments and logs, and must not know what the parts are or when
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Thread
 from typing import Final
@@ -98,14 +98,6 @@ class StackParts:
     def kill(self, name: str) -> None:
         """SIGKILL one part and everything below it."""
         self._children.pop(name).kill()
-
-    def wait_until(self, name: str, ready: Callable[[], bool], *, seconds: float) -> None:
-        """Wait for a condition that this part is to bring about.
-
-        Raises:
-            ConfigurationError: it has ended, or time is up; with the end of its log.
-        """
-        self._children[name].wait_until(ready, seconds=seconds)
 
     def _start(
         self, name: str, arguments: Sequence[str], env: Mapping[str, str], *, errors_only: bool

@@ -17,6 +17,7 @@ from prefect.context import SettingsContext, get_settings_context
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.waiting.prefect_away import BUSY, is_away, is_busy
 from prefect_assay.waiting.runs import (
     EXPERIMENT_TAG,
     resume,
@@ -29,9 +30,8 @@ T = TypeVar("T")
 
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 1.0
-_BUSY: Final = frozenset({408, 429})
 # Prefect's client sleeps for seconds after these, even where it is told not to try again.
-_SLEPT_AFTER: Final = _BUSY | {502, 503}
+_SLEPT_AFTER: Final = BUSY | {502, 503}
 
 
 def wake(client: SyncPrefectClient, tag: str) -> list[UUID]:
@@ -125,7 +125,9 @@ class _Line:
             try:
                 return work(self._connected())
             except Exception as error:
-                if not _is_busy(error):
+                if not is_busy(
+                    error
+                ):  # else there is nothing wrong with the client, and a new one costs more than a wake-up
                     self._drop()
                 if not _may_pass(error, attempt) or time.monotonic() + pause > end:
                     raise
@@ -160,11 +162,4 @@ def _may_pass(error: Exception, attempt: int) -> bool:
     """Whether the same question may be answered in a moment: Prefect is away, starting or busy."""
     # A refusal counts the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
     refused_once = isinstance(error, httpx.HTTPStatusError) and attempt == 0
-    return refused_once or _is_busy(error) or isinstance(error, httpx.TransportError)
-
-
-def _is_busy(error: Exception) -> bool:
-    """Prefect has answered, and there is nothing wrong with the client: making a new one costs more than a wake-up."""
-    return isinstance(error, httpx.HTTPStatusError) and (
-        error.response.is_server_error or error.response.status_code in _BUSY
-    )
+    return refused_once or is_away(error)
