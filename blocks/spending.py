@@ -48,6 +48,13 @@ class SpendingPolicy(Block):
         description="Off by default: a price that came as a quote is shown to a person before it is accepted, "
         "even if it is within the caps.",
     )
+    ask_before_reordering: bool = Field(
+        default=False,
+        title="Ask before an order is sent again",
+        description="Off by default: an order whose answer was lost, and that the service does not list, is sent again "
+        "by the next run where the order alone commits nothing. Of two experiments one is confirmed and paid. "
+        "With a hosted invoice a person is asked in any case.",
+    )
     approval_hours: float = Field(
         default=72,
         gt=0,

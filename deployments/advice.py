@@ -12,8 +12,8 @@ from prefect.client.schemas.responses import DeploymentResponse
 _IN_MEMORY: Final = "prefect.server.concurrency.lease_storage.memory"
 _LEASES: Final = (
     "the server keeps the leases of concurrency slots in memory, and a restart at the wrong moment leaves a slot "
-    "taken by nobody; start it with `prefect-assay server`, or set PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE="
-    "prefect.server.concurrency.lease_storage.filesystem (where several servers share a database, as in postgres.env)"
+    "taken, so that every later sweep is canceled; start it with `prefect-assay server`, or set "
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE=prefect.server.concurrency.lease_storage.filesystem (where several servers share a database, as in postgres.env)"
 )
 _UNSWEPT: Final = (
     "nothing starts the sweep: its deployment is paused or has no active schedule, so a lost webhook leaves its run "

@@ -30,6 +30,17 @@ Change = Literal["created", "updated", "unchanged", "kept", "refused"]
 _MARK: Final = "assay-definition:"
 # A start is remembered this long, so that a crash counts that follows it. Later ones are left to the sweep.
 _STARTED_WITHIN: Final = timedelta(days=1)
+_STARTS: Final = {"prefect.flow-run.Running", "prefect.flow-run.Retrying"}
+# Runs of our flows that carry our tag, each one by itself. The sweep is not among them: it runs again anyway.
+_OUR_RUNS: Final[dict[str, Any]] = {
+    "match": {"prefect.resource.id": "prefect.flow-run.*"},
+    "match_related": [
+        {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{OUR_TAG}"},
+        {"prefect.resource.role": "flow", "prefect.resource.name": list(FLOW_NAMES)},
+    ],
+    "for_each": {"prefect.resource.id"},
+    "threshold": 1,
+}
 # What a server without automations, or a plan without room for two more, answers.
 _REFUSALS: Final = frozenset(
     {
@@ -90,71 +101,47 @@ def register_automations(
 
 
 def _zombies(silence: timedelta) -> AutomationCore:
-    return _marked(
-        name=ZOMBIES,
-        description=(
-            "A run of prefect-assay that sends no heartbeat any more has lost its process: it is declared crashed. "
-            "Suspended runs are not watched."
-        ),
-        trigger=EventTrigger(
+    return _automation(
+        ZOMBIES,
+        "A run of prefect-assay that sends no heartbeat any more has lost its process: it is declared crashed. "
+        "Suspended runs are not watched.",
+        EventTrigger(
             # Whatever a run says ends the watch, and these begin it. A suspended run has said so last.
-            after={"prefect.flow-run.Running", "prefect.flow-run.Retrying", "prefect.flow-run.heartbeat"},
+            after={*_STARTS, "prefect.flow-run.heartbeat"},
             expect={"prefect.flow-run.*"},
             posture=Posture.Proactive,
-            threshold=1,
             within=silence,
-            **_our_runs(),
+            **_OUR_RUNS,
         ),
-        action=ChangeFlowRunState(
-            state=StateType.CRASHED,
-            name="Crashed",
-            force=False,
-            message=f"No heartbeat for {silence.total_seconds():.0f} s: its process is gone.",
-        ),
+        (StateType.CRASHED, "Crashed"),
+        f"No heartbeat for {silence.total_seconds():.0f} s: its process is gone.",
     )
 
 
 def _crashes() -> AutomationCore:
-    return _marked(
-        name=CRASHES,
-        description=(
-            "A run of prefect-assay that crashed after it had begun is scheduled again: it looks at what it has "
-            "ordered and goes on. The run itself ends as failed when it crashes again and again."
-        ),
-        trigger=EventTrigger(
+    return _automation(
+        CRASHES,
+        "A run of prefect-assay that crashed after it had begun is scheduled again: it looks at what it has "
+        "ordered and goes on. The run itself ends as failed when it crashes again and again.",
+        EventTrigger(
             # Only a crash that follows a start: one before the flow begins (a broken environment) would go round
             # for ever, because nothing of ours is ever reached that could count. Those are left to the sweep.
-            after={"prefect.flow-run.Running", "prefect.flow-run.Retrying"},
+            after=_STARTS,
             expect={"prefect.flow-run.Crashed"},
             posture=Posture.Reactive,
-            threshold=1,
             within=_STARTED_WITHIN,
-            **_our_runs(),
+            **_OUR_RUNS,
         ),
-        action=ChangeFlowRunState(
-            state=StateType.SCHEDULED,
-            name="AwaitingRetry",
-            force=False,
-            message="It crashed, and goes on where the service says it is.",
-        ),
+        (StateType.SCHEDULED, "AwaitingRetry"),
+        "It crashed, and goes on where the service says it is.",
     )
 
 
-def _our_runs() -> dict[str, Any]:
-    """Runs of our flows that carry our tag, each one by itself. The sweep is not among them: it runs again anyway."""
-    return {
-        "match": {"prefect.resource.id": "prefect.flow-run.*"},
-        "match_related": [
-            {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{OUR_TAG}"},
-            {"prefect.resource.role": "flow", "prefect.resource.name": list(FLOW_NAMES)},
-        ],
-        "for_each": {"prefect.resource.id"},
-    }
-
-
-def _marked(
-    *, name: str, description: str, trigger: EventTrigger, action: ChangeFlowRunState
+def _automation(
+    name: str, description: str, trigger: EventTrigger, state: tuple[StateType, str], message: str
 ) -> AutomationCore:
+    """The automation that gives a run another state, marked with the digest of what it does."""
+    action = ChangeFlowRunState(state=state[0], name=state[1], force=False, message=message)
     bare = AutomationCore(name=name, description=description, trigger=trigger, actions=[action])
     return bare.model_copy(update={"tags": [OUR_TAG, _MARK + _digest(bare)]})
 
@@ -162,17 +149,7 @@ def _marked(
 def _digest(automation: AutomationCore) -> str:
     """Of what an automation does. Only named fields: what a later Prefect adds with a default is no edit."""
     trigger = automation.trigger.model_dump(mode="json")
-    fields = (
-        "type",
-        "posture",
-        "after",
-        "expect",
-        "match",
-        "match_related",
-        "for_each",
-        "threshold",
-        "within",
-    )
+    fields = ("type", "posture", "after", "expect", "within", *_OUR_RUNS)
     what = {
         "description": automation.description,
         "trigger": {name: _sorted(trigger.get(name)) for name in fields},

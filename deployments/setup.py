@@ -1,4 +1,4 @@
-"""What the flows need on a Prefect server: block types, a limit, automations, a work pool, deployments.
+"""What the flows need on a Prefect server: block types, automations, a work pool, deployments.
 
 Created once and safe to repeat. What an operator has changed there stays as it is, or is put back.
 """
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import yaml  # type: ignore[import-untyped]
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.actions import DeploymentUpdate, GlobalConcurrencyLimitCreate
+from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
@@ -23,7 +23,6 @@ from prefect_assay.deployments.advice import advice, sweep_advice
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows.children import DEPLOYMENT_NAME
-from prefect_assay.tasks.ledger import PAYMENT_LIMIT
 
 WORK_POOL: Final = "assay"
 _SWEEP: Final = f"sweep/{DEPLOYMENT_NAME}"
@@ -46,7 +45,6 @@ class Registration:
 
     Attributes:
         block_types: slugs of the registered block types.
-        limits: concurrency limits by name, and whether they were there.
         automations: what was done with each automation.
         work_pool: the work pool, and whether it was there; empty without one.
         deployments: deployments as `flow/name`, and whether they were there.
@@ -54,7 +52,6 @@ class Registration:
     """
 
     block_types: tuple[str, ...]
-    limits: Mapping[str, Presence]
     automations: tuple[AutomationChange, ...]
     work_pool: Mapping[str, Presence]
     deployments: Mapping[str, Presence]
@@ -62,7 +59,7 @@ class Registration:
 
 
 def register(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
-    """Register the block types, the concurrency limit of payments and the automations that take crashed runs up.
+    """Register the block types and the automations that take crashed runs up.
 
     Args:
         dry_run: only say what would be done.
@@ -72,12 +69,11 @@ def register(*, dry_run: bool = False, with_automations: bool = True) -> Registr
         for block in _BLOCKS:
             block.register_type_and_schema()
     with get_client(sync_client=True) as client:
-        limit = _ensure_limit(client, PAYMENT_LIMIT, dry_run=dry_run)
         wanted = automations() if with_automations else ()
         changes = register_automations(client, wanted, dry_run=dry_run)
         advised = advice(client)
     slugs = tuple(block.get_block_type_slug() for block in _BLOCKS)
-    return Registration(slugs, {PAYMENT_LIMIT: limit}, changes, work_pool={}, deployments={}, advice=advised)
+    return Registration(slugs, changes, work_pool={}, deployments={}, advice=advised)
 
 
 def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
@@ -131,12 +127,11 @@ def with_operators_choices(
 def operators_choices(before: DeploymentResponse, after: DeploymentResponse) -> dict[str, Any]:
     """What deploying has overwritten and must be put back, as fields of a deployment's update."""
     choices: dict[str, Any] = {}
-    variables = (after.job_variables or {}) | (before.job_variables or {})
-    if variables != (after.job_variables or {}):
-        choices["job_variables"] = variables
-    parameters = (after.parameters or {}) | (before.parameters or {})
-    if parameters != (after.parameters or {}):
-        choices["parameters"] = parameters
+    for field in ("job_variables", "parameters"):
+        deployed = getattr(after, field) or {}
+        chosen = deployed | (getattr(before, field) or {})
+        if chosen != deployed:
+            choices[field] = chosen
     limit, shipped = before.global_concurrency_limit, after.global_concurrency_limit
     if limit is not None and limit.limit != (shipped.limit if shipped else None):
         choices["concurrency_limit"] = limit.limit
@@ -175,17 +170,6 @@ def _apply(content: Mapping[str, Any]) -> None:
         path = Path(folder) / "prefect.yaml"
         path.write_text(yaml.safe_dump(dict(content), sort_keys=False), encoding="utf-8")
         _prefect("--no-prompt", "deploy", "--all", "--prefect-file", str(path))
-
-
-def _ensure_limit(client: SyncPrefectClient, name: str, *, dry_run: bool) -> Presence:
-    """A limit of one. One that exists stays as it is, also if an operator has changed it."""
-    try:
-        client.read_global_concurrency_limit_by_name(name)
-    except ObjectNotFound:
-        if not dry_run:
-            client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=1))
-        return "created"
-    return "present"
 
 
 def _ensure_work_pool(client: SyncPrefectClient, *, dry_run: bool) -> Presence:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -11,6 +12,14 @@ from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceed
 from prefect_assay.flows.money import usd
 from prefect_assay.flows.questions import Answer, Question, answers, ask
 from prefect_assay.waiting import can_suspend
+
+
+@dataclass(frozen=True)
+class Approval:
+    """What may be spent, in US cents, and the rule or the person that allows it."""
+
+    cents: int
+    approver: str
 
 
 class SpendingApproval(Question):
@@ -40,8 +49,8 @@ def approve_spending(
     always: bool = False,
     may_ask: bool = True,
     otherwise: str = "nothing was ordered",
-) -> int:
-    """Return what may be spent, in US cents: the amount when it is within the cap, else what a person says.
+) -> Approval:
+    """Return what may be spent: the amount when it is within the cap, else what a person says.
 
     Args:
         policy: gives the time for an answer.
@@ -61,17 +70,17 @@ def approve_spending(
         ApprovalExpired: nobody has answered in time. A retry of the run asks again.
     """
     if amount_cents <= cap_cents and not always:
-        return amount_cents
+        return Approval(amount_cents, f"within {usd(cap_cents)}")
     topic = f"approve-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
     changed = _changed_cap(topic) if can_suspend() else None
-    if changed is not None and amount_cents <= changed:
+    if changed is not None and amount_cents <= changed.cents:
         return changed
     question = f"{topic}-{amount_cents}"
     given = answers(question) if can_suspend() else []
     if not given:
         if not (may_ask and can_suspend()):
             raise BudgetExceeded(_nobody_to_ask(what, amount_cents, cap_cents, otherwise))
-        shown = {"cap": usd(cap_cents if changed is None else changed), **(figures or {})}
+        shown = {"cap": usd(cap_cents if changed is None else changed.cents), **(figures or {})}
         ask(
             SpendingApproval,
             question=question,
@@ -103,20 +112,20 @@ def _description(what: str, amount_cents: int, figures: Mapping[str, str], hours
     )
 
 
-def _changed_cap(topic: str) -> int | None:
+def _changed_cap(topic: str) -> Approval | None:
     """The cap that a person has given this run for this matter, whatever amount it was asked about."""
     for answer in answers(topic):
         cap = answer.values.get("cap_cents")
         if answer.decision == "change_cap" and not answer.late and cap is not None:
-            return int(cap)
+            return Approval(int(cap), answer.given_by)
     return None
 
 
-def _approved(given: list[Answer], what: str, amount_cents: int, otherwise: str) -> int:
+def _approved(given: list[Answer], what: str, amount_cents: int, otherwise: str) -> Approval:
     """The last word counts. A no is taken from the record: it ends this execution, and not every retry."""
     last = given[0]
     if last.decision == "approve" and not last.late:
-        return amount_cents
+        return Approval(amount_cents, last.given_by)
     for answer in given:
         answer.take()
     if last.late:

@@ -13,6 +13,7 @@ from prefect.artifacts import (
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.client.schemas.sorting import ArtifactSort
+from prefect.events import emit_event
 from prefect.runtime import flow_run as current_run
 
 from prefect_assay.flows.money import usd
@@ -94,6 +95,26 @@ def show_order(label: str, order: Order) -> None:
         )
 
 
+def show_surplus(label: str, order: Order) -> None:
+    """Other experiments that carry the order's key: an artifact and an event for each list."""
+    if not order.surplus:
+        return
+    listed = "\n".join(f"- `{experiment_id}`" for experiment_id in order.surplus)
+    artifact = MarkdownArtifact(
+        key=f"assay-surplus-{label}",
+        description="Other experiments of the same order: do not confirm or pay them",
+        markdown=f"# Surplus experiments\n\nThe order is experiment {order.experiment_code or order.experiment_id}. "
+        f"These carry its key as well. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
+        "Ask the laboratory to cancel them, and do not pay their invoices.\n",
+    )
+    if _show_once(artifact):
+        emit_event(
+            event="assay.order.surplus",
+            resource={"prefect.resource.id": f"assay.experiment.{order.experiment_id}"},
+            payload={"order_key": order.order_key, "surplus": list(order.surplus)},
+        )
+
+
 def show_payment(label: str, payment: Payment) -> None:
     """The receipt of a machine payment, or the hosted invoice that a person pays."""
     if payment.state is PaymentState.INTENDED and payment.hosted_invoice_url:
@@ -122,10 +143,12 @@ def show_payment(label: str, payment: Payment) -> None:
     )
 
 
-def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> None:
+def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> bool:
     """Show what a run comes by after each wake-up: a version for each change, not for each execution."""
-    if (current_run.id, artifact.format()) != _shown_last(artifact.key):
+    new = (current_run.id, artifact.format()) != _shown_last(artifact.key)
+    if new:
         artifact.create()
+    return new
 
 
 def _shown_last(key: str | None) -> tuple[str, Any] | None:
@@ -201,8 +224,7 @@ def money_lines(facts: MoneyFacts) -> dict[str, str]:
         lines["payment"] = f"{usd(entry.amount_cents)} by {entry.rail.value}, {entry.state.value}"
         lines["receiver"] = f"`{entry.pay_to}` ({entry.network}, `{entry.asset}`)"
         lines["reference"] = f"`{entry.nonce}`"
-        if entry.sent_at:
-            lines["sent"] = f"{entry.sent_at:%Y-%m-%d %H:%M:%S} UTC"
+        lines["sent"] = f"{entry.sent_at:%Y-%m-%d %H:%M:%S} UTC"
         lines["valid until"] = f"{entry.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         if entry.remark:
             lines["remark"] = _verbatim(entry.remark)

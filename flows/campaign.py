@@ -15,7 +15,13 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
-from prefect_assay.errors import ApprovalExpired, ArchiveError
+from prefect_assay.errors import (
+    ApprovalExpired,
+    ArchiveError,
+    CampaignFailed,
+    OrderMismatch,
+    OrderOutcomeUnknown,
+)
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.attempts import stop_crash_loop
 from prefect_assay.flows.canceled import say_what_remains
@@ -25,6 +31,7 @@ from prefect_assay.flows.experiment import DEADLINE_DAYS, experiment
 from prefect_assay.flows.hooks import wake_waiting_parent
 from prefect_assay.flows.limits import SUSPENSION_MARGIN, CampaignJob, Limits, approved_in_time, outlasting
 from prefect_assay.flows.questions import unanswered
+from prefect_assay.models.job import Order
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Assay
@@ -36,7 +43,7 @@ from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.read import plan_campaign, read_designs
 from prefect_assay.waiting import can_suspend
-from prefect_assay.waiting.runs import CAMPAIGN_TAG, WAITS_TAG, add_tags, campaign_group
+from prefect_assay.waiting.runs import CAMPAIGN_TAG, CHILDREN_TAG, WAITS_TAG, add_tags, campaign_group
 
 
 @durable_flow(
@@ -100,12 +107,12 @@ def campaign(
         deadline_days,
         poll_seconds,
     )
-    plan = outlasting(job, "plan", lambda: _pinned_plan(archive))
+    plan = outlasting(job, "plan", lambda: _pinned_plan(job))
     plan = plan or _make_plan(job, designs, assay, campaign_id, sequences_per_experiment)
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
     try:
         # A run that has started its children has had its approval; they are its result, whatever became of them.
-        started = WAITS_TAG + campaign_group(plan.campaign_id) in (current_run.tags or [])
+        started = WAITS_TAG + _group(job, plan) in (current_run.tags or [])
         limits = Limits() if started else approved_in_time(job, plan)
     except ApprovalExpired as error:
         return unanswered(error)
@@ -116,7 +123,7 @@ def campaign(
     return outlasting(job, "report", lambda: _report(job, plan, problems))
 
 
-def _pinned_plan(archive: Archive) -> Plan | None:
+def _pinned_plan(job: CampaignJob) -> Plan | None:
     """The plan of this very run's first execution, found by the run's tag.
 
     A run that has a plan never makes another: its designs file may hold the next round by now.
@@ -124,8 +131,8 @@ def _pinned_plan(archive: Archive) -> Plan | None:
     for tag in current_run.tags or []:
         if tag.startswith(CAMPAIGN_TAG):
             campaign_id = tag.removeprefix(CAMPAIGN_TAG)
-            plan = kept_plan(archive, campaign_id)
-            if plan is None:
+            plan = kept_plan(job.archive, campaign_id)
+            if plan is None or plan.archive_id not in {None, job.books.archive_id}:
                 raise ArchiveError(
                     f"the plan of campaign {campaign_id} is not in this archive any more; nothing new was ordered. "
                     "Bring the archive back, or point its block there, and run it again"
@@ -147,10 +154,18 @@ def _make_plan(
     plan = plan_campaign(
         sequences, assay, target, campaign_id=campaign_id, per_experiment=sequences_per_experiment
     )
-    keep_plan(job.archive, plan)
+    keep_plan(job.archive, plan.model_copy(update={"archive_id": job.books.archive_id}))
     if can_suspend():
-        add_tags(current_run.id, [CAMPAIGN_TAG + plan.campaign_id])
+        group = campaign_group(plan.campaign_id, job.scope)
+        add_tags(current_run.id, [CAMPAIGN_TAG + plan.campaign_id, CHILDREN_TAG + group])
     return plan
+
+
+def _group(job: CampaignJob, plan: Plan) -> str:
+    """The group of the campaign's children; one that an earlier version has begun keeps its own."""
+    earlier = campaign_group(plan.campaign_id)
+    begun = WAITS_TAG + earlier in (current_run.tags or [])
+    return earlier if begun else campaign_group(plan.campaign_id, job.scope)
 
 
 def _parameters(job: CampaignJob, plan: Plan, planned: PlannedExperiment, limits: Limits) -> dict[str, Any]:
@@ -166,7 +181,6 @@ def _parameters(job: CampaignJob, plan: Plan, planned: PlannedExperiment, limits
         "wallet": job.wallet,
         "webhook": job.webhook,
         "limit_cents": limits.each.get(planned.order_key),
-        "campaign_limit_cents": limits.campaign_cents,
         "request_quote": job.request_quote,
         "deadline_days": job.deadline_days,
     }
@@ -174,16 +188,17 @@ def _parameters(job: CampaignJob, plan: Plan, planned: PlannedExperiment, limits
 
 def _run_deployed(job: CampaignJob, plan: Plan, limits: Limits) -> dict[str, str]:
     """One top-level run per experiment, then wait for all; returns the problems by order key."""
-    group = campaign_group(plan.campaign_id)
+    group = _group(job, plan)
+    scope = f"{job.scope}-" if group.endswith(job.scope) else ""
     children: dict[str, FlowRun] = {}
     for planned in plan.experiments:
         children[planned.order_key] = start_child(
             "experiment",
-            f"assay-{planned.order_key}",
+            f"assay-{scope}{planned.order_key}",
             _parameters(job, plan, planned, limits),
             run_name=f"{plan.campaign_id} {planned.batch_index + 1}/{len(plan.experiments)}",
-            groups=[group],
-            is_done=partial(_has_results, job, plan, planned.order_key),
+            groups=list({group, campaign_group(plan.campaign_id)}),
+            is_done=partial(_has_results, job, plan, planned),
         )
     timeout = timedelta(days=job.deadline_days) + SUSPENSION_MARGIN
     ended = {
@@ -197,11 +212,20 @@ def _run_deployed(job: CampaignJob, plan: Plan, limits: Limits) -> dict[str, str
     }
 
 
-def _has_results(job: CampaignJob, plan: Plan, key: str, _run: FlowRun) -> bool:
+def _has_results(job: CampaignJob, plan: Plan, planned: PlannedExperiment, _run: FlowRun) -> bool:
     """An earlier child's success counts only if this campaign's archive holds its results."""
-    order = find_order(job.credentials, key)
+    order = _order_of(job, plan, planned)
     code = order.experiment_code if order else None
     return code is not None and kept_location(job.archive, plan.campaign_id, code) is not None
+
+
+def _order_of(job: CampaignJob, plan: Plan, planned: PlannedExperiment) -> Order | None:
+    """The order, if it can be seen: one experiment must not hide the others' results. Its own run says what is wrong."""
+    try:
+        return find_order(job.credentials, job.book(plan, planned), planned.spec)
+    except (OrderMismatch, OrderOutcomeUnknown) as error:
+        get_run_logger().warning("Experiment %d: %s", planned.batch_index + 1, error)
+        return None
 
 
 def _completed(run: FlowRun) -> bool:
@@ -246,7 +270,8 @@ def _report(job: CampaignJob, plan: Plan, problems: dict[str, str]) -> State[Cam
     if report.problems:
         message = "; ".join([message, *report.problems])
     if not table.rows:
-        return Failed(message=message, data=report)
+        # An exception: Prefect cannot raise anything else for a failed run.
+        return Failed(message=message, data=CampaignFailed(message, report=report))
     return Completed(
         name="CompletedWithGaps" if report.problems else "Completed", message=message, data=report
     )
@@ -255,7 +280,7 @@ def _report(job: CampaignJob, plan: Plan, problems: dict[str, str]) -> State[Cam
 def _line(
     job: CampaignJob, plan: Plan, planned: PlannedExperiment, problem: str | None
 ) -> CampaignExperiment:
-    order = find_order(job.credentials, planned.order_key)
+    order = _order_of(job, plan, planned)
     code = order.experiment_code if order else None
     location = kept_location(job.archive, plan.campaign_id, code) if code else None
     if location is None and problem is None:

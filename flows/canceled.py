@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
+from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import ArtifactCreate
 from prefect.client.schemas.filters import (
@@ -21,7 +22,8 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.flows import Flow
 
-from prefect_assay.blocks import AssayCredentials, SpendingPolicy
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy
+from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows import artifacts
@@ -29,16 +31,15 @@ from prefect_assay.flows.ours import OUR_FLOWS, is_ours
 from prefect_assay.flows.remains import remains_text
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.ordering import find_order, order_key, read_order
+from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
+from prefect_assay.tasks.books import open_books
 from prefect_assay.tasks.cancel import Remainder, Remains, wind_up
-from prefect_assay.tasks.ledger import PrefectLedger
 from prefect_assay.waiting.runs import (
-    CAMPAIGN_TAG,
     CANCELED_TAG,
+    CHILDREN_TAG,
     EXPERIMENT_TAG,
     GROUP_TAG,
     WAITS_TAG,
-    campaign_group,
     runs_with,
     set_tag,
     tag_values,
@@ -107,11 +108,12 @@ def _tell(client: SyncPrefectClient, run: FlowRun, now: datetime) -> None:
 def _tell_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> None:
     credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(_reference(run, "credentials")))
     policy = cast("SpendingPolicy", SpendingPolicy.load_from_ref(_reference(run, "policy")))
+    book = _book_of(run, credentials)
     with credentials.get_client() as service:
-        order = _order_of(service, run)
+        order = _order_of(service, run, book)
         others = _others(client, run, [EXPERIMENT_TAG + order.experiment_id]) if order else []
         reject = policy.reject_quote_on_cancel and not others
-        remains = wind_up(service, PrefectLedger(), order, reject=reject)
+        remains = wind_up(service, book, order, reject=reject)
     final = _is_final(remains, reject=reject, age=now - run.state.timestamp if run.state else timedelta())
     what = f"{remains.kind}-{remains.facts.in_doubt}".lower()
     if _told(run) != what:
@@ -130,21 +132,33 @@ def _is_final(remains: Remains, *, reject: bool, age: timedelta) -> bool:
     return age > _IN_FLIGHT or not (remains.kind is Remainder.NOTHING or remains.facts.in_doubt)
 
 
-def _order_of(service: AssayClient, run: FlowRun) -> Order | None:
-    """By the run's tag; else by its order key, since a process may be killed right after the create."""
-    spec = ExperimentSpec.model_validate(run.parameters["spec"])
-    key = order_key(run.parameters["campaign_id"], int(run.parameters.get("batch_index") or 0), spec)
+def _book_of(run: FlowRun, credentials: AssayCredentials) -> OrderBook:
+    """The log of the run's order."""
+    archive = cast("Archive", Block.load_from_ref(_reference(run, "archive")))
+    campaign_id, spec = str(run.parameters["campaign_id"]), _spec_of(run)
+    key = order_key(campaign_id, int(run.parameters.get("batch_index") or 0), spec)
+    return open_books(credentials, archive).order(campaign_id, key)
+
+
+def _spec_of(run: FlowRun) -> ExperimentSpec:
+    return ExperimentSpec.model_validate(run.parameters["spec"])
+
+
+def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | None:
+    """By its log; by the run's tag; else by its key, since a process may be killed right after the create."""
+    recorded = recorded_order(service, book)
+    if recorded is not None:
+        return recorded
     for experiment_id in tag_values(run, EXPERIMENT_TAG):
-        return read_order(service, experiment_id, key)
-    return find_order(service, key)
+        return read_order(service, experiment_id, book.order_key)
+    return find_order(service, book.order_key, _spec_of(run))
 
 
 def _tell_parent(client: SyncPrefectClient, run: FlowRun) -> None:
     """Cancel the runs that this one has started, unless another one waits for them, too."""
     lines = []
     for group in _groups(run):
-        campaigns = [CAMPAIGN_TAG + c for c in tag_values(run, CAMPAIGN_TAG) if campaign_group(c) == group]
-        others = [other.name for other in _others(client, run, [WAITS_TAG + group, *campaigns])]
+        others = [o.name for o in _others(client, run, [WAITS_TAG + group, CHILDREN_TAG + group])]
         children = runs_with(client, tagged_filter(GROUP_TAG + group, suspended_only=False))
         lines += [f"- {child.name}: {_cancel(client, child, others)}" for child in children]
     text = "\n".join(
@@ -163,8 +177,7 @@ def _tell_parent(client: SyncPrefectClient, run: FlowRun) -> None:
 
 
 def _groups(run: FlowRun) -> list[str]:
-    started = [campaign_group(campaign_id) for campaign_id in tag_values(run, CAMPAIGN_TAG)]
-    return sorted({*started, *tag_values(run, WAITS_TAG)})
+    return sorted({*tag_values(run, CHILDREN_TAG), *tag_values(run, WAITS_TAG)})
 
 
 def _cancel(client: SyncPrefectClient, child: FlowRun, others: list[str]) -> str:

@@ -7,11 +7,12 @@ earlier rounds done and goes on with the new files only.
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from prefect.logging import get_run_logger
+from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
@@ -26,9 +27,11 @@ from prefect_assay.flows.experiment import DEADLINE_DAYS
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments.api import address
+from prefect_assay.tasks.books import open_books
 from prefect_assay.tasks.collate import CampaignTable, kept_table
 from prefect_assay.waiting import PollPolicy, can_suspend, is_passing, outlast
-from prefect_assay.waiting.runs import start_run
+from prefect_assay.waiting.runs import WAITS_TAG, start_run
 
 _SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv"})
 _ROUND_MARGIN = timedelta(days=250)
@@ -44,6 +47,12 @@ class _Job:
     designer: str | None
     campaign_parameters: dict[str, Any]
     deadline_days: int
+
+    @cached_property
+    def scope(self) -> str:
+        """What sets this loop's rounds apart from those at another service, organisation or archive."""
+        credentials = self.campaign_parameters["credentials"]
+        return open_books(credentials, self.archive).scope(address(credentials.base_url))
 
     @property
     def patience(self) -> timedelta:
@@ -186,9 +195,11 @@ def _run_round(job: _Job, campaign_id: str, file: Path) -> RoundReport:
 
 def _deployed_round(job: _Job, campaign_id: str, parameters: dict[str, Any]) -> str | None:
     group = f"round-{campaign_id}"
+    if WAITS_TAG + group not in (current_run.tags or []):  # else an earlier version has begun it
+        group = f"{group}@{job.scope}"
     child = start_child(
         "campaign",
-        f"assay-round-{campaign_id}",
+        f"assay-{group}",
         parameters,
         run_name=campaign_id,
         groups=[group],

@@ -18,7 +18,6 @@ from prefect_assay.flows.artifacts import money_lines
 from prefect_assay.flows.questions import Question, answer_for_nobody, answers, ask, is_about
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.facts import MoneyFacts, money_facts
-from prefect_assay.tasks.ledger import PrefectLedger
 from prefect_assay.waiting.runs import EXPERIMENT_TAG, tag_values
 
 _TOPIC: Final = "doubt-"
@@ -121,7 +120,7 @@ def _is_paid(run: FlowRun, experiment_id: str) -> bool:
     reference = given if isinstance(given, dict) else {"block_document_id": str(given)}
     credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(reference))
     with credentials.get_client() as service:
-        return money_facts(service, PrefectLedger(), experiment_id).paid
+        return money_facts(service, None, experiment_id).paid
 
 
 def _question(key: str) -> str:

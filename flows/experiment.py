@@ -1,25 +1,19 @@
 """`experiment`: one laboratory experiment, from its specification to its archived results.
 
-Runs again from the top after every wake-up, crash and upgrade. Nothing is remembered between executions: the
-order is found by its key, the invoice says whether it is paid, the archive compares before it writes.
+Runs again from the top after every wake-up, crash and upgrade. No process remembers anything between executions: the
+order's log says which experiment it is, the invoice says whether it is paid, the archive compares before it writes.
 """
 
 from datetime import timedelta
 from typing import Annotated, Final
 
 from prefect.client.schemas.objects import State
-from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.designs import check_spec
-from prefect_assay.errors import (
-    ApprovalExpired,
-    InvalidSpec,
-    NotFound,
-    OrderOutcomeUnknown,
-)
+from prefect_assay.errors import ApprovalExpired, ArchiveError, InvalidSpec
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.attempts import stop_crash_loop
 from prefect_assay.flows.canceled import say_what_remains
@@ -28,22 +22,19 @@ from prefect_assay.flows.hooks import wake_waiting_parent
 from prefect_assay.flows.job import Job
 from prefect_assay.flows.paying import approve_price, place_order
 from prefect_assay.flows.questions import unanswered
-from prefect_assay.flows.steps import carry_on, outlasting
+from prefect_assay.flows.steps import announce, carry_on, outlasting
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.ordering import experiment_name, order_key, read_order
+from prefect_assay.ordering import adopt, experiment_name, order_key
 from prefect_assay.tasks.archive import check_archive
+from prefect_assay.tasks.books import import_variables
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
-from prefect_assay.waiting import (
-    PollPolicy,
-    can_suspend,
-    was_suspended,
-)
-from prefect_assay.waiting.runs import EXPERIMENT_TAG, add_tags
+from prefect_assay.waiting import PollPolicy, was_suspended
+from prefect_assay.waiting.runs import ARCHIVE_TAG, EXPERIMENT_TAG
 
 DEADLINE_DAYS: Final = 45
 
@@ -86,8 +77,8 @@ def experiment(
         payment_method: async_invoice shows a hosted invoice to a person; a machine rail pays by itself.
         wallet: what a machine rail pays with: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
         webhook: where the service delivers updates; without it the sweep or polling finds them.
-        limit_cents: what has been approved for this experiment; empty means the policy's cap.
-        campaign_limit_cents: what has been approved for the whole campaign; empty means the policy's cap.
+        limit_cents: a lower cap for this experiment than the policy's; more than the policy allows takes an approval.
+        campaign_limit_cents: a lower cap for the whole campaign than the policy's.
         request_quote: order by quote, even if the estimate is complete.
         deadline_days: when to stop waiting, counted from the order.
         poll_seconds: longest pause between two looks of a run that is not deployed.
@@ -116,10 +107,8 @@ def experiment(
         payment_method=payment_method,
         wallet=wallet,
         webhook=webhook,
-        cap_cents=policy.per_experiment_cents if limit_cents is None else limit_cents,
-        campaign_cap_cents=policy.per_campaign_cents
-        if campaign_limit_cents is None
-        else campaign_limit_cents,
+        cap_cents=_lower(policy.per_experiment_cents, limit_cents),
+        campaign_cap_cents=_lower(policy.per_campaign_cents, campaign_limit_cents),
         request_quote=request_quote,
         patience=timedelta(days=deadline_days),
         poll=PollPolicy(first_seconds=min(2.0, poll_seconds), longest_seconds=poll_seconds),
@@ -137,39 +126,37 @@ def _run(job: Job) -> ExperimentReport:
         order = outlasting(job, "order", lambda: _find_or_place(job))
     else:
         order = _find_or_place(job)
-    _announce(job, order)
+    announce(job, order)
     return outlasting(job, "steps", lambda: carry_on(job, order))
 
 
+def _lower(cap_cents: int, limit_cents: int | None) -> int:
+    return cap_cents if limit_cents is None else min(cap_cents, limit_cents)
+
+
 def _find_or_place(job: Job) -> Order:
-    return _own_order(job) or find_order(job.credentials, job.key) or _place_order(job)
+    _adopt_earlier(job)
+    return find_order(job.credentials, job.book) or _place_order(job)
 
 
-def _own_order(job: Job) -> Order | None:
-    """The order that an earlier execution of this very run placed or found, by the run's tag.
-
-    A run that has ordered never orders again, whatever became of the experiment's name, the token or the way
-    order keys are made.
+def _adopt_earlier(job: Job) -> None:
+    """Bring an order that an earlier version has placed in this very run, known by the run's tag, into the log.
 
     Raises:
-        OrderOutcomeUnknown: the experiment cannot be seen any more.
-        TransientError: the service is away.
+        ArchiveError: the run has ordered in another archive.
     """
-    for tag in current_run.tags or []:
-        if not tag.startswith(EXPERIMENT_TAG):
-            continue
-        experiment_id = tag.removeprefix(EXPERIMENT_TAG)
-        try:
-            with job.credentials.get_client() as client:
-                return read_order(client, experiment_id, job.key)
-        except NotFound as error:
-            raise OrderOutcomeUnknown(
-                f"this run has ordered experiment {experiment_id}, and its credentials cannot see it any more; "
-                "nothing is ordered again. Check the token and the address in the credentials block, then run it "
-                "again",
-                request_id=error.request_id,
-            ) from error
-    return None
+    tags = current_run.tags or []
+    archives = [t.removeprefix(ARCHIVE_TAG) for t in tags if t.startswith(ARCHIVE_TAG)]
+    if archives and job.book.books.archive_id not in archives:
+        raise ArchiveError(
+            f"this run has ordered in another archive than {job.book.location}; nothing is ordered or paid. Point the "
+            "archive block to the archive in which the run was begun, and run it again"
+        )
+    if not archives:
+        for tag in tags:
+            if tag.startswith(EXPERIMENT_TAG) and job.book.read().ordered is None:
+                import_variables(job.book, job.credentials.base_url)
+                adopt(job.book, tag.removeprefix(EXPERIMENT_TAG))
 
 
 def _place_order(job: Job) -> Order:
@@ -180,19 +167,8 @@ def _place_order(job: Job) -> Order:
     check_archive(job.archive)
     estimate = estimate_cost(job.credentials, job.spec)
     artifacts.show_estimate(job.label, job.name, job.spec, estimate)
-    # With a quote to come, the quote is the price.
-    total = None if job.request_quote else estimate.total_cents
+    # With a quote to come, the quote is the price. Without a target there is no other way (contract 4.2).
+    total = None if job.request_quote or not job.spec.takes_target else estimate.total_cents
     if total is not None:
         approve_price(job, what=f"Experiment {job.name}", amount_cents=total, otherwise="nothing was ordered")
     return place_order(job, total)
-
-
-def _announce(job: Job, order: Order) -> None:
-    """Make the run findable by its experiment, for wake-ups and for people."""
-    get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
-    tag = EXPERIMENT_TAG + order.experiment_id
-    if tag in (current_run.tags or []):
-        return  # the tag comes last, so an earlier execution has shown the order as well
-    artifacts.show_order(job.label, order)
-    if can_suspend():
-        add_tags(current_run.id, [tag])

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
+from prefect_assay.books import OrderBook
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.tasks.books import open_books
 from prefect_assay.waiting import PollPolicy
 
 
@@ -29,3 +32,8 @@ class Job:
     request_quote: bool
     patience: timedelta
     poll: PollPolicy
+
+    @cached_property
+    def book(self) -> OrderBook:
+        """The order's log, opened when it is first needed."""
+        return open_books(self.credentials, self.archive).order(self.campaign_id, self.key)

@@ -3,19 +3,24 @@
 The cap is the campaign's. An experiment's own cap holds beside it, unless a person has approved the whole.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Final, TypeVar
 
 from prefect.runtime import flow_run as current_run
 
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
+from prefect_assay.books import Books, OrderBook
+from prefect_assay.books.records import Approved
 from prefect_assay.flows import artifacts
-from prefect_assay.flows.approval import approve_spending
+from prefect_assay.flows.approval import Approval, approve_spending
 from prefect_assay.flows.money import usd
-from prefect_assay.models.plan import Plan
+from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments.api import address
+from prefect_assay.tasks.books import open_books
 from prefect_assay.tasks.price import open_price
 from prefect_assay.waiting import PollPolicy, outlast, was_suspended
 
@@ -39,13 +44,26 @@ class CampaignJob:
     deadline_days: int
     poll_seconds: float
 
+    @cached_property
+    def books(self) -> Books:
+        """The logs of orders and payments, opened when they are first needed."""
+        return open_books(self.credentials, self.archive)
+
+    @cached_property
+    def scope(self) -> str:
+        """What sets this campaign's runs apart from those at another service, organisation or archive."""
+        return self.books.scope(address(self.credentials.base_url))
+
+    def book(self, plan: Plan, planned: PlannedExperiment) -> OrderBook:
+        """The log of one order."""
+        return self.books.order(plan.campaign_id, planned.order_key)
+
 
 @dataclass(frozen=True)
 class Limits:
-    """What has been approved, in US cents: for each experiment by its order key, and for all together."""
+    """What each experiment may cost without asking, in US cents, by its order key."""
 
     each: dict[str, int] = field(default_factory=dict)
-    campaign_cents: int | None = None
 
 
 def outlasting(job: CampaignJob, name: str, step: Callable[[], T]) -> T:
@@ -66,7 +84,7 @@ def _approved_limits(job: CampaignJob, plan: Plan) -> Limits:
 
     An experiment that has its invoice needs no new approval, but its money counts: the cap is the campaign's.
     """
-    prices = {e.order_key: open_price(job.credentials, e) for e in plan.experiments}
+    prices = {e.order_key: open_price(job.credentials, e, book=job.book(plan, e)) for e in plan.experiments}
     totals = {key: price.total_cents for key, price in prices.items() if not price.committed}
     if not totals:
         return Limits()
@@ -74,8 +92,8 @@ def _approved_limits(job: CampaignJob, plan: Plan) -> Limits:
     committed = sum(price.total_cents or 0 for price in prices.values() if price.committed)
     known = sum(total for total in totals.values() if total is not None)
     unpriced = [key for key, total in totals.items() if total is None]
-    cap = job.policy.per_campaign_cents
-    approved = approve_spending(
+    cap = max(job.policy.per_campaign_cents, job.books.budget.read().caps.get(plan.campaign_id, 0))
+    approval = approve_spending(
         job.policy,
         key=plan.campaign_id,
         what=f"Campaign {plan.campaign_id} ({len(plan.experiments)} experiments)",
@@ -88,16 +106,27 @@ def _approved_limits(job: CampaignJob, plan: Plan) -> Limits:
             "cap per experiment, in the policy": usd(job.policy.per_experiment_cents),
         },
     )
+    if committed + known > cap:
+        _record_approval(job, plan, totals, approval)
     # A quote that is still to come may use an equal share of what the campaign has left.
-    left = max(0, max(approved, cap) - committed - known)
+    left = max(0, max(approval.cents, cap) - committed - known)
     share = min(job.policy.per_experiment_cents, left // len(unpriced)) if unpriced else 0
-    # An experiment's own cap still holds, unless a person has approved the whole campaign.
-    most = None if committed + known > cap else job.policy.per_experiment_cents
-    return Limits(
-        campaign_cents=max(approved, cap),
-        each={key: share if total is None else _limit(total, most) for key, total in totals.items()},
-    )
+    return Limits(each={key: share if total is None else total for key, total in totals.items()})
 
 
-def _limit(total: int, most: int | None) -> int:
-    return total if most is None else min(total, most)
+def _record_approval(
+    job: CampaignJob, plan: Plan, totals: Mapping[str, int | None], approval: Approval
+) -> None:
+    """A person has approved the whole: write it down where every run of these orders reads it, the cap at last."""
+    for planned in plan.experiments:
+        total = totals.get(planned.order_key)
+        if total is not None:
+            approved = Approved(amount_cents=total, approver=approval.approver)
+            job.book(plan, planned).record(
+                lambda state, new=approved: (
+                    None  # type: ignore[misc]
+                    if state.approved and state.approved.amount_cents >= new.amount_cents
+                    else new
+                )
+            )
+    job.books.budget.raise_cap(plan.campaign_id, approval.cents, approval.approver)

@@ -9,20 +9,20 @@ from typing import Final, TypeVar
 
 from prefect.logging import get_run_logger
 
-from prefect_assay.errors import BudgetExceeded, PaymentOutcomeUnknown, QuoteExpired
+from prefect_assay.books.records import Approved
+from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
 from prefect_assay.flows import artifacts
-from prefect_assay.flows.approval import approve_spending
+from prefect_assay.flows.approval import Approval, approve_spending
 from prefect_assay.flows.doubt import answered_doubt, ask_about_payment
 from prefect_assay.flows.job import Job
 from prefect_assay.flows.money import usd
+from prefect_assay.models.billing import Quote
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.tasks.facts import MoneyFacts, money_facts
-from prefect_assay.tasks.intent import CampaignIntents
-from prefect_assay.tasks.ledger import PrefectLedger
 from prefect_assay.tasks.order import order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
-from prefect_assay.tasks.quote import Billing, BillingStage, confirm_quote
+from prefect_assay.tasks.quote import check_total, confirm_quote
 from prefect_assay.waiting import can_suspend
 
 T = TypeVar("T")
@@ -34,70 +34,115 @@ _UNPAID: Final = "nothing was paid; the order stands, and its invoice is open"
 def approve_price(
     job: Job, *, what: str, amount_cents: int, otherwise: str, always: bool = False, may_ask: bool = True
 ) -> int:
-    """What this experiment may cost, in US cents; asks a person over the cap. See `approve_spending`."""
-    return approve_spending(
+    """What this experiment may cost, in US cents. See `approve_spending`.
+
+    What was approved for the order before is the limit, even below the cap; each approval is recorded in its log.
+    """
+    before = job.book.read().approved
+    if before is not None and amount_cents <= before.amount_cents and not always:
+        return before.amount_cents
+    cap_cents = job.cap_cents if before is None else min(job.cap_cents, before.amount_cents)
+    asks = always or amount_cents > cap_cents
+    approval = approve_spending(
         job.policy,
         key=job.key,
         what=what,
         amount_cents=amount_cents,
-        cap_cents=job.cap_cents,
-        figures=_figures(job) if amount_cents > job.cap_cents or always else None,
+        cap_cents=cap_cents,
+        figures=_figures(job) if asks else None,
         always=always,
         may_ask=may_ask,
         otherwise=otherwise,
+    )
+    _record_approval(job, approval)
+    return approval.cents
+
+
+def _record_approval(job: Job, approval: Approval) -> None:
+    new = Approved(amount_cents=approval.cents, approver=approval.approver)
+    job.book.record(
+        lambda state: (
+            None
+            if state.approved
+            and (state.approved.amount_cents, state.approved.approver) == (new.amount_cents, new.approver)
+            else new
+        )
     )
 
 
 def place_order(job: Job, total_cents: int | None) -> Order:
     """Order it, once: at the estimated price, or by a quote to come when there is none.
 
-    Over the campaign's cap a person is asked, and nothing is ordered meanwhile.
+    Over the campaign's cap a person is asked, and nothing is ordered meanwhile. So is one before an order whose answer
+    was lost is sent again, where the order itself costs money or the policy wants it.
     """
+    commits = total_cents is not None and job.payment_method not in MACHINE_RAILS
+    try:
+        return _order(job, total_cents, may_repeat=False if job.policy.ask_before_reordering else None)
+    except OrderOutcomeUnknown:
+        state = job.book.read()
+        # An earlier run may have ordered by another route.
+        commits = commits or any(sent.commits for sent in state.open_attempts)
+        asks = commits or job.policy.ask_before_reordering
+        if not (asks and can_suspend() and state.open_attempts):
+            raise
+        approve_spending(
+            job.policy,
+            key=f"{job.key}-again-{state.attempts}",
+            what=f"Ordering {job.name} again, although the laboratory may have an earlier order whose answer was lost,",
+            amount_cents=total_cents or 0,
+            cap_cents=job.cap_cents,
+            figures={"earlier orders without an answer": str(len(state.open_attempts)), **_figures(job)},
+            always=True,
+            otherwise="nothing was ordered again",
+        )
+    return _order(job, total_cents, may_repeat=True)
+
+
+def _order(job: Job, total_cents: int | None, *, may_repeat: bool | None) -> Order:
     return _within_campaign(
         job,
         lambda cap_cents: order_experiment(
             job.credentials,
             job.spec,
-            order_key=job.key,
+            book=job.book,
             name=job.name,
             route=OrderRoute.QUOTED if total_cents is None else OrderRoute.SELF_SERVICE,
             payment_method=job.payment_method,
             webhook=job.webhook,
-            campaign_id=job.campaign_id,
             amount_cents=total_cents or 0,
             campaign_cap_cents=cap_cents,
+            may_repeat=may_repeat,
         ),
         otherwise="nothing was ordered",
     )
 
 
-def accept_quote(job: Job, order: Order, billing: Billing) -> None:
+def accept_quote(job: Job, order: Order, quote: Quote) -> None:
     """The quote's real total is the price; it is checked against the budget, and shown to a person first.
 
     Raises:
-        QuoteExpired: it names no total.
+        PaymentRefused: it names no total, or is not in US dollars.
         ApprovalRejected, ApprovalExpired: nothing is accepted, and the quote stays open until it expires.
     """
-    quote = billing.quote
-    total = quote.amount_total if quote else None
-    if total is None:
-        raise QuoteExpired(
-            f"the quote of experiment {order.experiment_code} names no total; ask the laboratory"
-        )
     approved = approve_price(
         job,
         what=f"Quote for {job.name}",
-        amount_cents=total,
+        amount_cents=check_total(quote, order.experiment_id),
         always=not job.policy.accept_quotes,
         otherwise=_NOT_ACCEPTED,
     )
-    intents = _intents(job)
     _within_campaign(
-        job, lambda cap_cents: intents.commit(job.key, total, cap_cents), otherwise=_NOT_ACCEPTED
+        job,
+        lambda cap_cents: confirm_quote(
+            job.credentials,
+            order.experiment_id,
+            book=job.book,
+            approved_cents=approved,
+            campaign_cap_cents=cap_cents,
+        ),
+        otherwise=_NOT_ACCEPTED,
     )
-    after = confirm_quote(job.credentials, order.experiment_id, approved_cents=approved)
-    if after.stage is not BillingStage.INVOICED:
-        intents.withdraw(job.key)
 
 
 def pay(job: Job, order: Order) -> Payment:
@@ -117,7 +162,7 @@ def _by_machine(job: Job, order: Order) -> Payment:
     asks = can_suspend() and order.status not in AFTER_MATERIALS
     what = f"{job.name}"
     answer = answered_doubt(job.key, what, lambda: _facts(job, order)) if asks else None
-    due = read_due(job.credentials, order)
+    due = read_due(job.credentials, order, book=job.book)
     if answer == "paid" and due is not None:
         _ask_about_payment(job, order, "A person has said that it was paid. The invoice does not say so.")
     limit = job.cap_cents
@@ -127,7 +172,7 @@ def _by_machine(job: Job, order: Order) -> Payment:
             job, what=f"Invoice of {job.name}", amount_cents=due, otherwise=_UNPAID, may_ask=asks
         )
     try:
-        return _within_sums(job, order, limit, due=due is not None, asks=asks)
+        return _within_sums(job, order, limit, asks=asks)
     except PaymentOutcomeUnknown as error:
         if not asks:
             raise
@@ -138,33 +183,27 @@ def _by_machine(job: Job, order: Order) -> Payment:
 
 def _within_campaign(job: Job, step: Callable[[int], T], *, otherwise: str) -> T:
     """Take a step that commits money, under the campaign's cap or what a person has approved in its place."""
-    cap_cents = job.campaign_cap_cents
     while True:
         try:
-            return step(cap_cents)
+            return step(job.campaign_cap_cents)
         except BudgetExceeded as over:
-            if over.total_cents is None:
+            if over.total_cents is None or over.cap_cents is None:
                 raise
-            cap_cents = approve_spending(
+            approval = approve_spending(
                 job.policy,
                 key=f"{job.key}-campaign",
                 what=f"All orders of campaign {job.campaign_id}, with {job.name},",
                 amount_cents=over.total_cents,
-                cap_cents=cap_cents,
+                cap_cents=over.cap_cents,
                 figures=_figures(job),
                 otherwise=otherwise,
             )
+            job.book.books.budget.raise_cap(job.campaign_id, approval.cents, approval.approver)
 
 
-def _intents(job: Job) -> CampaignIntents:
-    return CampaignIntents(job.credentials.base_url, job.campaign_id)
-
-
-def _within_sums(job: Job, order: Order, limit: int, *, due: bool, asks: bool) -> Payment:
-    """Pay within the sums that the ledger keeps. Over one of them a person is asked, with what it would come to."""
-    intent = _intents(job).of(job.key) if due else None
-    # What a person has allowed the campaign to come to when this was ordered is not asked about again.
-    sums = {"campaign": max(job.campaign_cap_cents, intent.campaign_cap_cents if intent else 0)}
+def _within_sums(job: Job, order: Order, limit: int, *, asks: bool) -> Payment:
+    """Pay within the sums of the budget. Over one of them a person is asked, with what it would come to."""
+    sums = {"campaign": job.campaign_cap_cents}
     while True:
         try:
             return _invoice(job, order, limit, sums)
@@ -172,7 +211,7 @@ def _within_sums(job: Job, order: Order, limit: int, *, due: bool, asks: bool) -
             if over.cap is None or over.total_cents is None or over.cap_cents is None:
                 raise
             window = f"of the last {job.policy.rolling_days} days"
-            sums[over.cap] = approve_spending(
+            approval = approve_spending(
                 job.policy,
                 key=f"{job.key}-{over.cap}",
                 what=f"All machine payments {window if over.cap == 'rolling' else 'of campaign ' + job.campaign_id}, "
@@ -183,17 +222,19 @@ def _within_sums(job: Job, order: Order, limit: int, *, due: bool, asks: bool) -
                 may_ask=asks,
                 otherwise=_UNPAID,
             )
+            sums[over.cap] = approval.cents
+            _record_approval(job, Approval(limit, f"{approval.approver}, over the {over.cap} cap"))
 
 
 def _invoice(job: Job, order: Order, limit: int, sums: dict[str, int] | None = None) -> Payment:
     return pay_invoice(
         job.credentials,
         order,
+        book=job.book,
         policy=job.policy,
         wallet=job.wallet,
         method=job.payment_method,
         limit_cents=limit,
-        campaign_id=job.campaign_id,
         sums=sums,
     )
 
@@ -206,7 +247,7 @@ def _ask_about_payment(job: Job, order: Order, why: str) -> None:
 
 def _facts(job: Job, order: Order) -> MoneyFacts:
     with job.credentials.get_client() as client:
-        return money_facts(client, PrefectLedger(), order.experiment_id)
+        return money_facts(client, job.book.read().payment, order.experiment_id)
 
 
 def _figures(job: Job) -> dict[str, str]:
@@ -219,7 +260,7 @@ def _figures(job: Job) -> dict[str, str]:
     if job.policy.rolling_cents is not None:
         since = datetime.now(UTC) - timedelta(days=job.policy.rolling_days)
         lines[f"machine payments of the last {job.policy.rolling_days} days"] = usd(
-            PrefectLedger().spent_cents(since)
+            job.book.books.budget.read().paid_cents(since)
         )
         lines["their cap"] = usd(job.policy.rolling_cents)
     return lines

@@ -39,6 +39,12 @@ class Question(RunInput):
         title="Note",
         description="Kept with the decision, for whoever asks later.",
     )
+    decided_by: str | None = Field(
+        default=None,
+        max_length=200,
+        title="Your name",
+        description="Recorded with the decision. Prefect does not know who has opened this form.",
+    )
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,11 @@ class Answer:
     def decision(self) -> str:
         """The form's decision."""
         return str(self.values["decision"])
+
+    @property
+    def given_by(self) -> str:
+        """Who has decided, and in which run."""
+        return f"{self.values.get('decided_by') or 'a person who gave no name'}, in flow run {self.run_id}"
 
     def take(self) -> None:
         """Remove it from the record, so that it counts for this execution only."""

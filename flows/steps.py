@@ -8,10 +8,12 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from prefect.logging import get_run_logger
+from prefect.runtime import flow_run as current_run
 
 from prefect_assay.errors import (
     AssayError,
     ExperimentCanceled,
+    NotReady,
     OutcomeUnknown,
     Overdue,
     QuoteExpired,
@@ -26,10 +28,23 @@ from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ResultsStatus
 from prefect_assay.tasks.archive import archive_experiment
+from prefect_assay.tasks.cancel import reject_surplus
 from prefect_assay.tasks.check import look, outcome_of
-from prefect_assay.tasks.quote import Billing, BillingStage, read_billing
-from prefect_assay.waiting import Decision, Failed, Partial, Wait, WaitsFor, is_passing, outlast, wait_until
+from prefect_assay.tasks.order import confirm_order
+from prefect_assay.tasks.quote import Billing, BillingStage, read_billing, withdraw
+from prefect_assay.waiting import (
+    Decision,
+    Failed,
+    Partial,
+    Wait,
+    WaitsFor,
+    can_suspend,
+    is_passing,
+    outlast,
+    wait_until,
+)
 from prefect_assay.waiting import Overdue as PastDeadline
+from prefect_assay.waiting.runs import ARCHIVE_TAG, EXPERIMENT_TAG, add_tags, set_tag
 
 T = TypeVar("T")
 
@@ -48,11 +63,26 @@ def _passes(error: AssayError) -> bool:
     return is_passing(error) or type(error) is OutcomeUnknown
 
 
+def announce(job: Job, order: Order) -> None:
+    """Make the run findable by its experiment, for wake-ups and for people."""
+    get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
+    archive = ARCHIVE_TAG + job.book.books.archive_id
+    if {EXPERIMENT_TAG + order.experiment_id, archive} <= {*(current_run.tags or [])}:
+        return  # the tags come last, so an earlier execution has shown the order as well
+    artifacts.show_order(job.label, order)
+    if can_suspend():
+        add_tags(current_run.id, [archive])
+        set_tag(current_run.id, EXPERIMENT_TAG, order.experiment_id)
+
+
 def carry_on(job: Job, order: Order) -> ExperimentReport:
     """From the order to the archived results. Every step reads how things stand first, so all may be repeated."""
     payment = None
+    if order.surplus:
+        with job.credentials.get_client() as client:
+            reject_surplus(client, order.surplus)
     if order.status not in AFTER_MATERIALS:
-        _await_invoice(job, order)
+        order = _await_invoice(job, order)
     try:
         payment = pay(job, order)
     except AssayError as error:
@@ -64,33 +94,48 @@ def carry_on(job: Job, order: Order) -> ExperimentReport:
     return _conclude(job, order, payment, finished, decision)
 
 
-def _await_invoice(job: Job, order: Order) -> None:
-    """Bring the order to its invoice: at once on the self-service route, after a quote on the other."""
+def _await_invoice(job: Job, order: Order) -> Order:
+    """Bring the order to its invoice: at once on the self-service route, after a quote on the other.
+
+    Returns:
+        The order. It is an older experiment than before when one has come to light and nothing was committed yet.
+    """
     while True:
         billing = _await_billing(job, order)
+        known, order = order, confirm_order(job.credentials, job.spec, order, book=job.book)
+        artifacts.show_surplus(job.label, order)
+        if order.experiment_id != known.experiment_id:
+            announce(job, order)
+            continue
         match billing.stage:
             case BillingStage.INVOICED:
-                return
+                return order
+            case BillingStage.QUOTE_OPEN if billing.quote is not None:
+                accept_quote(job, order, billing.quote)
             case BillingStage.NOT_SUBMITTED:
                 # Orders are never made as drafts: someone has said no, and that must not become an order.
+                withdraw(job.book, "the experiment is a draft again")
                 raise QuoteRejected(
                     f"experiment {order.experiment_code} is a draft again, so its quote was rejected or withdrawn; "
                     "nothing is billed. Submit it in the portal and run the flow again, or start the campaign "
                     "under a new campaign id"
                 )
-            case BillingStage.QUOTE_OPEN:
-                accept_quote(job, order, billing)
             case BillingStage.QUOTE_REJECTED:
+                withdraw(job.book, "the quote was rejected")
                 raise QuoteRejected(
                     f"the quote of experiment {order.experiment_code} was rejected; nothing is billed"
                 )
             case BillingStage.QUOTE_EXPIRED:
+                withdraw(job.book, "the quote expired")
                 raise QuoteExpired(
                     f"the quote of experiment {order.experiment_code} expired before it was confirmed; "
                     "nothing is billed. Start the campaign under a new campaign id to get a new quote"
                 )
-            case _:
+            case BillingStage.CANCELED:
+                withdraw(job.book, "the experiment was canceled")
                 raise ExperimentCanceled(f"experiment {order.experiment_code} was canceled")
+            case _:
+                raise NotReady(f"the quote of experiment {order.experiment_code} is not readable yet")
 
 
 def _await_billing(job: Job, order: Order) -> Billing:

@@ -4,10 +4,11 @@ Every task may run twice, on another machine, after any crash: each asks the ser
 """
 
 from prefect_assay.tasks.archive import archive_experiment, fetch_results
+from prefect_assay.tasks.books import open_books
 from prefect_assay.tasks.check import check_experiment
 from prefect_assay.tasks.collate import collate_campaign, keep_plan
 from prefect_assay.tasks.estimate import check_access, estimate_cost, resolve_target
-from prefect_assay.tasks.order import find_order, order_experiment
+from prefect_assay.tasks.order import confirm_order, find_order, order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due
 from prefect_assay.tasks.quote import confirm_quote, poll_quote, submit_draft
 from prefect_assay.tasks.read import plan_campaign, read_designs
@@ -17,11 +18,13 @@ __all__ = [
     "check_access",
     "check_experiment",
     "collate_campaign",
+    "confirm_order",
     "confirm_quote",
     "estimate_cost",
     "fetch_results",
     "find_order",
     "keep_plan",
+    "open_books",
     "order_experiment",
     "pay_invoice",
     "plan_campaign",

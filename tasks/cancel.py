@@ -3,20 +3,24 @@
 An open quote can be rejected, and nothing is billed then. What has its invoice goes on, whatever this side does.
 """
 
+import logging
+from collections.abc import Iterable
 from enum import StrEnum
 
+from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
 from prefect_assay.client.quotes import RejectReason
-from prefect_assay.errors import Conflict, NotFound, OutcomeUnknown
+from prefect_assay.errors import AssayError, Conflict, NotFound, OutcomeUnknown
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.job import Order
 from prefect_assay.models.vocabulary import QuoteStatus
-from prefect_assay.payments import Ledger
 from prefect_assay.tasks.facts import MoneyFacts, money_facts
-from prefect_assay.tasks.quote import BillingStage, read_billing
+from prefect_assay.tasks.quote import BillingStage, read_billing, withdraw
 
-_FEEDBACK = "The run that asked for this quote was canceled."
+logger = logging.getLogger(__name__)
+
+_FEEDBACK = "This quote is not wanted any more: its run was canceled, or the order was made twice."
 
 
 class Remainder(StrEnum):
@@ -39,7 +43,7 @@ class Remains(Model):
     order: Order | None = None
     quote: Quote | None = None
     rejected: bool = False
-    facts: MoneyFacts = MoneyFacts(invoice=None, entry=None)
+    facts: MoneyFacts = MoneyFacts()
 
 
 _KINDS = {
@@ -53,12 +57,12 @@ _KINDS = {
 }
 
 
-def wind_up(client: AssayClient, ledger: Ledger, order: Order | None, *, reject: bool) -> Remains:
+def wind_up(client: AssayClient, book: OrderBook, order: Order | None, *, reject: bool) -> Remains:
     """Reject the order's open quote, if wanted, and say what remains. Safe to run again.
 
     Args:
         client: the service.
-        ledger: the record of payments.
+        book: the order's log.
         order: the canceled run's order, None when it has none.
         reject: whether an open quote is rejected.
 
@@ -70,23 +74,33 @@ def wind_up(client: AssayClient, ledger: Ledger, order: Order | None, *, reject:
     billing = read_billing(client, order.experiment_id)
     rejected = False
     if billing.stage is BillingStage.QUOTE_OPEN and reject:
-        rejected = _reject(client, order.experiment_id)
+        rejected = reject_quote(client, order.experiment_id)
         after = read_billing(client, order.experiment_id)
         billing = after.model_copy(update={"quote": after.quote or billing.quote})
     invoiced = billing.stage is BillingStage.INVOICED
+    if rejected and not invoiced:
+        withdraw(book, "its run was canceled, and its quote rejected")
     return Remains(
         kind=Remainder.QUOTE_REJECTED if rejected and not invoiced else _KINDS[billing.stage],
         order=order,
         quote=billing.quote,
         rejected=rejected,
-        facts=money_facts(client, ledger, order.experiment_id)
-        if invoiced
-        else MoneyFacts(invoice=None, entry=None),
+        facts=money_facts(client, book.read().payment, order.experiment_id) if invoiced else MoneyFacts(),
     )
 
 
-def _reject(client: AssayClient, experiment_id: str) -> bool:
-    """True when the quote is rejected now; False when somebody was faster, or it cannot be named."""
+def reject_surplus(client: AssayClient, experiment_ids: Iterable[str]) -> None:
+    """Reject the open quotes of experiments that carry an order's key and are not the order."""
+    for experiment_id in experiment_ids:
+        try:
+            if read_billing(client, experiment_id).stage is BillingStage.QUOTE_OPEN:
+                reject_quote(client, experiment_id)
+        except AssayError as error:  # it is neither confirmed nor paid, and the next execution looks again
+            logger.warning("The quote of surplus experiment %s: %s", experiment_id, error)
+
+
+def reject_quote(client: AssayClient, experiment_id: str) -> bool:
+    """Reject the quote of an experiment. True when the quote is rejected now; False when somebody was faster, or it cannot be named."""
     quote_id = _quote_id(client, experiment_id)
     if quote_id is None:
         return False
@@ -104,11 +118,18 @@ def _quote_id(client: AssayClient, experiment_id: str) -> str | None:
     known = client.experiment(experiment_id).provider_quote_id
     if known is not None:
         try:
-            return client.quote_by_id(known).id or known
+            named = client.quote_by_id(known)
+            if named.experiment_id in {None, experiment_id}:
+                return named.id or known
         except NotFound:  # the provider's id, and not the service's
             pass
     page = client.quote(experiment_id).provider_quote_url
+    same_page = []
     for quote in client.iter_quotes():
-        if quote.experiment_id == experiment_id or (page and quote.provider_quote_url == page):
+        if quote.experiment_id == experiment_id:
             return quote.id
-    return None
+        if page and quote.provider_quote_url == page:
+            same_page.append(quote)
+    # An address that several quotes share names none of them, nor does one that another experiment has.
+    only = same_page[0] if len(same_page) == 1 else None
+    return only.id if only and only.experiment_id is None else None

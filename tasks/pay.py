@@ -7,14 +7,16 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, Wallet, X402Wallet
+from prefect_assay.books import OrderBook, OrderLedger
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import PaymentError, PaymentFailed, PaymentsDisabled
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
 from prefect_assay.payments import PaymentPolicy, Rail, hosted, rail_for, settle
-from prefect_assay.tasks.ledger import PrefectLedger
+from prefect_assay.tasks.books import import_variables
 from prefect_assay.tasks.policy import ONCE, READ
+from prefect_assay.tasks.quote import require_order
 
 
 def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None) -> None:
@@ -35,10 +37,10 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
 
 
 @task(name="read-due", **READ)
-def read_due(credentials: AssayCredentials, order: Order) -> int | None:
+def read_due(credentials: AssayCredentials, order: Order, *, book: OrderBook) -> int | None:
     """What the order's invoice still asks for, in US cents; None when it is paid."""
     with credentials.get_client() as client:
-        invoice = _invoice_of(client, order)
+        invoice = _invoice_of(client, order, book)
     if invoice.status == InvoiceStatus.PAID:
         return None
     if invoice.amount is None:
@@ -53,11 +55,11 @@ def pay_invoice(
     credentials: AssayCredentials,
     order: Order,
     *,
+    book: OrderBook,
     policy: SpendingPolicy,
     wallet: Wallet | None,
     method: PaymentMethod,
     limit_cents: int,
-    campaign_id: str | None = None,
     sums: Mapping[str, int] | None = None,
 ) -> Payment:
     """Pay the order's invoice if it is open and asks for no more than the limit; read it first, always.
@@ -65,30 +67,34 @@ def pay_invoice(
     Args:
         credentials: who ordered.
         order: the order.
+        book: the order's log.
         policy: whether machine payments are allowed, and the rolling cap.
         wallet: the means to pay, for a machine rail.
         method: the rail; `async_invoice` pays nothing and returns the hosted page.
         limit_cents: what has been approved for this order, in US cents.
-        campaign_id: recorded in the ledger.
-        sums: caps of what the ledger adds up, in US cents: `rolling` in place of the policy's, and `campaign`.
+        sums: caps of what the budget adds up, in US cents: `rolling` in place of the policy's, and `campaign`.
 
     Raises:
         PaymentError: nothing was paid; the message says why.
         PaymentOutcomeUnknown: money may have moved. Running again reads the invoice first.
+        TransientError: the order is another experiment by now; nothing was paid.
     """
     with credentials.get_client() as client:
-        invoice = _invoice_of(client, order)
+        invoice = _invoice_of(client, order, book)
+        require_order(book, order.experiment_id)
+        ledger = OrderLedger(book)
         if method not in MACHINE_RAILS:
-            return _shown(client, invoice)
+            return _shown(client, invoice, ledger)
+        import_variables(book, credentials.base_url, invoice.id)
         with _next_step(invoice):
             payment = settle(
                 client,
                 invoice.id,
                 _rail(method, wallet),
                 _guard_policy(credentials, policy, wallet, limit_cents, sums or {}),
-                PrefectLedger(),
+                ledger,
                 expected_cents=min(invoice.amount or 0, limit_cents),
-                campaign_id=campaign_id,
+                experiment_id=order.experiment_id,
             )
     get_run_logger().info(
         "Invoice %s: %s%s", payment.invoice_id, payment.state, ", paid before" if payment.already_paid else ""
@@ -121,13 +127,16 @@ def _rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
     )
 
 
-def _shown(client: AssayClient, invoice: Invoice) -> Payment:
-    """The hosted invoice. A void one is said loudly, and is the laboratory's to mend: the wait goes on."""
+def _shown(client: AssayClient, invoice: Invoice, ledger: OrderLedger) -> Payment:
+    """The hosted invoice. A void invoice is logged as an error; waiting continues."""
     try:
-        return hosted(client, invoice.id)
+        payment = hosted(client, invoice)
     except PaymentFailed as error:
         get_run_logger().error("%s; ask the laboratory", error)
         return Payment(invoice_id=invoice.id, method=PaymentMethod.ASYNC_INVOICE, state=PaymentState.FAILED)
+    if payment.state is PaymentState.SETTLED:
+        ledger.paid(invoice.id, invoice.amount)
+    return payment
 
 
 def _guard_policy(
@@ -152,14 +161,17 @@ def _guard_policy(
     )
 
 
-def _invoice_of(client: AssayClient, order: Order) -> Invoice:
-    """The order's invoice: by the id the create answer gave, else by its experiment."""
-    if order.invoice_id:
-        return client.invoice_by_id(order.invoice_id)
-    invoice = client.find_invoice(order.experiment_id)
-    if invoice is None:
+def _invoice_of(client: AssayClient, order: Order, book: OrderBook) -> Invoice:
+    """The order's invoice: by the id in its log, else by its experiment. It must name the experiment."""
+    ordered = book.read().ordered
+    if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:
+        invoice = client.invoice_by_id(ordered.invoice_id)
+        if invoice.experiment_id == order.experiment_id:
+            return invoice
+    found = client.find_invoice(order.experiment_id)
+    if found is None:
         raise PaymentFailed(
             f"experiment {order.experiment_code} has an invoice that the service does not list; "
             f"open it in the portal: {order.hosted_invoice_url or order.experiment_url}"
         )
-    return invoice
+    return found

@@ -3,9 +3,10 @@
 from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
+from prefect_assay.books import OrderBook
 from prefect_assay.models.base import Model
 from prefect_assay.models.plan import PlannedExperiment
-from prefect_assay.ordering import find_order
+from prefect_assay.ordering import find_order, recorded_order
 from prefect_assay.tasks.policy import READ
 from prefect_assay.tasks.quote import BillingStage, read_billing
 
@@ -23,13 +24,13 @@ class OpenPrice(Model):
 
 
 @task(name="open-price", **READ)
-def open_price(credentials: AssayCredentials, planned: PlannedExperiment) -> OpenPrice:
+def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, book: OrderBook) -> OpenPrice:
     """The price of a planned experiment: the estimate, the quote of an order that waits, or nothing any more.
 
     An order is committed once it has its invoice (contract 3); before that its quote can still be declined.
     """
     with credentials.get_client() as client:
-        order = find_order(client, planned.order_key)
+        order = recorded_order(client, book) or find_order(client, planned.order_key, planned.spec)
         if order is None:
             return OpenPrice(committed=False, total_cents=client.estimate(planned.spec).total_cents)
         billing = read_billing(client, order.experiment_id)

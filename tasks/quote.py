@@ -6,11 +6,15 @@ from enum import StrEnum
 from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
+from prefect_assay.books import OrderBook
+from prefect_assay.books.records import Confirming, Withdrawn
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import Conflict, NotReady
+from prefect_assay.errors import Conflict, NotReady, PaymentRefused, TransientError
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus
+from prefect_assay.payments.guard import CURRENCY
+from prefect_assay.payments.terms import dollars as usd
 from prefect_assay.tasks.policy import ONCE
 
 
@@ -75,31 +79,100 @@ def poll_quote(credentials: AssayCredentials, experiment_id: str) -> Billing:
 
 
 @task(name="confirm-quote", **ONCE)
-def confirm_quote(credentials: AssayCredentials, experiment_id: str, *, approved_cents: int) -> Billing:
+def confirm_quote(
+    credentials: AssayCredentials,
+    experiment_id: str,
+    *,
+    book: OrderBook,
+    approved_cents: int,
+    campaign_cap_cents: int | None = None,
+) -> Billing:
     """Accept an open quote whose total is at most what was approved. Safe to run again.
 
+    Args:
+        credentials: who ordered.
+        experiment_id: the order's experiment.
+        book: the order's log.
+        approved_cents: what the order may cost, in US cents.
+        campaign_cap_cents: what all orders of the campaign may come to; None sets no cap.
+
     Raises:
+        BudgetExceeded: with this quote the campaign would pass its cap; nothing was accepted.
         Conflict: the quote's total is over the approved amount, or it can no longer be accepted.
+        PaymentRefused: the quote is not in US dollars; nothing was accepted.
+        TransientError: the order is another experiment by now; nothing was accepted.
     """
     with credentials.get_client() as client:
         billing = read_billing(client, experiment_id)
         if billing.stage is not BillingStage.QUOTE_OPEN or billing.quote is None:
             return billing
-        total = billing.quote.amount_total
-        if total is None or total > approved_cents:
+        total = check_total(billing.quote, experiment_id)
+        if total > approved_cents:
             raise Conflict(
-                f"the quote of experiment {experiment_id} is {total} cents, approved were {approved_cents}; "
+                f"the quote of experiment {experiment_id} is {usd(total)}, approved were {usd(approved_cents)}; "
                 "nothing was accepted. Run the flow again to approve the new total"
             )
+        budget = book.books.budget
+        budget.reserve(book.order_key, book.campaign_id, total, campaign_cap_cents=campaign_cap_cents)
+        book.record(
+            lambda state: (
+                Confirming(amount_cents=total)
+                if state.ordered and state.ordered.experiment_id == experiment_id and not state.confirmed
+                else None
+            )
+        )
+        require_order(book, experiment_id)
         try:
             client.confirm_quote(experiment_id)
         except Conflict:
             # Accepted meanwhile by someone else, or expired: what the service says now is what counts.
-            settled = read_billing(client, experiment_id)
-            if settled.stage is BillingStage.QUOTE_OPEN:
+            if read_billing(client, experiment_id).stage is BillingStage.QUOTE_OPEN:
                 raise
-            return settled
         return read_billing(client, experiment_id)
+
+
+def check_total(quote: Quote, experiment_id: str) -> int:
+    """The total of a quote, in US cents.
+
+    Raises:
+        PaymentRefused: it names none, or another currency.
+    """
+    if quote.amount_total is None:
+        raise PaymentRefused(
+            f"the quote of experiment {experiment_id} names no total; nothing was accepted. Ask the laboratory"
+        )
+    if quote.currency is not None and quote.currency.lower() != CURRENCY:
+        raise PaymentRefused(
+            f"the quote of experiment {experiment_id} is in {quote.currency}, not in USD; nothing was accepted. Ask the "
+            "laboratory for a quote in US dollars"
+        )
+    return quote.amount_total
+
+
+def require_order(book: OrderBook, experiment_id: str) -> None:
+    """Another run may have found an older experiment of the order meanwhile, and confirmed or paid that.
+
+    Raises:
+        TransientError: the log names another experiment; the next look finds it.
+    """
+    ordered = book.state.ordered
+    if ordered is None or ordered.experiment_id != experiment_id:
+        raise TransientError(
+            f"experiment {experiment_id} is not the order any more; nothing was accepted or paid for it"
+        )
+
+
+def withdraw(book: OrderBook, reason: str) -> None:
+    """Record that an order's quote came to nothing; it counts against no cap any more."""
+    ended = book.record(
+        lambda state: (
+            None
+            if state.settled or state.payment or isinstance(state.stage, Withdrawn)
+            else Withdrawn(reason=reason)
+        )
+    )
+    if ended is not None:
+        book.books.budget.release(book.order_key)
 
 
 @task(name="submit-draft", **ONCE)

@@ -12,6 +12,7 @@
     ├── NotFound                   404
     │   └── NotReady               404 that means "not yet": no quote, no invoice
     ├── Conflict                   409
+    │   └── OrderMismatch          an experiment carries the order key and is another one
     ├── TransientError             try again later
     │   ├── ServiceUnavailable     5xx, or no connection; never raised for a request that may have been handled
     │   └── RateLimited            429, with retry_after in seconds
@@ -36,6 +37,7 @@
     │   └── ArchiveUnavailable     no connection, or the store is busy: the same call may succeed later
     ├── SignatureError             a webhook delivery that is not genuine
     │   └── MalformedDelivery      signed with a known secret, but not what the contract describes
+    ├── CampaignFailed             no experiment of the campaign gave results; its report names the causes
     ├── CrashedTooOften            a run that has crashed again and again; look for the cause, then run it again
     └── ConfigurationError         a block, setting or extra is missing; the message names it
 
@@ -43,7 +45,7 @@ This module must not import anything of the package.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 
 class AssayError(Exception):
@@ -166,6 +168,10 @@ class NotReady(NotFound):
 
 class Conflict(AssayError):
     """409: the thing is in another state than the request needs."""
+
+
+class OrderMismatch(Conflict):
+    """An experiment carries the order key, and its specification is another one; nothing is ordered or paid."""
 
 
 class TransientError(AssayError):
@@ -324,6 +330,14 @@ class MalformedDelivery(SignatureError):
     """A delivery signed with a known secret whose body is not what the contract describes (contract 6)."""
 
     reason = "malformed"
+
+
+class CampaignFailed(AssayError):
+    """No experiment gave results; `report` is the `CampaignReport`, or None where results are stored as JSON."""
+
+    def __init__(self, message: str, *, report: Any = None) -> None:
+        super().__init__(message)
+        self.report = report
 
 
 class CrashedTooOften(AssayError):

@@ -1,26 +1,70 @@
-"""`prefect-assay spending`: what the ledger holds, and how it stands to the cap."""
+"""`prefect-assay spending`: the orders in an archive's log, hosted invoices among them, and how they stand to the cap."""
 
 import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.books import Books
+from prefect_assay.books.budget import Checkpoint, Reservation
+from prefect_assay.books.records import (
+    Approved,
+    InDoubt,
+    NotSettled,
+    Ordered,
+    Paying,
+    Sending,
+    Settled,
+    Withdrawn,
+)
 from prefect_assay.cli import spending
-from prefect_assay.models.job import PaymentState
+from prefect_assay.errors import ArchiveError, ConfigurationError
+from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments import LedgerEntry, MemoryLedger
-from prefect_assay.tasks import ledger as prefect_ledger
 
 NOW = datetime.now(UTC)
 POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, rolling_cents=20_000, rolling_days=7)
 
 
-def entry(number, state, cents, *, days_ago=0.0):
-    return LedgerEntry(
-        key=f"{number:040x}",
-        base_url="https://lab.example",
-        invoice_id=f"inv_{number}",
+@pytest.fixture
+def archive(tmp_path):
+    return Archive(tmp_path)
+
+
+class Archive:
+    """Logs of orders, each with the records that are given."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.books = Books(LocalStore(folder), "", "org-1")
+        self.orders = 0
+
+    def order(self, *records, campaign="c-1", days_ago=0.0, rail=PaymentMethod.X402_EXACT, ordered=True):
+        self.orders += 1
+        at = NOW - timedelta(days=days_ago, hours=1, seconds=-self.orders)
+        book = self.books.order(campaign, f"{self.orders:020x}")
+        first = [Sending(attempt=1, route=OrderRoute.SELF_SERVICE, rail=rail, at=at)]
+        if ordered:
+            first.append(Ordered(experiment_id=f"exp-{self.orders}", at=at))
+        for record in [*first, *records]:
+            dated = record.model_copy(update={"at": at})
+            book.record(lambda _, new=dated: new)
+        return book
+
+    def paid_by_machine(self, *payments):
+        """`(cents, days ago)` each, as the budget counts them."""
+        counted = tuple(
+            Reservation(order_key=f"{n}", campaign_id="c-1", cents=c, paid_at=NOW - timedelta(days=ago))
+            for n, (c, ago) in enumerate(payments)
+        )
+        self.books.budget._log.append(1, Checkpoint(reservations=counted, caps={}))
+
+
+def paying(cents):
+    return Paying(
+        invoice_id=f"inv_{cents}",
         rail=PaymentMethod.MPP_SPT,
         amount_cents=cents,
         nonce="challenge",
@@ -28,69 +72,120 @@ def entry(number, state, cents, *, days_ago=0.0):
         asset="usd",
         pay_to="profile_1",
         expires_at=NOW + timedelta(minutes=5),
-        recorded_at=NOW - timedelta(days=days_ago),
-        state=state,
-        campaign_id="c-1",
     )
 
 
-ENTRIES = (
-    entry(1, PaymentState.SETTLED, 5001),
-    entry(2, PaymentState.UNKNOWN, 200, days_ago=1),
-    entry(3, PaymentState.FAILED, 30_000),
-    entry(4, PaymentState.SETTLED, 7, days_ago=20),
-    entry(5, PaymentState.INTENDED, 40, days_ago=6.9),
-    entry(6, PaymentState.SENT, 1000, days_ago=7.1),
-)
-
-
 @pytest.fixture
-def show(monkeypatch, capsys):
-    def run(*entries, policy=None, **options):
-        ledger = MemoryLedger()
-        for item in entries:
-            assert ledger.claim(item)
-        monkeypatch.setattr(prefect_ledger, "PrefectLedger", lambda: ledger)
+def show(archive, monkeypatch, capsys):
+    def run(policy=None, columns=80, **options):
         monkeypatch.setattr(spending, "load_block", lambda *_: policy)
-        monkeypatch.setenv("COLUMNS", "200")
-        spending.show_spending("name" if policy else None, **{"days": None, "as_json": False, **options})
+        monkeypatch.setenv("COLUMNS", str(columns))
+        spending.show_spending(
+            archive.folder, None, "name" if policy else None, **{"days": None, "as_json": False, **options}
+        )
         return capsys.readouterr().out
 
     return run
 
 
-def test_every_payment_is_listed_oldest_first_and_the_sum_stands_below(show):
-    lines = show(*ENTRIES, policy=POLICY).splitlines()
-    rows = [line for line in lines if "inv_" in line]
-    assert [row.split("inv_")[1][0] for row in rows] == ["4", "6", "5", "2", "1", "3"]
-    assert "unknown" in next(row for row in rows if "inv_2" in row)
-    assert "50.01 USD" in next(row for row in rows if "inv_1" in row)
-    assert lines[-1] == "52.41 USD counted in the last 7 days, of 200.00 USD allowed: 147.59 USD left."
+def hosted(cents):
+    return Settled(invoice_id=f"inv_{cents}", amount_cents=cents)
 
 
-def test_without_a_policy_the_window_is_thirty_days_and_there_is_no_cap(show):
-    assert show(*ENTRIES).splitlines()[-1] == "62.48 USD counted in the last 30 days."
-    assert show(*ENTRIES, days=1).splitlines()[-1] == "50.01 USD counted in the last 1 days."
-    assert show().strip() == "No machine payment is in the ledger."
+def test_every_order_is_listed_oldest_first_whoever_pays_its_invoice(archive, show):
+    archive.order(paying(5001), hosted(5001))
+    archive.order(paying(200), InDoubt(), days_ago=1)
+    archive.order(paying(30_000), NotSettled())
+    archive.order(hosted(438_00), rail=PaymentMethod.ASYNC_INVOICE, days_ago=20)
+    archive.order(Approved(amount_cents=700, approver="Ada"), rail=PaymentMethod.ASYNC_INVOICE)
+    archive.order(Withdrawn(reason="the quote expired"), days_ago=3)
+    archive.order(ordered=False)
+    rows = show().splitlines()[1:-1]
+    assert [" ".join(row.split()[2:]) for row in rows] == [
+        "c-1 async_invoice settled 438.00 USD",
+        "c-1 x402-exact withdrawn",
+        "c-1 mpp-spt unknown 2.00 USD",
+        "c-1 mpp-spt settled 50.01 USD",
+        "c-1 mpp-spt failed 300.00 USD",
+        "c-1 async_invoice ordered 7.00 USD",
+        "c-1 x402-exact not ordered",
+    ]
 
 
-def test_as_json_the_figures_are_cents(show):
-    found = json.loads(show(*ENTRIES[:3], policy=POLICY, as_json=True))
+def test_the_table_can_be_read_at_80_columns(archive, show):
+    name = "a-campaign-with-the-longest-name-that-is-allowed-of-60-chars"
+    assert len(name) == 60
+    archive.order(hosted(123_456_789), campaign=name, rail=PaymentMethod.ASYNC_INVOICE)
+    archive.order(ordered=False, campaign=name)
+    lines = show().splitlines()
+    assert max(map(len, lines)) <= 80
+    first = lines[1]
+    assert first.startswith("20")
+    assert first.endswith("1,234,567.89 USD")
+    assert "async_invoice" in first
+    assert "settled" in first
+    column = lines[0].index("Campaign")
+    width = lines[0].index("Paid by") - column
+    assert "".join(line[column : column + width].strip() for line in lines[1:-1]) == name * 2
+    assert any("not ordered" in line for line in lines)
+
+
+def test_the_sum_of_machine_payments_and_what_is_left_stand_below(archive, show):
+    archive.order()
+    archive.paid_by_machine((5001, 0), (200, 1), (7, 20), (40, 6.9), (1000, 7.1))
+    assert show(POLICY).splitlines()[-1] == (
+        "52.41 USD paid by machine in the last 7 days, of 200.00 USD allowed: 147.59 USD left."
+    )
+    assert show().splitlines()[-1] == "62.48 USD paid by machine in the last 30 days."
+    assert show(days=1).splitlines()[-1] == "50.01 USD paid by machine in the last 1 days."
+    tight = POLICY.model_copy(update={"rolling_cents": 100})
+    assert show(tight).splitlines()[-1].endswith("of 1.00 USD allowed: 0.00 USD left.")
+
+
+def test_an_archive_without_an_order_says_so(show):
+    assert show().strip() == "The archive has no order in its log."
+
+
+def test_as_json_the_figures_are_cents_and_the_ids_are_there(archive, show):
+    archive.order(Approved(amount_cents=5001, approver="Ada, in flow run 1"), paying(5001), hosted(5001))
+    archive.order(rail=PaymentMethod.ASYNC_INVOICE)
+    archive.paid_by_machine((5001, 0))
+    found = json.loads(show(POLICY, as_json=True))
     window = found["window"]
     assert (window["days"], window["counted_cents"], window["cap_cents"], window["left_cents"]) == (
         7,
-        5201,
+        5001,
         20_000,
-        14_799,
+        14_999,
     )
-    assert {row["invoice_id"]: row["state"] for row in found["payments"]} == {
-        "inv_1": "settled",
-        "inv_2": "unknown",
-        "inv_3": "failed",
+    one, two = found["orders"]
+    assert {name: one[name] for name in ("experiment_id", "invoice_id", "rail", "state", "amount_cents")} == {
+        "experiment_id": "exp-1",
+        "invoice_id": "inv_5001",
+        "rail": "mpp-spt",
+        "state": "settled",
+        "amount_cents": 5001,
     }
-    assert found["payments"][0]["rail"] == "mpp-spt"
+    assert one["approved_by"] == "Ada, in flow run 1"
+    assert (two["state"], two["amount_cents"], two["rail"]) == ("ordered", None, "async_invoice")
 
 
-def test_a_cap_that_is_passed_leaves_nothing(show):
-    tight = POLICY.model_copy(update={"rolling_cents": 100})
-    assert show(ENTRIES[0], policy=tight).splitlines()[-1].endswith("of 1.00 USD allowed: 0.00 USD left.")
+def test_every_organisation_of_the_archive_is_counted(archive, show):
+    archive.order(hosted(100))
+    other = Archive(archive.folder)
+    other.books = Books(LocalStore(archive.folder), "", "org-2")
+    other.order(hosted(200))
+    assert [row.split()[-2] for row in show().splitlines()[1:-1]] == ["1.00", "2.00"]
+
+
+def test_a_damaged_log_is_an_error_and_not_a_smaller_sum(archive, show):
+    book = archive.order(hosted(100))
+    next(archive.folder.rglob(f"{book.order_key}/000002.json")).unlink()
+    with pytest.raises(ArchiveError, match="is missing"):
+        show()
+
+
+def test_neither_and_both_of_folder_and_block_are_refused(archive):
+    for path, block in ((None, None), (archive.folder, "block")):
+        with pytest.raises(ConfigurationError):
+            spending.show_spending(path, block, None, days=None, as_json=False)

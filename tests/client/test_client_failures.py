@@ -35,6 +35,12 @@ def caught(operation, got):
     return error.value
 
 
+def caught_with(secrets, got):
+    with pytest.raises(errors.AssayError) as error:
+        result(experiments.submit("e"), got, secrets)
+    return error.value
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
@@ -49,6 +55,7 @@ def caught(operation, got):
         (422, errors.RequestRefused),
         (429, errors.RateLimited),
         (408, errors.ServiceUnavailable),
+        (499, errors.ServiceUnavailable),
         (500, errors.ServiceUnavailable),
         (502, errors.ServiceUnavailable),
         (503, errors.ServiceUnavailable),
@@ -205,6 +212,13 @@ def test_secrets_that_a_service_echoes_are_cut_out():
     assert SECRET not in repr(error.value.__dict__)
     assert "tok-1" not in repr(error.value.__dict__)
     assert SECRET not in repr(experiments.create(ORDER))
+
+
+def test_secrets_are_cut_out_of_headers_and_of_escaped_text():
+    error = caught_with(
+        ["to/ken"], answer(409, b'{"error": "no to\\/ken"}', **{"x-request-id": "req to/ken"})
+    )
+    assert (error.message.endswith("no [secret]"), error.request_id) == (True, "req [secret]")
 
 
 def test_control_characters_and_long_texts_do_not_reach_a_terminal():

@@ -181,6 +181,19 @@ def test_self_service_with_a_hosted_invoice(face, catalog):
     assert invoice.provider_invoice_id == created.provider_invoice_id
 
 
+@pytest.mark.parametrize("policy", [["mpp-spt", "async_invoice"], ["x402-exact"]])
+def test_without_a_selection_the_payment_policy_may_pin_a_machine_rail(face, catalog, lab, policy):
+    """Contract 4.2, create rule 2: the answer says which rail it is, and that no hosted page settles it."""
+    slug = f"pinned{face.kind}{len(policy)}"
+    face.token = lab.seed(slug, payment_policy=policy).token
+    accepted = face(
+        "create", CreateRequest(experiment_spec=spec(catalog["priced"]), name=slug, auto_accept_quote=True)
+    )
+    assert isinstance(accepted, QuoteAcceptance)
+    assert (accepted.payment.kind, accepted.payment.methods) == ("machine", (policy[0],))
+    assert accepted.payment.pay_url == f"/api/v1/invoices/{accepted.invoice_id}/pay"
+
+
 def test_self_service_on_a_machine_rail_up_to_the_challenge(face, catalog):
     order = request(
         catalog["priced"],

@@ -127,7 +127,7 @@ def test_nothing_is_left_out_on_the_way(face, server, fields, place):
         (reply(500), errors.OutcomeUnknown),
         (reply(501), errors.OutcomeUnknown),
         (reply(404, {"error": "no such experiment"}), errors.NotFound),
-        (reply(404, b"<html>"), errors.NotFound),
+        (reply(404, b"<html>"), errors.OutcomeUnknown),
         (reply(409, {"error": "too late"}), errors.Conflict),
         (reply(400, {"error": "no"}), errors.RequestRefused),
     ],

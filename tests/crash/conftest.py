@@ -36,9 +36,10 @@ def clean():
     recorded = {}
 
     def record(player, route, rail, **changes):
-        key = (type(player), route, rail)
+        archive = changes.get("archive", "folder")
+        key = (type(player), route, rail, archive)
         if key not in recorded:
-            story = play(player, Schedule(f"clean-{route}-{rail}", route, rail, **changes))
+            story = play(player, Schedule(f"clean-{archive}-{route}-{rail}", route, rail, **changes))
             assert judge(player, story) == []
             recorded[key] = story
         return recorded[key]
@@ -61,7 +62,8 @@ def play_all(record_property):
             wrong += [f"{found}\n  {story}" for found in judge(player, story)]
         seconds = time.monotonic() - began
         kills = sum(len(story.killed_at()) for story in stories)
-        record_property("crash", (len(stories), len(schedules), kills, len(wrong), seconds))
+        surplus = sum(story.surplus for story in stories)
+        record_property("crash", (len(stories), len(schedules), kills, len(wrong), surplus, seconds))
         assert not wrong, f"seed {SEED}: {len(wrong)} violations\n" + "\n".join(wrong)
         return stories
 
@@ -89,7 +91,8 @@ def pytest_terminal_summary(terminalreporter):
     if kinds:
         terminalreporter.section(f"crash tests, seed {SEED}")
     for kind, values in sorted(kinds.items()):
-        played, asked, kills, violations, seconds = map(sum, zip(*values, strict=True))
+        played, asked, kills, violations, surplus, seconds = map(sum, zip(*values, strict=True))
         terminalreporter.write_line(
-            f"{kind}: {played} of {asked} schedules, {kills} kills, {violations} violations, {seconds:.0f} s"
+            f"{kind}: {played} of {asked} schedules, {kills} kills, {violations} violations, {surplus} surplus "
+            f"experiments, {seconds:.0f} s"
         )

@@ -66,6 +66,10 @@ def test_every_fault_of_the_pay_path(flow, action, rail):
     if action == "always_402":
         assert (story.end, story.questions[-1:]) == (End.ASKS, ["doubt"])
         assert len(story.credentials) == 1
+    elif action == "insufficient_funds":
+        assert story.end is End.FAILED
+        assert story.errors[-1] == "PaymentFailed"
+        assert "insufficient" in story.messages[-1]
     else:
         assert story.end is End.FAILED
         assert story.errors[-1] == "PaymentRefused"
@@ -97,15 +101,22 @@ def test_every_half_order(flow, play_all, action, rail):
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("rail", RAILS)
 @pytest.mark.parametrize("route", ROUTES)
-def test_killed_at_every_point(flow, clean, play_all, route, rail, part):
-    """Result storage is lost at every second point, and at the others with the other rail; some go on as a new run."""
-    points = points_between(clean(flow, route, rail, show_quotes=rail == RAILS[0]))
+@pytest.mark.parametrize("archive", ["folder", "s3"])
+def test_killed_at_every_point(flow, clean, play_all, archive, route, rail, part):
+    """Result storage is lost at every second point, and at the others with the other rail.
+
+    At every third point the Prefect database is lost with it: the campaign is started again at another server. At some
+    others it goes on as a new run.
+    """
+    points = points_between(clean(flow, route, rail, show_quotes=rail == RAILS[0], archive=archive))
     assert len({point for _, point in points}) >= 20
     schedules = [
         Schedule(
-            f"every-{route}-{rail}-{number}",
+            f"every-{archive}-{route}-{rail}-{number}",
             route,
             rail,
+            archive=archive,
+            other_server=number % 3 == 0,
             kills={execution: point},
             lose_results=bool((number + RAILS.index(rail)) % 2),
             fresh_run=number % 5 == 0,

@@ -1,4 +1,7 @@
-"""`make crash`: two runs race for one order and are killed meanwhile. The lab's books are the judge."""
+"""`make crash`: two runs race for one order and are killed meanwhile, at one Prefect server or at two.
+
+The lab's books are the judge.
+"""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -26,39 +29,44 @@ def twin(flow, tmp_path_factory):
 @pytest.mark.parametrize("number", range(RACES))
 @pytest.mark.parametrize("rail", RAILS)
 @pytest.mark.parametrize("route", ROUTES)
-def test_two_runs_of_one_campaign_order_and_pay_once(flow, twin, route, rail, number, record_property):
+@pytest.mark.parametrize("servers", [1, 2])
+def test_two_runs_of_one_campaign_order_and_pay_once(
+    flow, twin, servers, route, rail, number, record_property
+):
     import time
 
     if time.time() > END:
         pytest.skip("the time is up")
     began = time.monotonic()
-    draw = random.Random(f"{SEED}/{route}/{rail}/{number}")
+    draw = random.Random(f"{SEED}/{servers}/{route}/{rail}/{number}")
     kills = [draw.randrange(POINTS), draw.randrange(POINTS) if draw.random() < 0.5 else None]
-    schedule = Schedule(f"race-{SEED}-{route}-{rail}-{number}", route, rail)
-    stories = race(flow, [flow.process, twin], schedule, kills)
+    archive = ("folder", "s3")[number % 2]
+    schedule = Schedule(f"race-{servers}-{SEED}-{route}-{rail}-{number}", route, rail, archive=archive)
+    processes = [flow.process, twin] if servers == 1 else [server.process for server in flow.servers]
+    stories = race(flow, processes, schedule, kills, servers)
     executions = [e for story in stories for e in story.executions]
     together = Story(schedule, ends=[story.end for story in stories], executions=executions)
     together.known = set().union(*(story.known for story in stories))
     together.questions = [q for story in stories for q in story.questions]
     killed = sum(e.code == KILLED for e in executions)
     wrong = [found for found in judge(flow, together) if not found.startswith("ends as")]
-    record_property("crash", (1, 1, killed, len(wrong), time.monotonic() - began))
+    record_property("crash", (1, 1, killed, len(wrong), together.surplus, time.monotonic() - began))
     assert wrong == [], f"{kills}: {[str(story) for story in stories]}"
     ends = {story.end for story in stories}
     # A token that a killed process has sent cannot be sent again by another: then a person decides, in both runs.
     assert ends == {End.DONE} or (rail == "mpp-spt" and ends == {End.ASKS}), [str(s) for s in stories]
 
 
-def race(flow, processes, schedule, kills):
+def race(flow, processes, schedule, kills, servers):
     """Execute two runs of one campaign side by side until both have ended or ask in vain."""
-    jobs = [flow.start(schedule) for _ in processes]
+    jobs = [flow.start(schedule, at=n if servers > 1 else 0) for n, _ in enumerate(processes)]
     stories = [Story(schedule) for _ in processes]
     going = set(range(len(jobs)))
     kills = list(kills)
 
     def execute(n):
         kill, kills[n] = kills[n], None
-        return processes[n].execute(flow_run_id=str(jobs[n].id), kill=kill)
+        return flow.execute(jobs[n], kill, processes[n])
 
     for _ in range(ROUNDS_MAX):
         with ThreadPoolExecutor(len(jobs)) as pool:

@@ -1,21 +1,16 @@
 """Runs that ask a person, executed step by step against a real server and lab. The lab's books are the judge."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.errors import BudgetExceeded
+from prefect_assay.client import AssayClient
 from prefect_assay.flows.questions import answer_overdue
 from prefect_assay.lab.x402 import X402Settings
-from prefect_assay.payments import RollingCap
-from prefect_assay.tasks.intent import CampaignIntents
-from prefect_assay.tasks.ledger import PrefectLedger
+from prefect_assay.ordering import find_or_create
+from prefect_assay.tasks import open_books
 from support.held import Held, hurry
-from support.races import SINCE, claims
 from support.world import UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
@@ -122,31 +117,73 @@ def test_separate_runs_of_one_campaign_share_its_cap_also_when_a_person_pays(wor
     assert len(world.orders("separate")) == 3
 
 
-def test_ten_orders_at_once_on_the_server_fill_a_campaigns_cap_and_never_pass_it(world):
-    barrier = threading.Barrier(10)
-
-    def order(number):
-        barrier.wait(60)
-        try:
-            CampaignIntents("https://a.example", "racing").sending(f"{number:020x}", 1_000, 3_500)
-        except BudgetExceeded:
-            return 0
-        return 1_000
-
-    with ThreadPoolExecutor(10) as pool:
-        futures = [pool.submit(copy_context().run, order, number) for number in range(10)]
-    assert sum(future.result() for future in futures) == 3_000
-    with pytest.raises(BudgetExceeded):
-        CampaignIntents("https://a.example", "racing").commit("f" * 20, 501, 3_500)
-    CampaignIntents("https://a.example", "racing").commit("f" * 20, 500, 3_500)
+def log_of(world, campaign_id):
+    books = open_books(world.credentials, world.archive)
+    return next(book for book in books.orders() if book.campaign_id == campaign_id)
 
 
-def test_ten_at_once_on_the_servers_ledger_fill_a_cap_and_never_pass_it(world):
-    ledger, most = PrefectLedger(), 3_500
-    spent = ledger.spent_cents(SINCE)
-    for name, rolling, campaign in (("campaign", 10**12, most), ("rolling", spent + 2 * most, None)):
-        limits = RollingCap(max_cents=rolling, since=SINCE, campaign_cents=campaign)
-        assert sum(claims(ledger, limits, [(1_000, name)] * (10 if campaign else 5), f"{name}-")) == 3_000
-        assert claims(ledger, limits, [(501, name)], f"{name}-over") == [0]
-        assert claims(ledger, limits, [(500, name)], f"{name}-fits") == [500]
-    assert ledger.spent_cents(SINCE) == spent + 2 * most
+def test_an_approval_records_who_gave_it(world, held):
+    run = held.experiment("who", policy=policy("who", per_experiment_cents=100))
+    held.execute(run)
+    assert "decided_by" in held.form(run)[1]["properties"]
+    assert held.answer(run, decision="approve", decided_by="Ada") == "ACCEPT"
+    approved = log_of(world, "who").read().approved
+    assert approved.amount_cents == 21_900
+    assert approved.approver == f"Ada, in flow run {run.id}"
+    assert len(world.settlements("who")) == 1
+
+
+@pytest.mark.parametrize("cap", ["per_experiment_cents", "per_campaign_cents"])
+def test_a_run_cannot_raise_the_caps_of_its_policy(world, held, cap):
+    limit = "limit_cents" if cap == "per_experiment_cents" else "campaign_limit_cents"
+    name = f"raises-{limit}".replace("_", "-")
+    before = world.creates()
+    run = held.experiment(name, policy=policy(name, **{cap: 100}), **{limit: 5_000_000})
+    assert held.execute(run).name == "Suspended"
+    words, _ = held.form(run)
+    assert "1.00 USD" in words
+    assert world.creates() == before
+
+
+def test_an_invoice_above_the_approved_price_asks_a_person_even_below_the_cap(world, held, monkeypatch):
+    """The estimate says half of what the laboratory bills."""
+    told = AssayClient.estimate
+
+    def half(client, spec):
+        real = told(client, spec)
+        return real.model_copy(
+            update={
+                "breakdown": real.breakdown.model_copy(
+                    update={"total_cents": real.breakdown.total_cents // 2}
+                )
+            }
+        )
+
+    monkeypatch.setattr(AssayClient, "estimate", half)
+    run = held.experiment("dearer", policy=policy("dearer"))
+    assert held.execute(run).name == "Suspended"
+    words, _ = held.form(run)
+    assert "Invoice of dearer" in words
+    assert "219.00 USD" in words
+    assert "109.50 USD" in words
+    assert world.settlements("dearer") == []
+    assert held.answer(run, decision="approve") == "ACCEPT"
+    assert len(world.settlements("dearer")) == 1
+
+
+def test_a_lost_hosted_order_asks_before_it_is_sent_again(world, held, monkeypatch):
+    monkeypatch.setitem(find_or_create.__kwdefaults__, "patience", (0.0,))
+    before = world.creates()
+    world.fault("reset", method="POST", path="/api/v1/experiments")
+    run = held.experiment(
+        "lost-hosted", payment_method="async_invoice", wallet=None, policy=policy("lost-hosted")
+    )
+    assert held.execute(run).name == "Suspended"
+    words, _ = held.form(run)
+    assert "again" in words
+    assert "earlier order" in words
+    assert world.orders("lost-hosted") == []
+    assert held.answer(run, decision="approve") == "ACCEPT"
+    assert len(world.orders("lost-hosted")) == 1
+    assert world.creates() == before + 2
+    assert log_of(world, "lost-hosted").read().attempts == 2

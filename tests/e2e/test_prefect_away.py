@@ -20,7 +20,7 @@ FAULTS = {
     "a block": ("GET /api/block_documents/", 500, {}),
     "an artifact": ("POST /api/artifacts", 500, {}),
     "an artifact, for long": ("POST /api/artifacts", 503, {"times": 9}),
-    "the ledger": ("POST /api/variables", 504, {}),
+    "what an earlier version recorded": ("GET /api/variables/name/assay_order_", 504, {}),
     "the suspension": ("POST /api/flow_runs/{id}/set_state", 500, {"after": 1}),
     "the suspension, taken": ("POST /api/flow_runs/{id}/set_state", 500, {"after": 1, "passed_on": True}),
 }

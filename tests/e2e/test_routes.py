@@ -1,5 +1,7 @@
 """The other ways through: quotes, approvals, hosted invoices, refusals before money, loops, plain scripts."""
 
+import json
+import pickle
 import re
 import sys
 import threading
@@ -9,12 +11,15 @@ from pathlib import Path
 import httpx
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.serializers import JSONSerializer
 from prefect.states import Scheduled
 
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy
+from prefect_assay.cli.run import _run_here
 from prefect_assay.errors import (
     ArchiveUnavailable,
+    CampaignFailed,
     InvalidSequences,
     InvalidSpec,
     PaymentsDisabled,
@@ -186,6 +191,33 @@ def test_a_plain_script_polls_and_ends_with_the_same_archive(world, days_pass):
     assert len(world.orders("script")) == 2
     assert len(world.settlements("script")) == 2
     assert verify(LocalStore(world.folder / "archive"), "script").ok
+
+
+def test_a_script_without_results_raises_with_the_report(world, capsys):
+    parameters = world.shared() | {
+        "designs": f">a\n{DESIGN}\n",
+        "assay": Assay.model_validate(assay(EGFR)),
+        "policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=10**7),
+        "payment_method": "async_invoice",
+        "wallet": None,
+        "campaign_id": "none",
+        "webhook": None,
+    }
+    with pytest.raises(
+        CampaignFailed, match=r"0 of 1 experiments have results, 0 rows; .* the cap is"
+    ) as caught:
+        campaign(**parameters)
+    (line,) = caught.value.report.experiments
+    assert (line.location, line.problem in str(caught.value)) == (None, True)
+    assert pickle.loads(pickle.dumps(caught.value)).report == caught.value.report
+    kept = JSONSerializer()
+    assert str(kept.loads(kept.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(SystemExit):  # `prefect-assay run --here --json`
+        _run_here(parameters, as_json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["state"], shown["rows"]) == ("Failed", 0)
+    assert shown["experiments"][0]["problem"] == line.problem
+    assert world.orders("none") == []
 
 
 def test_the_readme_example_runs(world, days_pass, monkeypatch, tmp_path, capsys):

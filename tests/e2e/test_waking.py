@@ -92,6 +92,12 @@ def test_results_that_come_between_the_check_and_the_suspension_are_not_missed(w
         run = world.experiment("race", BINDER)
         (order,) = eventually(lambda: world.orders("race"), seconds=60, what="the order")
         look = f"/api/v1/experiments/{order.id}"
+        # As it is ordered, and before its invoice is read: the next look waits for results.
+        eventually(
+            lambda: sum(r["path"] == look for r in world.journal()) >= 2,
+            seconds=60,
+            what="the looks before the payment",
+        )
         world.fault("late_answer", method="GET", path=look, seconds=5)
         eventually(
             lambda: any(r["path"] == look and r["fault"] == "late_answer" for r in world.journal()),

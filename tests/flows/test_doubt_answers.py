@@ -77,8 +77,10 @@ def spend(amount, cap=100, **changes):
 
 @pytest.mark.parametrize(("decision", "most"), [("approve", 101), ("change_cap", 500)])
 def test_what_a_person_allows(given, decision, most):
-    given(decision=decision, cap_cents=500)
-    assert spend(101) == most
+    given(decision=decision, cap_cents=500, decided_by="Ada")
+    allowed = spend(101)
+    assert allowed.cents == most
+    assert allowed.approver.startswith("Ada, in flow run ")
     assert given.record  # it holds for the next executions
 
 
@@ -105,8 +107,8 @@ def test_where_nobody_may_be_asked_only_an_answer_helps(given):
     with pytest.raises(BudgetExceeded, match="accept_quotes"):
         spend(99, may_ask=False, always=True)
     given(decision="approve")
-    assert spend(101, may_ask=False) == 101
-    assert spend(100) == 100
+    assert spend(101, may_ask=False).approver.startswith("a person who gave no name, in flow run ")
+    assert (spend(100).cents, spend(100).approver) == (100, "within 1.00 USD")
 
 
 def test_only_overdue_questions_of_this_package_are_answered():

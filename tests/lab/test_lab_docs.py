@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.lab import __main__ as command
-from prefect_assay.lab import events, plan, sim, sim_payments, sim_portal, sim_webhooks
+from prefect_assay.lab import events, plan, sim_actions, sim_deliveries
 from prefect_assay.lab.faults import ACTIONS
 from prefect_assay.lab.payment_faults import PAYMENT_ACTIONS
 from prefect_assay.lab.webhook_faults import WEBHOOK_ACTIONS
@@ -32,7 +32,7 @@ def test_every_fault_and_event_stands_in_the_page(word):
 
 
 def test_every_control_call_stands_in_the_page():
-    routers = [module.router for module in (sim, sim_payments, sim_portal, sim_webhooks)]
+    routers = [module.router for module in (sim_actions, sim_deliveries)]
     routes = [route for router in routers for route in router.routes]
     calls = {f"{method} /_sim{route.path}" for route in routes for method in route.methods}
     assert calls == set(re.findall(r"`((?:GET|POST|DELETE) /_sim/[a-z0-9/{}_-]+)`", PAGE))

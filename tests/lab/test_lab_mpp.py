@@ -385,6 +385,18 @@ def test_the_other_rail_leaves_out_its_header(core):
     assert pay(core, path, **{"PAYMENT-SIGNATURE": "x"}).body["error"] == "the payment was refused"
 
 
+def test_a_refusal_for_want_of_funds_carries_the_reason_as_the_rail_does(core, pay_path):
+    fault(core, "insufficient_funds")
+    by_card = pay(core, pay_path, credential_of(pay(core, pay_path).headers["WWW-Authenticate"]))
+    assert (by_card.status, by_card.body["error"]) == (402, "insufficient_funds")
+    assert by_card.body["type"] == "https://paymentauth.org/problems/payment-insufficient"
+    path = path_of(order(core, auto_accept_quote=True, payment={"method": "x402-exact"}).body)
+    by_coin = pay(core, path, **{"PAYMENT-SIGNATURE": "x"})
+    assert json.loads(base64.b64decode(by_coin.headers["PAYMENT-REQUIRED"]))["error"] == "insufficient_funds"
+    assert "PAYMENT-RESPONSE" not in by_coin.headers
+    assert books(core) == []
+
+
 def test_payment_faults_are_aimed_and_counted(core, pay_path):
     other = path_of(order_by_card(core))
     invoice_id = get(core, other.removesuffix("/pay"))["id"]
@@ -413,4 +425,4 @@ def test_payment_faults_that_make_no_sense_are_refused(core, details):
     with pytest.raises(Refusal) as caught:
         fault(core, **details)
     assert caught.value.status == 400
-    assert len(PAYMENT_ACTIONS) == 11
+    assert len(PAYMENT_ACTIONS) == 12

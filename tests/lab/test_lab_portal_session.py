@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from prefect_assay.lab import pages_frame, pages_portal, portal_account, sessions, sim_portal
+from prefect_assay.lab import pages_frame, pages_portal, portal_account, sessions, sim_actions
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.seeding import email, organization
 from prefect_assay.lab.tokens import EXPIRY_DAYS
@@ -284,9 +284,9 @@ def test_forms_lead_to_the_named_place_and_nothing_slips_into_the_policy(target,
 
 
 def test_the_control_surface_knows_every_users_link(core):
-    assert sim_portal.link(core, "Viewer@lab.example").endswith("/")
+    assert sim_actions.link(core, "Viewer@lab.example").endswith("/")
     with pytest.raises(Refusal) as caught:
-        sim_portal.link(core, "nobody@lab.example")
+        sim_actions.link(core, "nobody@lab.example")
     assert caught.value.status == 404
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.lab import events, sim, sim_webhooks
+from prefect_assay.lab import events, sim_actions, sim_deliveries
 from prefect_assay.lab.faults import ACTIONS
 from support.sim_client import served
 
@@ -14,7 +14,7 @@ pytest_plugins = ["prefect_assay.lab.fixture"]
 
 CALLS = sorted(
     (method, route.path)
-    for router in (sim.router, sim_webhooks.router)
+    for router in (sim_actions.router, sim_deliveries.router)
     for route in router.routes
     for method in route.methods
 )

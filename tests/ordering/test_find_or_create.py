@@ -1,185 +1,381 @@
-"""Find, else create; after a lost answer look, never create again. The service here is a list that counts."""
+"""Find, else create; after a lost answer look first. One log, and a service in memory that counts."""
 
-from datetime import UTC, datetime, timedelta
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from prefect_assay.books.records import Confirming, Ordered
 from prefect_assay.errors import (
+    Forbidden,
     NotFound,
+    OrderMismatch,
     OrderOutcomeUnknown,
     PartialOrder,
+    RequestRefused,
     ServiceUnavailable,
     UnexpectedAnswer,
 )
-from prefect_assay.models.experiment import Created, CreateRequest, Experiment, QuoteAcceptance
-from prefect_assay.models.page import Page
+from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.ordering import experiment_name, find_or_create, find_order, order_key
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering import (
+    experiment_name,
+    find_or_create,
+    find_order,
+    one_experiment,
+    order_key,
+    recorded_order,
+)
+from support.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
 )
+OTHER = ExperimentSpec.model_validate(
+    {"experiment_type": "expression", "sequences": {"b": {"aa_string": "WYV"}}}
+)
 KEY = order_key("camp", 0, SPEC)
-REQUEST = CreateRequest(experiment_spec=SPEC, name=experiment_name("camp", 0, 1, KEY), skip_draft=True)
-START = datetime(2026, 1, 1, tzinfo=UTC)
+QUOTED = CreateRequest(experiment_spec=SPEC, name=experiment_name("camp", 0, 1, KEY), skip_draft=True)
+HOSTED = QUOTED.model_copy(update={"auto_accept_quote": True})
+MACHINE = HOSTED.model_copy(update={"payment_method": PaymentMethod.X402_EXACT})
+LOST = OrderOutcomeUnknown("read timed out", request_id="req_9")
+NEVER = 10_000
 
 
-class Service:
-    """Orders, with a lag before they are listed, and answers that can be lost."""
-
-    def __init__(self, *, lose=None, listed_after=0, answer="created", unread=None):
-        self.orders = []
-        self.creates = 0
-        self.lookups = 0
-        self.lose = lose
-        self.listed_after = listed_after
-        self.answer = answer
-        self.unread = unread
-
-    def add(self, name, days=0):
-        number = len(self.orders) + 1
-        self.orders.append(
-            Experiment(
-                id=f"id-{number}",
-                code=f"ORG-001-{number:03d}",
-                name=name,
-                status="waiting_for_confirmation",
-                created_at=START + timedelta(days=days),
-            )
-        )
-        return self.orders[-1]
-
-    def experiments(self, *, search=None, limit=None):
-        self.lookups += 1
-        if isinstance(self.listed_after, Exception):
-            raise self.listed_after
-        visible = self.orders if self.lookups > self.listed_after else []
-        found = tuple(e for e in visible if search in e.name)[:limit]
-        return Page(items=found, total=len(found), count=len(found), offset=0)
-
-    def experiment(self, experiment_id):
-        if self.unread:
-            raise self.unread
-        return next(e for e in self.orders if e.id == experiment_id)
-
-    def create(self, request):
-        self.creates += 1
-        if isinstance(self.lose, ServiceUnavailable):
-            raise self.lose
-        made = self.add(request.name)
-        if self.lose:
-            raise self.lose
-        if self.answer == "accepted":
-            return QuoteAcceptance(id="q-1", status="accepted", invoice_id="inv-1")
-        return Created(experiment_id=made.id, provider_hosted_invoice_url="https://pay.example/inv-1")
+@pytest.fixture
+def book(tmp_path):
+    return new_book(tmp_path)
 
 
-def ordered(service, **options):
+def new_book(folder):
+    return books(folder).order("camp", KEY)
+
+
+def ordered(service, book, request=QUOTED, **options):
     slept = []
-    order = find_or_create(service, REQUEST, KEY, sleep=slept.append, **options)
+    order = find_or_create(service, request, book, **{"sleep": slept.append, **options})
     return order, slept
 
 
-def test_creates_when_nothing_is_found():
-    service = Service()
-    order, _ = ordered(service)
+def kinds(book):
+    return [record.kind for record in book.records()]
+
+
+def test_creates_when_nothing_is_found(book):
+    service = OrderService()
+    order, _ = ordered(service, book)
     assert (order.experiment_id, order.adopted, service.creates) == ("id-1", False, 1)
-    assert order.hosted_invoice_url == "https://pay.example/inv-1"
+    assert order.hosted_invoice_url == "https://pay.example/inv"
+    assert kinds(book) == ["planned", "sending", "ordered"]
 
 
-def test_a_second_time_finds_the_first():
-    service = Service()
-    first, _ = ordered(service)
-    second, _ = ordered(service)
+def test_a_second_time_the_log_knows_it(book):
+    service = OrderService(lag=NEVER)
+    first, _ = ordered(service, book)
+    second, _ = ordered(service, book)
     assert second.experiment_id == first.experiment_id
-    assert second.adopted
+    assert (second.adopted, service.creates) == (True, 1)
+
+
+def test_an_order_that_was_renamed_and_is_not_listed_any_more_is_still_the_order(book):
+    service = OrderService()
+    ordered(service, book)
+    service.change("id-1", name="lysozyme, second try")
+    assert ordered(service, book)[0].experiment_id == "id-1"
     assert service.creates == 1
 
 
-def test_an_acceptance_that_names_no_experiment_is_looked_up():
-    service = Service(answer="accepted")
-    order, _ = ordered(service)
-    assert (order.experiment_id, order.invoice_id, order.adopted) == ("id-1", "inv-1", False)
-
-
-def test_a_lost_answer_is_looked_for_with_patience_and_never_repeated():
-    service = Service(lose=OrderOutcomeUnknown("read timed out"), listed_after=4)
-    order, slept = ordered(service)
-    assert order.adopted
-    assert service.creates == 1
-    assert slept == [1.0, 2.0, 4.0, 8.0]
-
-
-def test_a_lost_answer_that_never_shows_up_is_said_to_be_unknown():
-    service = Service(lose=OrderOutcomeUnknown("read timed out", request_id="req_9"), listed_after=10_000)
-    with pytest.raises(OrderOutcomeUnknown, match="run the same flow again") as caught:
-        ordered(service)
-    assert caught.value.request_id == "req_9"
+def test_nothing_is_ordered_again_where_the_recorded_experiment_cannot_be_seen(book):
+    service = OrderService()
+    ordered(service, book)
+    service.orders.clear()
+    with pytest.raises(OrderOutcomeUnknown, match="Check the token and the address"):
+        ordered(service, book)
     assert service.creates == 1
 
 
-def test_a_partial_failure_that_names_the_experiment_is_adopted():
-    service = Service(lose=PartialOrder("invoice failed", experiment_id="id-1"))
-    order, _ = ordered(service)
+def test_an_order_of_which_the_log_is_lost_is_found_by_its_name(tmp_path):
+    service = OrderService()
+    ordered(service, new_book(tmp_path / "a"))
+    order, _ = ordered(service, new_book(tmp_path / "b"))
     assert (order.experiment_id, order.adopted, service.creates) == ("id-1", True, 1)
 
 
-@pytest.mark.parametrize("trouble", [ServiceUnavailable("503"), NotFound("404"), UnexpectedAnswer("html")])
-def test_an_order_that_its_answer_names_is_the_order_even_if_it_cannot_be_read(trouble):
+@pytest.mark.parametrize("answer", ["created", "accepted"])
+def test_a_lost_answer_is_looked_for_with_patience_and_not_repeated(book, answer):
+    service = OrderService(trouble=LOST, lag=3, answer=answer)
+    order, slept = ordered(service, book, MACHINE)
+    assert (order.adopted, service.creates, slept) == (True, 1, [1.0, 2.0, 4.0, 8.0])
+
+
+def test_a_lost_answer_that_never_shows_up_is_said_to_be_unknown(book):
+    service = OrderService(trouble=LOST, lag=NEVER)
+    with pytest.raises(OrderOutcomeUnknown, match="Run the same flow again") as caught:
+        ordered(service, book)
+    assert (caught.value.request_id, service.creates) == ("req_9", 1)
+    assert len(book.read().open_attempts) == 1
+
+
+def test_a_partial_failure_that_names_the_experiment_is_the_order(book):
+    service = OrderService(trouble=PartialOrder("invoice failed", experiment_id="id-1"), lag=NEVER)
+    assert ordered(service, book)[0].experiment_id == "id-1"
+    assert book.read().ordered.experiment_id == "id-1"
+
+
+@pytest.mark.parametrize(
+    "trouble", [ServiceUnavailable("503"), NotFound("404"), UnexpectedAnswer("html"), Forbidden("403")]
+)
+@pytest.mark.parametrize("partial", [True, False])
+def test_an_order_that_its_answer_names_is_the_order_even_if_it_cannot_be_read(book, trouble, partial):
     """Else the next execution would depend on a search that may not list it yet, and order again."""
-    service = Service(unread=trouble, listed_after=10_000)
-    order, _ = ordered(service)
-    assert (order.experiment_id, order.adopted) == ("id-1", False)
-    adopted, _ = ordered(Service(unread=trouble, lose=PartialOrder("failed", experiment_id="id-1")))
-    assert (adopted.experiment_id, adopted.adopted) == ("id-1", True)
+    lost = PartialOrder("failed", experiment_id="id-1") if partial else None
+    service = OrderService(unread=trouble, lag=NEVER, trouble=lost)
+    assert ordered(service, book)[0].experiment_id == "id-1"
+    service.unread = service.trouble = None
+    assert (ordered(service, book)[0].experiment_id, service.creates) == ("id-1", 1)
 
 
-def test_an_acceptance_is_looked_up_with_patience():
-    service = Service(answer="accepted", listed_after=3)
-    order, slept = ordered(service)
+def test_the_experiment_is_recorded_before_anything_else_is_asked(book):
+    service = OrderService()
+    asked = []
+
+    def experiment(experiment_id):
+        asked.append([*kinds(new_view), experiment_id])
+        return service._read(experiment_id)
+
+    new_view = book.books.order("camp", KEY)
+    service.experiment = experiment
+    ordered(service, book)
+    assert asked[0] == ["planned", "sending", "ordered", "id-1"]
+
+
+def test_an_acceptance_that_names_no_experiment_is_resolved_by_its_invoice(book):
+    service = OrderService(answer="accepted", lag=NEVER)
+    order, slept = ordered(service, book, MACHINE)
+    assert (order.experiment_id, order.adopted, slept) == ("id-1", False, [])
+    assert book.read().ordered.invoice_id == "inv-id-1"
+
+
+def test_an_acceptance_whose_invoice_names_nothing_is_looked_up_with_patience(book):
+    service = OrderService(answer="accepted", lag=2)
+    service.invoices = {"inv-id-1": None}
+    order, slept = ordered(service, book, MACHINE)
     assert (order.experiment_id, slept, service.creates) == ("id-1", [0.0, 1.0, 2.0], 1)
+    assert book.read().ordered.invoice_id is None
 
 
-def test_an_earlier_process_that_may_have_ordered_is_given_time_to_show():
-    service = Service(listed_after=4)
-    service.add(REQUEST.name)
-    order, slept = ordered(service, intend=lambda: True)
+def test_the_invoice_of_another_experiment_is_dropped(book):
+    """One run would pay it, and the next one the order's own."""
+    service = OrderService(answer="accepted")
+    service.add(QUOTED.name, SPEC)
+    service.hidden["id-1"] = 1  # not listed before the create
+    order, _ = ordered(service, book, MACHINE)
+    assert (order.experiment_id, order.surplus) == ("id-1", ("id-2",))
+    assert (book.read().ordered.experiment_id, book.state.ordered.invoice_id) == ("id-1", None)
+
+
+@pytest.mark.parametrize("trouble", [RequestRefused("422"), ServiceUnavailable("connection refused")])
+def test_a_create_that_made_nothing_for_certain_is_free_to_follow(book, trouble):
+    service = OrderService(trouble=trouble, refuses=True)
+    released = []
+    with pytest.raises(type(trouble)):
+        ordered(service, book, HOSTED, release=lambda: released.append(1))
+    assert (kinds(book)[-1], released, service.orders) == ("refused", [1], [])
+    service.trouble, service.refuses = None, False
+    order, slept = ordered(service, book, HOSTED)
+    assert (order.experiment_id, slept) == ("id-1", [])
+
+
+def test_what_the_budget_refuses_is_neither_recorded_nor_sent(book):
+    def reserve():
+        raise RequestRefused("over the cap")
+
+    service = OrderService()
+    with pytest.raises(RequestRefused):
+        ordered(service, book, reserve=reserve)
+    assert (kinds(book), service.creates) == ([], 0)
+
+
+def test_an_earlier_process_that_may_have_ordered_is_given_time_to_show(book):
+    killed(book)
+    service = OrderService()
+    service.add(QUOTED.name, SPEC)
+    service.hidden["id-1"] = 4
+    order, slept = ordered(service, book)
     assert (order.experiment_id, service.creates, slept) == ("id-1", 0, [1.0, 2.0, 4.0, 8.0])
 
 
-def test_an_earlier_process_that_did_not_get_so_far_is_not_waited_for_forever():
-    service = Service()
-    order, slept = ordered(service, intend=lambda: True)
+@pytest.mark.parametrize("request_", [QUOTED, MACHINE], ids=["quoted", "machine"])
+def test_a_create_that_commits_nothing_follows_one_that_never_shows(book, request_):
+    killed(book, request_)
+    service = OrderService()
+    order, slept = ordered(service, book, request_)
     assert (order.adopted, service.creates, sum(slept)) == (False, 1, 120.0)
+    assert book.read().attempts == 2
 
 
-def test_nothing_is_ordered_while_nobody_can_look_for_an_earlier_order():
-    service = Service()
+@pytest.mark.parametrize(
+    ("first", "second"), [(HOSTED, HOSTED), (HOSTED, QUOTED), (HOSTED, MACHINE), (QUOTED, HOSTED)]
+)
+def test_a_create_that_is_billed_neither_follows_nor_precedes_another(book, first, second):
+    """Whatever the next run asks for: the quote of a hosted create is accepted in the same call."""
+    killed(book, first)
+    service = OrderService()
+    with pytest.raises(OrderOutcomeUnknown, match="Ask the laboratory"):
+        ordered(service, book, second)
+    assert service.creates == 0
+    order, _ = ordered(service, book, second, may_repeat=True)
+    assert (order.experiment_id, service.creates) == ("id-1", 1)
 
-    def intend():
-        service.listed_after = ServiceUnavailable("503")
-        return True
 
-    with pytest.raises(ServiceUnavailable):
-        ordered(service, intend=intend)
+def test_a_policy_may_forbid_every_second_create(book):
+    killed(book)
+    service = OrderService()
+    with pytest.raises(OrderOutcomeUnknown):
+        ordered(service, book, may_repeat=False)
     assert service.creates == 0
 
 
-def test_a_request_that_never_left_is_a_transient_error():
-    service = Service(lose=ServiceUnavailable("connection refused"))
-    with pytest.raises(ServiceUnavailable):
-        ordered(service)
-    assert service.orders == []
+@pytest.mark.parametrize("trouble", [ServiceUnavailable("503"), UnexpectedAnswer("html")])
+def test_nothing_is_ordered_while_the_service_cannot_be_asked_for_an_earlier_order(book, trouble):
+    killed(book)
+    service = OrderService()
+
+    def away(seconds):
+        service.unlisted = trouble
+
+    with pytest.raises(type(trouble)):
+        ordered(service, book, sleep=away)
+    assert service.creates == 0
 
 
-def test_every_run_agrees_on_the_oldest_of_two():
-    service = Service()
-    service.add(REQUEST.name, days=2)
-    service.add(REQUEST.name, days=1)
-    assert find_order(service, KEY).experiment_id == "id-2"
+def killed(book, request=QUOTED):
+    """A process that died right after it recorded that it would send."""
+    with pytest.raises(KeyboardInterrupt):
+        ordered(_Dying(), book, request)
+    assert kinds(book) == ["planned", "sending"]
+
+
+class _Dying(OrderService):
+    def create(self, request):
+        raise KeyboardInterrupt
+
+
+def test_of_two_writers_the_second_to_record_sends_nothing(book):
+    service = OrderService()
+    other = book.books.order("camp", KEY)
+    order, _ = ordered(service, book, reserve=lambda: ordered(service, other))
+    assert (order.experiment_id, order.adopted, service.creates) == ("id-1", True, 1)
+    assert kinds(book) == ["planned", "sending", "ordered"]
+
+
+def test_a_create_that_is_answered_after_another_was_sent_is_the_order_if_nothing_is_committed(book):
+    service, late = OrderService(lag=NEVER), []
+    other = book.books.order("camp", KEY)
+
+    def answered_late(made):
+        service.before_answer = lambda _: None
+        late.append(ordered(service, other)[0].experiment_id)
+        service.hidden.clear()
+
+    service.before_answer = answered_late
+    order, _ = ordered(service, book)
+    assert (late, order.experiment_id, order.surplus) == (["id-2"], "id-1", ("id-2",))
+    assert recorded_order(service, other).experiment_id == "id-1"
+    assert kinds(book).count("ordered") == 1
+
+
+def test_a_create_that_is_answered_after_another_is_committed_is_surplus(book):
+    service = OrderService(lag=NEVER)
+    other = book.books.order("camp", KEY)
+
+    def answered_late(made):
+        service.before_answer = lambda _: None
+        ordered(service, other)
+        other.record(lambda state: Confirming(amount_cents=1))
+        service.hidden.clear()
+
+    service.before_answer = answered_late
+    order, _ = ordered(service, book)
+    assert (order.experiment_id, order.adopted, order.surplus) == ("id-2", True, ("id-1",))
+
+
+def test_many_writers_of_one_log_agree_and_all_but_one_experiment_are_surplus(tmp_path):
+    service, lock = OrderService(lag=3), threading.Lock()
+
+    class Locked:
+        def __getattr__(self, name):
+            def call(*given, **options):
+                with lock:
+                    found = getattr(service, name)(*given, **options)
+                    return list(found) if name == "iter_experiments" else found
+
+            return call
+
+    barrier = threading.Barrier(8)
+
+    def run(_):
+        barrier.wait(20)
+        return find_or_create(Locked(), QUOTED, new_book(tmp_path), sleep=lambda s: None, patience=(0, 0))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(run, range(8)))
+    service.hidden.clear()
+    book = new_book(tmp_path)
+    kept = one_experiment(service, SPEC, book)
+    records = list(book.records())
+    assert sum(isinstance(r, Ordered) for r in records) == 1
+    assert kept == "id-1"
+    assert {kept, *book.state.surplus} >= {e.id for e in service.orders}
+
+
+def test_every_run_agrees_on_the_oldest_of_several(book):
+    service = OrderService()
+    for days in (3, 1, 2):
+        service.add(QUOTED.name, SPEC, days=days)
+    assert find_order(service, KEY, SPEC).experiment_id == "id-2"
+    order, _ = ordered(service, book)
+    assert (order.experiment_id, sorted(order.surplus), service.creates) == ("id-2", ["id-1", "id-3"], 0)
+
+
+@pytest.mark.parametrize("with_log", [True, False])
+def test_the_order_is_found_among_a_hundred_others_that_carry_its_key_later(tmp_path, with_log):
+    """All pages are read: the newest come first, and the order is the oldest."""
+    service, book = OrderService(), new_book(tmp_path)
+    ordered(service, book)
+    for _ in range(101):
+        service.add(f"notes {QUOTED.name}", SPEC)
+    order, _ = ordered(service, book if with_log else new_book(tmp_path / "other"))
+    assert (order.experiment_id, service.creates) == ("id-1", 1)
+
+
+@pytest.mark.parametrize("forged", [OTHER, SPEC.model_copy(update={"n_replicates": 5})])
+def test_an_experiment_that_carries_the_key_and_is_another_one_stops_the_order(book, forged):
+    service = OrderService()
+    service.add(f"notes {QUOTED.name}", forged)
+    for _ in range(101):
+        service.add(QUOTED.name, SPEC)
+    with pytest.raises(OrderMismatch) as caught:
+        ordered(service, book)
+    assert (service.creates, kinds(book)) == (0, [])
+    said = str(caught.value)
+    assert "ORG-001-001" in said
+    assert "Rename it in the portal" in said
+    assert "another id" in said
+
+
+def test_once_the_log_knows_the_order_no_forged_name_stands_in_its_way(book):
+    service = OrderService()
+    ordered(service, book)
+    for _ in range(101):
+        service.add(f"notes {QUOTED.name}", OTHER, days=-1)
+    assert ordered(service, book)[0].experiment_id == "id-1"
+    assert one_experiment(service, SPEC, book) == "id-1"
+    assert book.state.surplus == ()
 
 
 def test_a_name_that_only_contains_the_token_inside_a_word_is_not_the_order():
-    service = Service()
-    service.add(f"x{REQUEST.name.split()[-1]}x")
-    assert find_order(service, KEY) is None
+    service = OrderService()
+    service.add(f"x{QUOTED.name.split()[-1]}x", SPEC)
+    assert find_order(service, KEY, SPEC) is None

@@ -3,10 +3,14 @@
 import inspect
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from prefect_assay import blocks, flows, tasks
+from prefect_assay.books.records import OrderRecord
+from prefect_assay.flows.questions import Question
+from prefect_assay.waiting import runs
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -39,6 +43,17 @@ def test_every_flow_parameter_is_documented(flow):
 def test_every_task_is_documented():
     text = (DOCS / "flows.md").read_text(encoding="utf-8")
     assert [name for name in tasks.__all__ if f"`{name}`" not in text] == []
+
+
+def test_every_record_and_tag_and_field_of_a_form_is_documented():
+    books, waiting, ordering = (
+        (DOCS / page).read_text(encoding="utf-8") for page in ("books.md", "waiting.md", "ordering.md")
+    )
+    kinds = [get_args(kind.model_fields["kind"].annotation)[0] for kind in get_args(get_args(OrderRecord)[0])]
+    assert [kind for kind in kinds if f"`{kind}`" not in books] == []
+    tags = [value for name, value in vars(runs).items() if name.endswith("_TAG")]
+    assert [tag for tag in tags if tag not in waiting] == []
+    assert [name for name in Question.model_fields if f"`{name}`" not in ordering] == []
 
 
 def test_every_page_can_be_reached_from_the_readme_and_every_link_leads_somewhere():

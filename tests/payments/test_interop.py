@@ -9,12 +9,14 @@ from types import SimpleNamespace
 import pytest
 from pydantic import SecretStr
 
+from prefect_assay.books import OrderLedger
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import PaymentOutcomeUnknown
+from prefect_assay.errors import PaymentFailed, PaymentOutcomeUnknown
 from prefect_assay.models.job import PaymentState
-from prefect_assay.payments import MemoryLedger, MppRail, PaymentPolicy, X402Rail, settle
+from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
 from support.asgi import served
 from support.lab_orders import booked, open_invoice
+from support.memory_store import MemoryStore, a_book
 
 KEY = "0x" + "22" * 32
 USDC = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
@@ -38,14 +40,20 @@ def policy_for(base_url):
     )
 
 
-def pay(base_url, rail, ledger=None):
+def pay(base_url, rail, store=None, *, twice=False):
+    """Another run's payment of the order; with `twice` the network delivers the credential two times."""
     with AssayClient(base_url, TOKEN) as client:
+        if twice:
+            send = client.pay
+            client.pay = lambda invoice_id, headers=None: [
+                send(invoice_id, headers) for _ in range(2 if headers else 1)
+            ][-1]
         return settle(
             client,
             "inv_1",
             rail,
             policy_for(base_url),
-            ledger or MemoryLedger(),
+            OrderLedger(a_book(store)),
             expected_cents=5000,
             sleep=lambda _: None,
         )
@@ -132,16 +140,47 @@ def test_our_client_pays_x402s_server_and_facilitator(chain):
 def test_x402s_facilitator_refuses_a_second_settlement_of_our_nonce(chain):
     """The invoice never shows the payment; the token contract alone keeps it from being made twice."""
     chain.hidden = True
-    ledger, rail = MemoryLedger(), X402Rail(SecretStr(KEY))
+    store, rail = MemoryStore(), X402Rail(SecretStr(KEY))
     with served(x402_service(chain)) as base_url:
         for _ in range(2):
             with pytest.raises(PaymentOutcomeUnknown):
-                pay(base_url, rail, ledger)
+                pay(base_url, rail, store)
         assert len(chain.transfers) == 1
         assert chain.refused > 0
         chain.hidden = False
-        assert pay(base_url, rail, ledger).state is PaymentState.SETTLED
+        assert pay(base_url, rail, store).state is PaymentState.SETTLED
     assert len(chain.transfers) == 1
+
+
+def test_what_x402s_facilitator_refuses_before_a_broadcast_is_a_failure_with_its_reason(chain):
+    chain.broke = True
+    with served(x402_service(chain)) as base_url:
+        with pytest.raises(PaymentFailed, match="insufficient_balance"):
+            pay(base_url, X402Rail(SecretStr(KEY)))
+        assert chain.transfers == []
+        chain.broke = False
+        assert pay(base_url, X402Rail(SecretStr(KEY))).state is PaymentState.SETTLED
+
+
+def test_a_broadcast_that_x402s_facilitator_takes_for_a_failure_stays_in_doubt(chain):
+    chain.late = chain.hidden = True
+    with served(x402_service(chain)) as base_url:
+        store = MemoryStore()
+        with pytest.raises(PaymentOutcomeUnknown, match="transaction_failed"):
+            pay(base_url, X402Rail(SecretStr(KEY)), store)
+        chain.hidden = False
+        assert pay(base_url, X402Rail(SecretStr(KEY)), store).already_paid
+    assert len(chain.transfers) == 1
+
+
+def test_a_used_nonce_leaves_the_payment_in_doubt_for_a_run_that_did_not_send_it(chain):
+    """Another log, the same wallet: the refusal comes of a settlement that the invoice does not show yet."""
+    chain.hidden = True
+    with served(x402_service(chain)) as base_url:
+        for _ in range(2):
+            with pytest.raises(PaymentOutcomeUnknown):
+                pay(base_url, X402Rail(SecretStr(KEY)))
+    assert (len(chain.transfers), chain.refused > 0) == (1, True)
 
 
 def test_pympps_client_pays_the_lab(lab):
@@ -241,16 +280,28 @@ def test_our_client_pays_pympps_server():
 
 
 def test_a_replay_that_pympps_server_refuses_with_403_is_unknown_until_the_invoice_is_paid():
-    provider, ledger, rail = Provider(), MemoryLedger(), MppRail(lambda _: "spt_ours")
+    provider, store, rail = Provider(), MemoryStore(), MppRail(lambda _: "spt_ours")
+    provider.hidden = True
+    with served(mpp_service(provider)) as base_url:
+        with pytest.raises(PaymentOutcomeUnknown, match="status 403"):
+            pay(base_url, rail, store, twice=True)
+        with pytest.raises(PaymentOutcomeUnknown, match="no other one is issued"):
+            pay(base_url, rail, store)
+        provider.hidden = False
+        assert pay(base_url, rail, store).already_paid
+    assert len(provider.charges) == 1
+
+
+def test_a_charge_that_the_invoice_does_not_show_is_made_once():
+    provider, store, asked = Provider(), MemoryStore(), []
+    rail = MppRail(lambda limits: asked.append(limits) or "spt_ours")
     provider.hidden = True
     with served(mpp_service(provider)) as base_url:
         with pytest.raises(PaymentOutcomeUnknown, match="status 200"):
-            pay(base_url, rail, ledger)
-        with pytest.raises(PaymentOutcomeUnknown, match="status 403"):
-            pay(base_url, rail, ledger)
-        provider.hidden = False
-        assert pay(base_url, rail, ledger).already_paid
-    assert len(provider.charges) == 1
+            pay(base_url, rail, store)
+        with pytest.raises(PaymentOutcomeUnknown, match="no other one is issued"):
+            pay(base_url, rail, store)
+    assert len(provider.charges) == len(asked) == 1
 
 
 def test_pympps_server_without_a_header_of_its_own_is_refused_before_a_token_is_issued():

@@ -5,23 +5,26 @@ import pytest
 from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
+from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy
-from prefect_assay.errors import PaymentOutcomeUnknown, PaymentRefused
+from prefect_assay.books import OrderLedger
+from prefect_assay.errors import PaymentFailed, PaymentOutcomeUnknown, PaymentRefused
 from prefect_assay.models.job import Order, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments import FileLedger, MemoryLedger, MppRail, PaymentPolicy, X402Rail, settle
+from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
 from prefect_assay.tasks import pay as pay_task
 from support.issuer import ISSUER_KEY, issuer_server
 from support.lab_orders import booked, client_of, open_invoice
+from support.memory_store import MemoryStore, a_book
 
 
 class Payer:
-    """The client, a rail and a ledger in files."""
+    """The client, a rail and an order's log in a folder. Each payment is another run's."""
 
     def __init__(self, lab, method, folder):
         self.lab = lab
         self.invoice_id = open_invoice(lab, method)
-        self.ledger = FileLedger(folder)
+        self.store = LocalStore(folder)
         self.tokens = 0
         self.rail = X402Rail(SecretStr("0x" + "11" * 32)) if method == "x402-exact" else MppRail(self.issue)
         self.policy = PaymentPolicy(
@@ -41,14 +44,15 @@ class Payer:
 
     def settle(self):
         with client_of(self.lab) as client:
-            cents = client.invoice_by_id(self.invoice_id).amount
+            invoice = client.invoice_by_id(self.invoice_id)
             return settle(
                 client,
                 self.invoice_id,
                 self.rail,
                 self.policy,
-                self.ledger,
-                expected_cents=cents,
+                OrderLedger(a_book(self.store, experiment=invoice.experiment_id)),
+                expected_cents=invoice.amount,
+                experiment_id=invoice.experiment_id,
                 sleep=lambda _: None,
             )
 
@@ -84,6 +88,13 @@ def test_an_order_is_paid_once_and_a_replay_charges_nothing(payer):
     assert len(credentials) == len(booked(payer.lab, payer.invoice_id)) == 1
 
 
+def test_a_payment_refused_for_want_of_funds_has_failed_with_the_reason(payer):
+    payer.lab.payment_fault("insufficient_funds")
+    with pytest.raises(PaymentFailed, match="insufficient_funds"):
+        payer.settle()
+    assert booked(payer.lab, payer.invoice_id) == []
+
+
 def test_a_lost_answer_is_found_settled_by_reading_the_invoice(payer):
     payer.lab.fault("lose_answer", payer.pay_path, "POST", after=1)
     assert payer.settle().state is PaymentState.SETTLED
@@ -102,22 +113,27 @@ def test_while_the_invoice_cannot_be_read_the_outcome_is_unknown_and_later_it_is
     assert len(booked(payer.lab, payer.invoice_id)) == 1
 
 
-def test_a_credential_that_never_arrived_is_sent_again_unchanged_and_settles_once(payer):
+def test_a_credential_that_never_arrived_is_sent_again_only_where_it_can_settle_once(payer):
     payer.lab.fault("reset", payer.pay_path, "POST", after=1)
     with pytest.raises(PaymentOutcomeUnknown):
         payer.settle()
     assert booked(payer.lab, payer.invoice_id) == []
 
-    assert payer.settle().state is PaymentState.SETTLED
-    assert len(booked(payer.lab, payer.invoice_id)) == 1
-    assert payer.tokens <= 1
+    if payer.rail.repeatable:
+        assert payer.settle().state is PaymentState.SETTLED
+        assert len(booked(payer.lab, payer.invoice_id)) == 1
+    else:
+        with pytest.raises(PaymentOutcomeUnknown, match="no other one is issued"):
+            payer.settle()
+        assert booked(payer.lab, payer.invoice_id) == []
+        assert payer.tokens == 1
 
 
 @pytest.mark.parametrize("network_ids", [["profile_other"], None])
 def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiver(
     lab, monkeypatch, network_ids
 ):
-    monkeypatch.setattr(pay_task, "PrefectLedger", MemoryLedger)
+    monkeypatch.setattr(pay_task, "import_variables", lambda *_: None)
     invoice_id = open_invoice(lab, "mpp-spt")
     with client_of(lab) as client:
         invoice = client.invoice_by_id(invoice_id)
@@ -126,8 +142,8 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
         experiment_id=invoice.experiment_id,
         status="draft",
         adopted=False,
-        invoice_id=invoice_id,
     )
+    store = MemoryStore()
     policy = SpendingPolicy(
         per_experiment_cents=invoice.amount,
         per_campaign_cents=invoice.amount,
@@ -141,6 +157,7 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
             return pay_task.pay_invoice.fn(
                 AssayCredentials(base_url=lab.base_url, token=lab.token),
                 order,
+                book=a_book(store, experiment=order.experiment_id),
                 policy=policy,
                 wallet=SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY),
                 method=PaymentMethod.MPP_SPT,

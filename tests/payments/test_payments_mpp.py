@@ -3,6 +3,8 @@
 import base64
 import json
 import logging
+import threading
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from prefect_assay.books import OrderLedger
 from prefect_assay.errors import (
     BudgetExceeded,
     PaymentFailed,
@@ -25,7 +28,6 @@ from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import (
-    MemoryLedger,
     MppRail,
     PaymentPolicy,
     TokenLimits,
@@ -34,12 +36,12 @@ from prefect_assay.payments import (
     settle,
 )
 from prefect_assay.payments.challenges import parse
-from prefect_assay.payments.ledger import ledger_key
 from prefect_assay.payments.mpp_wire import read_offers, read_settlement
 from prefect_assay.payments.settle import utc_now
 from prefect_assay.payments.terms import Offers, Settlement
 from support.lab_core import lab_core
 from support.lab_pay import Answer, LabPayApi, ordered_invoice
+from support.memory_store import MemoryStore, a_book, spent_cents
 
 CANARY = "spt_canary"
 NETWORK_ID = "profile_lab_1ab402"
@@ -213,7 +215,7 @@ def test_right_terms_have_no_findings():
     ("request_changes", "changes", "part"),
     [
         ({"amount": "5001"}, {}, "asks for 50.01 USD, the invoice for 50.00 USD"),
-        ({"amount": "50000000"}, {}, "asks for 500000.00 USD"),
+        ({"amount": "50000000"}, {}, "asks for 500,000.00 USD"),
         ({"currency": "eur"}, {}, "currency is 'eur', not usd"),
         ({"externalId": "inv_2"}, {}, "externalId is 'inv_2', this invoice's is inv_1"),
         ({"externalId": None}, {}, "externalId is None"),
@@ -257,15 +259,13 @@ def test_the_credential_echoes_the_challenge_and_carries_one_token():
     assert CANARY not in repr(rail) + repr(vars(rail))
 
 
-def test_only_the_object_that_made_a_credential_can_repeat_it():
+def test_every_credential_has_a_token_of_its_own_so_the_rail_is_not_repeatable():
     rail = rail_for(PaymentMethod.MPP_SPT, issue_token=count_tokens())
     soon = (utc_now() + timedelta(minutes=5)).isoformat()
     offered = terms(expires=soon)
     first = rail.credential(offered, nonce="abc", valid_before=1)
-    assert rail.kept("abc") == offered
-    assert rail.kept("other") is None
-    assert MppRail(count_tokens()).kept("abc") is None
-    assert rail.credential(offered, nonce="abc", valid_before=1) == first
+    assert not rail.repeatable
+    assert rail.credential(offered, nonce="abc", valid_before=1) != first
     assert rail.credential(terms(expires=soon, id="new"), nonce="new", valid_before=1) != first
 
 
@@ -328,7 +328,7 @@ def test_only_a_problem_from_before_the_charge_proves_that_nothing_was_paid(kind
 
 
 class World:
-    """A lab with one open invoice on this rail, an issuer that counts, and an empty ledger."""
+    """A lab with one open invoice on this rail, and an issuer that counts. Each payment is another run's."""
 
     def __init__(self, core):
         self.invoice_id = ordered_invoice(core, "mpp-spt")
@@ -337,7 +337,8 @@ class World:
         self.issued = []
         self.token = CANARY
         self.rail = MppRail(self.issue)
-        self.ledger = MemoryLedger()
+        self.experiment_id = self.api.invoice_by_id(self.invoice_id).experiment_id
+        self.store = MemoryStore()
         self.policy = POLICY.model_copy(update={"allowed_origins": (self.api.base_url,)})
 
     def issue(self, limits):
@@ -345,11 +346,33 @@ class World:
         return f"{self.token}_{len(self.issued)}"
 
     def settle(self, **changes):
-        arguments = {"expected_cents": self.cents, "sleep": lambda _: None, **changes}
-        return settle(self.api, self.invoice_id, self.rail, self.policy, self.ledger, **arguments)
+        arguments = {
+            "expected_cents": self.cents,
+            "experiment_id": self.experiment_id,
+            "sleep": lambda _: None,
+            **changes,
+        }
+        rail = arguments.pop("rail", self.rail)
+        return settle(self.api, self.invoice_id, rail, self.policy, self.another_run(), **arguments)
+
+    def book(self):
+        return a_book(self.store, experiment=self.experiment_id)
+
+    def another_run(self):
+        return OrderLedger(self.book())
 
     def entry(self):
-        return self.ledger.get(ledger_key(self.api.base_url, self.invoice_id))
+        return self.another_run().get()
+
+    def spent(self):
+        return spent_cents(self.book(), utc_now() - timedelta(days=1))
+
+    def let_the_credential_expire(self):
+        """As if the last attempt had been made earlier."""
+        key = max(key for key, body in self.store.objects.items() if b'"kind":"paying"' in body)
+        late = (utc_now() - timedelta(seconds=1)).isoformat()
+        record = {**json.loads(self.store.objects[key]), "expires_at": late}
+        self.store.objects[key] = json.dumps(record).encode()
 
 
 @pytest.fixture
@@ -448,11 +471,13 @@ def test_a_replay_403_on_an_invoice_that_stays_open_is_unknown(world):
 
 def test_a_second_402_is_never_followed_and_no_second_token_is_issued(world):
     world.api.fault("always_402")
-    for _ in range(2):
-        with pytest.raises(PaymentOutcomeUnknown, match="status 402, the payment was refused"):
-            world.settle()
-    assert len(world.issued) == 1
-    assert world.api.sent[0] == world.api.sent[1]
+    with pytest.raises(PaymentOutcomeUnknown, match="status 402, the payment was refused"):
+        world.settle()
+    with pytest.raises(
+        PaymentOutcomeUnknown, match="mpp-spt was sent and is unknown; no other one is issued"
+    ):
+        world.settle()
+    assert len(world.issued) == len(world.api.sent) == world.api.probes == 1
     assert world.api.settlements() == []
 
 
@@ -463,16 +488,18 @@ def test_a_declined_token_leaves_the_question_to_a_person(world):
     assert world.entry().state is PaymentState.UNKNOWN
 
 
-def test_the_identical_credential_is_sent_again_while_it_is_in_memory(world):
+def test_a_credential_in_doubt_is_not_sent_again_not_even_by_the_process_that_has_it(world):
     world.api.on_the_way = "lost_before"
     with pytest.raises(PaymentOutcomeUnknown):
         world.settle()
     world.api.on_the_way = ""
 
-    assert world.settle().state is PaymentState.SETTLED
-    first, second = world.api.sent
-    assert first == second
-    assert len(world.issued) == len(world.api.settlements()) == 1
+    for elapsed in (timedelta(0), timedelta(hours=1), timedelta(days=400)):
+        with pytest.raises(PaymentOutcomeUnknown, match="no other one is issued"):
+            world.settle(now=lambda late=elapsed: utc_now() + late)
+    assert len(world.issued) == len(world.api.sent) == 1
+    assert world.api.settlements() == []
+    assert world.spent() == world.cents
 
 
 def test_after_a_crash_nothing_can_repeat_the_credential_and_a_person_decides(world):
@@ -482,10 +509,105 @@ def test_after_a_crash_nothing_can_repeat_the_credential_and_a_person_decides(wo
     world.api.on_the_way = ""
     world.rail = MppRail(world.issue)
 
-    with pytest.raises(PaymentOutcomeUnknown, match="could be settled besides it"):
+    with pytest.raises(PaymentOutcomeUnknown, match="both could be settled"):
         world.settle()
     assert len(world.issued) == len(world.api.sent) == 1
     assert world.entry().state is PaymentState.UNKNOWN
+
+
+def test_a_crash_between_the_record_and_an_answer_leaves_the_question_to_a_person(world):
+    world.api.pay = crash_on_sending(world.api.pay)
+    with pytest.raises(KeyboardInterrupt):
+        world.settle()
+    assert world.entry().state is PaymentState.SENT
+    with pytest.raises(PaymentOutcomeUnknown, match="mpp-spt was sent and is sent; no other one is issued"):
+        world.settle(rail=MppRail(world.issue))
+    assert len(world.issued) == 1
+
+
+def test_a_crash_before_the_record_binds_nothing(world):
+    def crash(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        world.settle(rail=MppRail(crash))
+    assert world.entry() is None
+    assert world.settle().state is PaymentState.SETTLED
+    assert len(world.api.settlements()) == 1
+
+
+def crash_on_sending(pay):
+    def crash(invoice_id, headers=None):
+        if headers:
+            raise KeyboardInterrupt
+        return pay(invoice_id)
+
+    return crash
+
+
+def repeat_the_challenge(world):
+    """The service's challenge is stateless: the same id, bytes and end for every asking."""
+    asked, kept = world.api.pay, []
+
+    def pay(invoice_id, headers=None):
+        if headers:
+            return asked(invoice_id, headers)
+        kept[:] = kept or [asked(invoice_id)]
+        return kept[0]
+
+    world.api.pay = pay
+
+
+def test_a_challenge_that_is_repeated_gets_one_token_and_one_credential(world):
+    repeat_the_challenge(world)
+    world.api.on_the_way = "lost_before"
+    for _ in range(3):
+        with pytest.raises(PaymentOutcomeUnknown):
+            world.settle(rail=MppRail(world.issue))
+    assert len(world.issued) == len(world.api.sent) == 1
+    assert world.entry().state is PaymentState.UNKNOWN
+
+
+def test_a_repeated_challenge_does_not_end_the_wait_for_a_refused_token_to_expire(world):
+    repeat_the_challenge(world)
+    world.api.fault("always_402")
+    told = refuse_as(world, "payment-expired")
+    with pytest.raises(PaymentFailed):
+        world.settle()
+    world.api.pay = told
+    world.api.core.lab.payment_faults.clear()
+    with pytest.raises(PaymentRefused, match="could be settled besides it"):
+        world.settle(rail=MppRail(world.issue))
+    assert len(world.issued) == 1
+    world.let_the_credential_expire()
+    assert world.settle(rail=MppRail(world.issue)).state is PaymentState.SETTLED
+
+
+def test_of_runs_that_take_up_a_failed_payment_at_once_one_sends_a_credential(world):
+    repeat_the_challenge(world)
+    world.api.fault("always_402")
+    told = refuse_as(world, "payment-expired")
+    with pytest.raises(PaymentFailed):
+        world.settle()
+    world.api.pay = told
+    world.api.core.lab.payment_faults.clear()
+    world.let_the_credential_expire()
+    world.api.on_the_way = "lost_before"
+    barrier = threading.Barrier(3)
+
+    def issue(limits):
+        barrier.wait(20)  # all three have read the failed entry, and none has recorded an attempt
+        return world.issue(limits)
+
+    def pay(_):
+        with pytest.raises(PaymentOutcomeUnknown):
+            world.settle(rail=MppRail(issue))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(pay, range(3)))
+    assert len(world.api.sent) == 2  # the refused one, and one of three
+    assert [r.kind for r in world.book().records()].count("paying") == 2
+    assert world.spent() == world.cents
 
 
 def test_a_provider_that_repeats_the_token_does_not_get_it_into_a_message_or_the_ledger(world, monkeypatch):
@@ -502,17 +624,6 @@ def test_a_provider_that_repeats_the_token_does_not_get_it_into_a_message_or_the
     assert "spt_" not in str(caught.value)  # nor the beginning of it, where the reason is cut
     assert "spt_" not in world.entry().model_dump_json()
     assert world.entry().remark.startswith("the payment was answered with status 402, xxx")
-
-
-def test_a_kept_credential_is_not_sent_after_its_end(world):
-    world.api.on_the_way = "lost_before"
-    with pytest.raises(PaymentOutcomeUnknown):
-        world.settle()
-    world.api.on_the_way = ""
-
-    with pytest.raises(PaymentOutcomeUnknown, match="it expired"):
-        world.settle(now=lambda: utc_now() + timedelta(hours=1))
-    assert len(world.api.sent) == 1
 
 
 def refuse_as(world, kind):
@@ -534,14 +645,13 @@ def test_a_stated_refusal_is_a_failure_and_another_token_waits_until_the_first_h
     with pytest.raises(PaymentFailed, match="too late"):
         world.settle()
     assert world.entry().state is PaymentState.FAILED
-    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 0
+    assert world.spent() == 0
     world.api.core.lab.payment_faults.clear()
     world.api.pay = told
 
     with pytest.raises(PaymentRefused, match="could be settled besides it"):
         world.settle()
-    late = world.entry()
-    world.ledger.update(late, late.model_copy(update={"expires_at": utc_now() - timedelta(seconds=1)}))
+    world.let_the_credential_expire()
     assert world.settle().state is PaymentState.SETTLED
     assert len(world.issued) == 2
 
@@ -554,7 +664,8 @@ def test_an_issuer_that_fails_ends_the_payment_with_nothing_sent(world):
     with pytest.raises(PaymentRefused, match="RuntimeError"):
         world.settle()
     assert world.api.sent == []
-    assert world.entry().state is PaymentState.FAILED
+    assert world.entry() is None
+    assert world.spent() == 0
 
     world.rail = MppRail(world.issue)
     assert world.settle().state is PaymentState.SETTLED
@@ -562,7 +673,7 @@ def test_an_issuer_that_fails_ends_the_payment_with_nothing_sent(world):
 
 def test_caps_and_dry_run_come_before_a_token(world):
     world.policy = world.policy.model_copy(update={"max_cents_rolling": world.cents - 1})
-    with pytest.raises(BudgetExceeded, match="max_cents_rolling"):
+    with pytest.raises(BudgetExceeded, match="rolling_cents"):
         world.settle()
     world.policy = world.policy.model_copy(update={"dry_run": True})
     with pytest.raises(PaymentsDisabled, match=rf"{world.cents} cents of 'usd' by stripe to {NETWORK_ID}"):
@@ -575,15 +686,19 @@ def test_caps_and_dry_run_come_before_a_token(world):
 
 def test_no_token_is_in_the_ledger_a_log_or_an_error(world, caplog):
     caplog.set_level(logging.DEBUG)
-    world.api.fault("always_402", count=2, after=1)
-    with pytest.raises(PaymentOutcomeUnknown) as caught:
-        world.settle()
     payment = world.settle()
     seen = [caplog.text, world.entry().model_dump_json(), payment.model_dump_json(), repr(world.rail)]
+    seen += [body.decode() for body in world.store.objects.values()]
+    refused = World(world.api.core)
+    refused.api.fault("always_402", count=2, after=1)
+    with pytest.raises(PaymentOutcomeUnknown) as caught:
+        refused.settle()
+    seen += [caplog.text, *(body.decode() for body in refused.store.objects.values())]
     seen += traceback.format_exception(caught.value)
+    assert len(world.api.sent) == len(refused.api.sent) == 1
     haystack = "\n".join(seen)
     assert world.invoice_id in haystack
-    for credential in world.api.sent:
+    for credential in (*world.api.sent, *refused.api.sent):
         assert credential["Payment-Authorization"].partition(" ")[2] not in haystack
     assert CANARY not in haystack
 
@@ -593,15 +708,8 @@ def test_runs_that_race_for_one_invoice_send_one_credential(world):
 
     def pay(_):
         try:
-            rail = MppRail(world.issue)
-            return settle(
-                world.api,
-                world.invoice_id,
-                rail,
-                world.policy,
-                world.ledger,
-                expected_cents=world.cents,
-                read_delays=(0, 0.01, 0.02),
+            return world.settle(
+                rail=MppRail(world.issue), read_delays=(0, 0.01, 0.02), sleep=time.sleep
             ).state
         except PaymentOutcomeUnknown as error:
             return str(error)

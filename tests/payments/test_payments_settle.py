@@ -9,19 +9,25 @@ from types import SimpleNamespace
 import pytest
 from pydantic import SecretStr
 
+from prefect_assay.archive import LocalStore
+from prefect_assay.books import OrderLedger
+from prefect_assay.books.records import Surplus
+from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
+    ArchiveUnavailable,
     BudgetExceeded,
     PaymentFailed,
     PaymentOutcomeUnknown,
     PaymentRefused,
     PaymentsDisabled,
     ServiceUnavailable,
+    UnexpectedAnswer,
 )
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments import FileLedger, MemoryLedger, PaymentPolicy, X402Rail, hosted, settle
-from prefect_assay.payments.ledger import ledger_key
+from prefect_assay.payments import PaymentAttempt, PaymentPolicy, X402Rail, hosted, settle
 from prefect_assay.payments.settle import utc_now
+from support.memory_store import MemoryStore, a_book, spent_cents
 from support.pay_server import (
     CANARY_ADDRESS,
     CANARY_KEY,
@@ -41,8 +47,9 @@ def without_signing(credential):
     """The canary's rail with something else in place of its signature."""
     return SimpleNamespace(
         method=RAIL.method,
+        payer=RAIL.payer,
+        repeatable=RAIL.repeatable,
         nonce=RAIL.nonce,
-        kept=RAIL.kept,
         offers=RAIL.offers,
         settlement=RAIL.settlement,
         credential=credential,
@@ -54,13 +61,14 @@ def interrupt(*_, **__):
 
 
 class World:
-    """A running service, a wallet and an empty ledger."""
+    """A running service, a wallet and an order that is not paid. Each payment is another run's, with a log of its own."""
 
     def __init__(self, server, api):
         self.server = server
         self.api = api
         self.rail = RAIL
-        self.ledger = MemoryLedger()
+        self.store = MemoryStore()
+        self.ledger = None
         self.slept = []
         self.policy = PaymentPolicy(
             enabled=True,
@@ -73,11 +81,29 @@ class World:
         )
 
     def settle(self, invoice_id="inv_1", **changes):
-        arguments = {"expected_cents": 5000, "sleep": self.slept.append, **changes}
-        return settle(self.api, invoice_id, self.rail, self.policy, self.ledger, **arguments)
+        arguments = {
+            "expected_cents": 5000,
+            "experiment_id": "exp_1",
+            "sleep": self.slept.append,
+            **changes,
+        }
+        ledger = self.ledger or self.another_run()
+        return settle(self.api, invoice_id, self.rail, self.policy, ledger, **arguments)
+
+    def book(self):
+        return a_book(self.store)
+
+    def another_run(self):
+        return OrderLedger(self.book())
 
     def entry(self):
-        return self.ledger.get(ledger_key(self.server.base_url, "inv_1"))
+        return self.another_run().get()
+
+    def spent(self):
+        return spent_cents(self.book(), utc_now() - timedelta(days=1))
+
+    def records(self):
+        return [record.kind for record in self.book().records()][2:]
 
     def allow(self, **changes):
         self.policy = PaymentPolicy(**{**self.policy.model_dump(), **changes})
@@ -106,6 +132,15 @@ def test_an_open_invoice_is_paid_once_and_the_receipt_is_kept(world):
     assert len(world.server.settlements) == 1
     assert world.entry().state is PaymentState.SETTLED
     assert world.entry().experiment_id == "exp_1"
+
+
+@pytest.mark.parametrize("amount", ["50.00", "5000", True, -5, 5000.0])
+def test_an_invoice_whose_amount_is_no_whole_cents_is_not_paid(world, amount):
+    world.server.invoice_fields["amount"] = amount
+    client = AssayClient(world.server.base_url, "a-token-of-the-service")
+    with client as world.api, pytest.raises(UnexpectedAnswer, match="amount: "):
+        world.settle(expected_cents=1 if amount is True else 5000)
+    assert (world.server.probes, world.server.credentials, world.entry()) == (0, [], None)
 
 
 def test_an_ordinary_settlement_needs_no_remark(world):
@@ -194,6 +229,7 @@ def test_a_credential_lost_on_the_way_is_sent_again_by_the_next_call_unchanged(w
     first, second = world.server.credentials
     assert first == second
     assert len(world.server.settlements) == 1
+    assert world.records() == ["paying", "in_doubt", "paying", "settled"]
     assert len(set(world.server.idempotency_keys)) == 1
     assert world.server.idempotency_keys[0]
 
@@ -289,7 +325,7 @@ def test_a_refused_payment_of_an_open_invoice_is_a_failure_with_the_reason(world
         world.settle()
     assert world.entry().state is PaymentState.FAILED
     assert len(world.server.credentials) == 1
-    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 0
+    assert world.spent() == 0
 
     world.server.faults.clear()  # the wallet is filled up, and a person says again
     assert world.settle().state is PaymentState.SETTLED
@@ -317,6 +353,28 @@ def test_a_second_402_without_a_statement_is_not_followed_and_is_unknown(world):
         world.settle()
     assert len(world.server.credentials) == 1
     assert world.server.probes == 1
+
+
+def test_a_402_that_gives_a_reason_from_before_a_broadcast_is_a_failure_that_names_it(world):
+    world.server.faults.add("silent_402")
+    world.server.reason = "insufficient_funds"
+
+    with pytest.raises(PaymentFailed, match="insufficient_funds"):
+        world.settle()
+    assert world.entry().state is PaymentState.FAILED
+    world.server.faults.clear()
+    assert world.settle().state is PaymentState.SETTLED
+
+
+def test_after_a_lost_answer_such_a_reason_ends_no_doubt(world):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    world.server.faults.add("silent_402")
+    world.server.reason = "insufficient_funds"
+    with pytest.raises(PaymentOutcomeUnknown, match="status 402, insufficient_funds"):
+        world.settle()
+    assert world.entry().state is PaymentState.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -448,10 +506,11 @@ def test_a_service_that_is_away_before_anything_is_sent_is_transient(world):
 def test_over_the_rolling_cap_nothing_is_sent(world):
     world.allow(max_cents_rolling=4999)
 
-    with pytest.raises(BudgetExceeded, match=r"0.00 USD of 49.99 USD is spent"):
+    with pytest.raises(BudgetExceeded, match=r"0.00 USD of 49.99 USD is committed"):
         world.settle()
     assert world.server.credentials == []
-    assert world.entry().state is PaymentState.FAILED
+    assert world.entry() is None
+    assert world.spent() == 0
     world.allow(max_cents_rolling=5000)
     assert world.settle().state is PaymentState.SETTLED
 
@@ -478,7 +537,7 @@ def test_racing_runs_on_one_invoice_settle_it_once(world):
                 "inv_1",
                 world.rail,
                 world.policy,
-                world.ledger,
+                world.another_run(),
                 expected_cents=5000,
                 read_delays=[0.02] * 20,
             ).state
@@ -495,26 +554,65 @@ def test_racing_runs_on_one_invoice_settle_it_once(world):
 
 
 def test_a_ledger_that_fails_after_the_settlement_does_not_hide_it(world, caplog):
-    world.server.before_settling = lambda: setattr(world.ledger, "update", broken)
+    world.ledger = world.another_run()
+    world.server.before_settling = lambda: setattr(world.ledger, "paid", broken)
     calls = []
 
-    def broken(*_):
+    def broken(*_, **__):
         calls.append(1)
         raise OSError("disk full")
 
     assert world.settle().state is PaymentState.SETTLED
     assert calls
-    assert "cannot note settled" in caplog.text
+    assert "is paid; that cannot be recorded now" in caplog.text
+    world.ledger = None
+    assert world.entry().in_doubt
+    assert world.settle().already_paid
+    assert world.entry().state is PaymentState.SETTLED
 
 
-def test_a_ledger_that_cannot_be_written_stops_the_payment_before_it_is_sent(world):
+@pytest.mark.parametrize("step", ["get", "reserve", "begin"])
+def test_a_ledger_that_cannot_be_written_stops_the_payment_before_it_is_sent(world, step):
     def broken(*_, **__):
         raise OSError("disk full")
 
-    world.ledger.claim = broken
+    world.ledger = world.another_run()
+    setattr(world.ledger, step, broken)
     with pytest.raises(OSError, match="disk full"):
         world.settle()
     assert world.server.credentials == []
+
+
+@pytest.mark.parametrize("fault", ["fail_before_writing", "lose_answer"])
+def test_an_archive_that_goes_away_before_the_record_stops_the_payment_and_the_next_run_pays_once(
+    world, monkeypatch, fault
+):
+    monkeypatch.setattr("prefect_assay.books.log.time.sleep", lambda _: None)
+    signed = RAIL.credential
+
+    def away(*args, **kwargs):
+        getattr(world.store, fault)(4)
+        return signed(*args, **kwargs)
+
+    world.rail = without_signing(away)
+    with pytest.raises(ArchiveUnavailable):
+        world.settle()
+    assert world.server.credentials == []
+    assert world.entry() is None or world.entry().in_doubt
+    world.rail = RAIL
+    assert world.settle().state is PaymentState.SETTLED
+    assert len(world.server.settlements) == 1
+
+
+def test_an_archive_that_goes_away_after_the_settlement_does_not_hide_it(world, monkeypatch):
+    monkeypatch.setattr("prefect_assay.books.log.time.sleep", lambda _: None)
+    world.server.before_settling = lambda: world.store.fail_before_writing(4)
+    assert world.settle().state is PaymentState.SETTLED
+    assert world.entry().state is PaymentState.SENT
+    world.server.before_settling = lambda: None
+    assert world.settle().already_paid
+    assert world.entry().state is PaymentState.SETTLED
+    assert len(world.server.settlements) == 1
 
 
 def test_an_unreadable_invoice_after_sending_is_unknown(world):
@@ -527,14 +625,16 @@ def test_an_unreadable_invoice_after_sending_is_unknown(world):
 
 def test_the_key_and_the_signature_appear_nowhere(world, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
-    world.ledger = FileLedger(tmp_path)
-    seen = [repr(world.rail), str(vars(world.rail)), repr(world.settle())]
-    world.server.status = "open"
+    world.store = LocalStore(tmp_path)
     world.server.faults.add("settled_but_open")
-    with pytest.raises(PaymentOutcomeUnknown) as caught:
-        world.settle()
-    seen += ["".join(traceback.format_exception(caught.value)), caplog.text]
-    seen += [path.read_text() for path in tmp_path.iterdir()]
+    seen = [repr(world.rail), str(vars(world.rail))]
+    for _ in range(2):
+        with pytest.raises(PaymentOutcomeUnknown) as caught:
+            world.settle()
+        seen += traceback.format_exception(caught.value)
+    world.server.status = "paid"
+    seen += [repr(world.settle()), caplog.text]
+    seen += [path.read_text() for path in tmp_path.rglob("*.json")]
 
     assert len(world.server.credentials) == 2
     haystack = "\n".join(seen).lower()
@@ -549,8 +649,9 @@ def test_the_key_and_the_signature_appear_nowhere(world, tmp_path, caplog):
 )
 def test_a_hosted_invoice_names_its_page_and_whether_it_is_paid(world, status, state):
     world.server.status = status
+    world.server.faults.add("async")
 
-    payment = hosted(world.api, "inv_1")
+    payment = hosted(world.api, world.api.invoice_by_id("inv_1"))
     assert payment.state is state
     assert payment.method is PaymentMethod.ASYNC_INVOICE
     assert payment.hosted_invoice_url == f"{world.server.base_url}/pages/inv_1"
@@ -561,7 +662,24 @@ def test_a_void_hosted_invoice_is_a_failure(world):
     world.server.status = "void"
 
     with pytest.raises(PaymentFailed, match="void"):
-        hosted(world.api, "inv_1")
+        hosted(world.api, world.api.invoice_by_id("inv_1"))
+    assert world.server.probes == 0
+
+
+def test_an_invoice_that_the_pay_path_wants_paid_by_machine_is_no_hosted_one(world):
+    with pytest.raises(PaymentsDisabled, match="pinned the experiment to a machine rail"):
+        hosted(world.api, world.api.invoice_by_id("inv_1"))
+    assert world.server.credentials == []
+
+
+@pytest.mark.parametrize("fault", ["probe_500", "pinned", "dropped"])
+def test_a_pay_path_that_says_nothing_leaves_the_hosted_page(world, fault):
+    invoice = world.api.invoice_by_id("inv_1")
+    if fault == "dropped":
+        world.api.close()
+        world.api = HttpPayApi("http://127.0.0.1:1")
+    world.server.faults.add(fault)
+    assert hosted(world.api, invoice).state is PaymentState.INTENDED
 
 
 def test_the_identical_credential_is_sent_again_while_its_window_is_open(world):
@@ -592,7 +710,7 @@ def test_a_crash_before_a_failed_payment_is_tried_again_does_not_forget_that_it_
     world.rail = without_signing(interrupt)
     with pytest.raises(KeyboardInterrupt):
         world.settle()
-    assert world.entry().state is PaymentState.INTENDED
+    assert world.entry().state is PaymentState.FAILED
 
     world.rail = OTHER_RAIL
     with pytest.raises(PaymentRefused, match="could be settled besides it"):
@@ -616,29 +734,109 @@ def test_terms_that_cannot_be_signed_free_their_share_of_the_cap(world):
     world.rail = without_signing(refuse)
     with pytest.raises(PaymentRefused, match="cannot be signed"):
         world.settle()
-    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 0
+    assert world.spent() == 0
+    assert world.records() == []
 
 
-def test_a_run_whose_claim_was_taken_over_sends_nothing(world):
+def test_a_run_that_another_one_overtakes_sends_nothing(world):
+    others = []
+
     def sign_slowly(*args, **kwargs):
-        mine = world.entry()
-        assert world.ledger.update(mine, mine.model_copy(update={"claim_id": "another run"}))
+        attempt = PaymentAttempt(
+            invoice_id="inv_1",
+            rail=PaymentMethod.X402_EXACT,
+            amount_cents=5000,
+            nonce=kwargs["nonce"],
+            network=NETWORK,
+            asset=USDC,
+            pay_to=RECEIVER,
+            expires_at=utc_now(),
+        )
+        others.append(world.another_run().begin(attempt, previous=None))
         return RAIL.credential(*args, **kwargs)
 
     world.rail = without_signing(sign_slowly)
     with pytest.raises(PaymentOutcomeUnknown, match="another run is paying"):
         world.settle()
     assert world.server.credentials == []
-    assert world.entry().claim_id == "another run"
+    assert [world.entry()] == others
 
 
-def test_an_intent_whose_invoice_someone_else_has_paid_frees_its_share_of_the_cap(world):
+def test_a_reservation_whose_invoice_someone_else_has_paid_frees_its_share_of_the_cap(world):
     world.rail = without_signing(interrupt)
     with pytest.raises(KeyboardInterrupt):
         world.settle()
-    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 5000
+    assert world.spent() == 5000
     world.server.status = "paid"
 
     assert world.settle().already_paid
-    assert world.entry().state is PaymentState.FAILED
-    assert world.ledger.spent_cents(utc_now() - timedelta(days=1)) == 0
+    assert world.records() == ["settled"]
+    assert world.spent() == 0
+
+
+def test_a_settled_order_takes_no_further_payment_whatever_its_invoice_says(world):
+    world.settle()
+    world.server.status = "open"
+    with pytest.raises(PaymentOutcomeUnknown, match="or the order is settled; this one sent nothing"):
+        world.settle()
+    assert len(world.server.credentials) == 1
+    assert world.spent() == 5000
+
+
+def at_another_address(world):
+    """The service by an alias of its address, as another run's credentials block spells it."""
+    alias = world.server.base_url.replace("127.0.0.1", "localhost")
+    world.api.close()
+    world.api = HttpPayApi(alias)
+    world.allow(allowed_origins=(alias,))
+    world.server.resource_url = f"{alias}/api/v1/invoices/inv_1/pay"
+
+
+def test_by_an_alias_of_the_address_the_recorded_nonce_is_sent_again(world):
+    world.server.faults.add("settled_but_open")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    at_another_address(world)
+    assert world.rail.nonce(world.api.base_url, "inv_1") != world.entry().nonce
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    first, second = (c["payload"]["authorization"]["nonce"] for c in world.server.credentials)
+    assert first == second == world.entry().nonce
+    assert len(world.server.settlements) == 1
+
+
+def test_by_an_alias_of_the_address_another_wallet_pays_nothing(world):
+    world.server.faults.add("drop_before")
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    at_another_address(world)
+    world.rail = OTHER_RAIL
+    with pytest.raises(PaymentOutcomeUnknown, match="could be settled besides it"):
+        world.settle()
+    assert len(world.server.credentials) == 1
+
+
+@pytest.mark.parametrize("status", ["open", "paid"])
+def test_the_invoice_of_another_experiment_is_neither_paid_nor_taken_for_this_orders(world, status):
+    world.server.status = status
+    with pytest.raises(
+        PaymentRefused, match="belongs to experiment 'exp_1', and the order is experiment exp_2"
+    ):
+        world.settle(experiment_id="exp_2")
+    assert world.server.probes == 0
+    assert world.records() == []
+
+
+def test_an_order_that_becomes_another_experiment_meanwhile_is_not_paid(world):
+    """Another run finds an older experiment of the order between this run's reading and its record."""
+
+    def sign_slowly(*args, **kwargs):
+        world.book().record(lambda _: Surplus(experiment_id="exp_1", kept="exp_0"))
+        return RAIL.credential(*args, **kwargs)
+
+    world.rail = without_signing(sign_slowly)
+    with pytest.raises(PaymentOutcomeUnknown, match="this one sent nothing"):
+        world.settle()
+    assert world.server.credentials == []
+    assert world.records() == ["surplus"]
+    assert world.spent() == 0

@@ -169,17 +169,98 @@ def test_a_receipt_keeps_known_plain_fields_only():
             {"success": False, "errorReason": "x" * 500, "network": "a\nb", "signature": "0x00", "payer": 3}
         )
     )
-    assert read == Settlement(
-        success=False, reason="x" * 200, receipt={"success": "false", "errorReason": "x" * 200}
-    )
+    assert read == Settlement(reason="x" * 200, receipt={"success": "false", "errorReason": "x" * 200})
     assert read_settlement(None) == read_settlement("%") == read_settlement(encode([])) == Settlement()
     assert read_settlement(encode({"success": "true"})).success is None
 
 
 def test_a_failure_that_names_a_transaction_is_no_proof_that_nothing_moved():
-    failed = {"success": False, "errorReason": "timed out", "network": "eip155:84532"}
+    failed = {"success": False, "errorReason": "insufficient_funds", "network": "eip155:84532"}
     assert read_settlement(encode(failed | {"transaction": ""})).success is False
     assert read_settlement(encode(failed | {"transaction": "0x" + "ab" * 32})).success is None
+
+
+@pytest.mark.parametrize("reason", [None, "", "timed out", "transaction_failed", "unexpected_settle_error"])
+def test_nor_is_one_whose_reason_may_come_of_a_broadcast(reason):
+    failed = {"success": False, "errorReason": reason, "transaction": "", "network": "eip155:84532"}
+    assert read_settlement(encode(failed)).success is None
+
+
+def answered(error, status=402, **response):
+    """An answer to a credential: the challenge again with `error`, and PAYMENT-RESPONSE where there is one."""
+    headers = {"payment-required": encode({**CHALLENGE, "error": error})}
+    if response:
+        headers["payment-response"] = encode(response)
+    return SimpleNamespace(status_code=status, headers=headers, body={})
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "insufficient_funds",
+        "invalid_signature",
+        "invalid_exact_evm_insufficient_balance",
+        "invalid_exact_evm_payload_signature",
+        "invalid_exact_evm_payload_authorization_valid_before",
+        "invalid_payload",
+        "invalid_payment_requirements",
+        "missing_eip712_domain",
+        "network_mismatch",
+        "payment_expired",
+        "unsupported_scheme",
+    ],
+)
+def test_a_reason_found_before_a_broadcast_is_a_refusal(reason):
+    assert RAIL.settlement(answered(reason)) == Settlement(success=False, reason=reason)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "invalid_exact_evm_nonce_already_used",
+        "invalid_exact_evm_transaction_simulation_failed",
+        "invalid_exact_evm_transfer_event_mismatch",
+        "invalid_transaction_state",
+        "settlement_pending",
+        "transaction_failed",
+        "unexpected_settle_error",
+        "timeout",
+    ],
+)
+def test_a_reason_that_may_come_of_a_broadcast_is_named_and_ends_no_doubt(reason):
+    assert RAIL.settlement(answered(reason)) == Settlement(reason=reason)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Payment required",
+        "invalid_signature: svc_token",
+        "",
+        None,
+        7,
+        True,
+        ["invalid_payload"],
+        "invalid_" + "x" * 99,
+    ],
+)
+def test_a_402_without_a_reason_stays_in_doubt(error):
+    assert RAIL.settlement(answered(error)).success is None
+    assert RAIL.settlement(answered(error)).reason in {None, "true"}
+
+
+def test_a_reason_counts_only_on_a_402_without_a_statement_of_the_settlement():
+    reason = "insufficient_funds"
+    for status in (200, 400, 403, 500):
+        assert RAIL.settlement(answered(reason, status)).success is None
+    broadcast = answered(reason, success=False, errorReason="late", transaction="0x" + "ab" * 32)
+    assert RAIL.settlement(broadcast).success is None
+    unreadable = answered(reason)
+    unreadable.headers["payment-response"] = "%"
+    assert RAIL.settlement(unreadable).success is None
+    for headers in ({}, {"payment-required": "%"}, {"payment-required": encode([])}):
+        silent = SimpleNamespace(status_code=402, headers=headers, body={"error": reason})
+        assert RAIL.settlement(silent) == Settlement(reason=reason)
 
 
 def test_the_nonce_follows_from_service_invoice_and_wallet():

@@ -16,6 +16,8 @@ class Chain:
         self.contract = contract
         self.transfers = []
         self.refused = 0
+        self.broke = False  # whether the payer's account is empty
+        self.late = False  # whether its answer to a transaction comes too late for the facilitator
         self.hidden = False  # whether the service's invoice keeps quiet about the transfers
 
     def get_addresses(self):
@@ -35,6 +37,8 @@ class Chain:
         self._check(args)
         payer, to, value, *_, nonce = args[:6]
         self.transfers.append({"from": payer, "to": to, "value": value, "nonce": nonce})
+        if self.late:
+            raise TimeoutError("read timed out")
         return f"0x{len(self.transfers):064x}"
 
     def wait_for_transaction_receipt(self, tx_hash):
@@ -53,6 +57,8 @@ class Chain:
         if any((args[0], args[5]) == (moved["from"], moved["nonce"]) for moved in self.transfers):
             self.refused += 1
             raise RuntimeError("execution reverted: authorization is used")
+        if self.broke:
+            raise RuntimeError("execution reverted: ERC20: transfer amount exceeds balance")
 
 
 def _topic(address):

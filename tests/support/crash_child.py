@@ -40,6 +40,15 @@ _IDS: Final = re.compile(
 )
 
 
+# Organisation and campaign, or all of the budget's log, whose numbers go on from story to story.
+_LOG: Final = re.compile(r"(?<=/BOOKS/)[^/]+/(BUDGET/\d+|[^/]+)")
+
+
+def _name(path: str) -> str:
+    """A path that is the same in every story."""
+    return _IDS.sub("*", _LOG.sub("*", path))
+
+
 class Points:
     """Writes down every point and kills the process at one of them."""
 
@@ -65,7 +74,7 @@ class Points:
         who = self._names.get(f"{parts.scheme}://{parts.netloc}")
         if who is None or parts.path.startswith(_NOISE):
             return None
-        return f"{who} {method} {_IDS.sub('*', parts.path)}"
+        return f"{who} {method} {_name(parts.path)}"
 
     def credential(self, headers: Mapping[str, str]) -> None:
         """Note which means of payment goes out: by x402 its nonce, by mpp its token, both as a digest."""
@@ -88,7 +97,7 @@ class Points:
             path = str(arguments[1] if event in {"os.rename", "os.link"} else arguments[0])
             for folder, what in self._names.items():
                 if path.startswith(f"{folder}/"):
-                    self.reach(f"before {what} {event} {_IDS.sub('*', path.removeprefix(folder))}")
+                    self.reach(f"before {what} {event} {_name(path.removeprefix(folder))}")
         finally:
             self._inside.yes = False
 
@@ -98,8 +107,9 @@ class Points:
 
 
 def watch(points: Points) -> None:
-    """Around every request of httpx, sync and async."""
+    """Around every request of httpx, sync and async, and of boto3."""
     import httpx
+    from botocore.httpsession import URLLib3Session
 
     plain, awaited = httpx.HTTPTransport.handle_request, httpx.AsyncHTTPTransport.handle_async_request
 
@@ -122,6 +132,18 @@ def watch(points: Points) -> None:
             points.reach(f"after {name}")
         return answer
 
+    send = URLLib3Session.send
+
+    def send_to_bucket(self: Any, request: Any) -> Any:
+        name = points.request(request.method, request.url)
+        if name:
+            points.reach(f"before {name}")
+        answer = send(self, request)
+        if name:
+            points.reach(f"after {name}")
+        return answer
+
+    URLLib3Session.send = send_to_bucket  # type: ignore[method-assign]
     httpx.HTTPTransport.handle_request = handle_request  # type: ignore[method-assign]
     httpx.AsyncHTTPTransport.handle_async_request = handle_async_request  # type: ignore[method-assign]
     sys.addaudithook(points.audit)
@@ -181,6 +203,7 @@ def main() -> None:
     os.nice(5)
     shorten_pauses()
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    import boto3
     import prefect.engine
     import prefect.flow_engine
     from eth_account import Account  # noqa: F401 - half a second
@@ -188,7 +211,7 @@ def main() -> None:
     import prefect_assay.flows.experiment as module
     from prefect_assay import tasks
 
-    del prefect
+    del prefect, boto3
     for name in tasks.__all__:
         getattr(tasks, name).retry_delay_seconds = 0
     del sys.modules["prefect.engine"]  # it is run as a program in the forks

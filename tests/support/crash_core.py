@@ -1,4 +1,4 @@
-"""Order and pay without Prefect: the product's `find_or_create` and `settle` with a ledger in a folder."""
+"""Order and pay without Prefect: the product's `find_or_create` and `settle` with the books in a folder."""
 
 import json
 from collections.abc import Mapping
@@ -7,13 +7,15 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from prefect_assay.archive import LocalStore
 from prefect_assay.blocks.token_issuer import HttpTokenIssuer
+from prefect_assay.books import Books, OrderLedger
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.ordering import find_or_create
-from prefect_assay.payments import FileLedger, PaymentPolicy, rail_for, settle
+from prefect_assay.ordering import find_or_create, one_experiment
+from prefect_assay.payments import PaymentPolicy, rail_for, settle
 from prefect_assay.tasks.quote import BillingStage, confirm_quote, read_billing
 
 
@@ -36,30 +38,31 @@ def _run(job: Mapping[str, Any]) -> dict[str, Any]:
         else None,
     )
     request = CreateRequest.model_validate(job["request"])
+    book = Books(LocalStore(job["books"]), "", "account").order("core", job["order_key"])
     with AssayClient(job["base_url"], job["token"]) as client:
-        order = find_or_create(client, request, job["order_key"])
-        if order.invoice_id:
-            invoice_id = order.invoice_id
-        else:
-            billing = read_billing(client, order.experiment_id)
-            if billing.stage is BillingStage.QUOTE_OPEN:
-                confirm_quote.fn(
-                    _Credentials(client), order.experiment_id, approved_cents=billing.quote.amount_total
-                )
-                billing = read_billing(client, order.experiment_id)
-            if billing.stage is not BillingStage.INVOICED:
-                return {"stage": billing.stage, "experiment_id": order.experiment_id}
-            invoice_id = client.find_invoice(order.experiment_id).id
-        invoice = client.invoice_by_id(invoice_id)
+        find_or_create(client, request, book)
+        experiment_id = one_experiment(client, request.experiment_spec, book)
+        billing = read_billing(client, experiment_id)
+        if billing.stage is BillingStage.QUOTE_OPEN:
+            billing = confirm_quote.fn(
+                _Credentials(client),
+                experiment_id,
+                book=book,
+                approved_cents=billing.quote.amount_total,
+            )
+        if billing.stage is not BillingStage.INVOICED:
+            return {"stage": billing.stage, "experiment_id": experiment_id}
+        invoice = client.find_invoice(experiment_id)
         payment = settle(
             client,
             invoice.id,
             rail,
             PaymentPolicy.model_validate(job["policy"]),
-            FileLedger(job["ledger"]),
+            OrderLedger(book),
             expected_cents=invoice.amount,
+            experiment_id=experiment_id,
         )
-    return {"stage": payment.state, "experiment_id": order.experiment_id}
+    return {"stage": payment.state, "experiment_id": experiment_id}
 
 
 class _Credentials:

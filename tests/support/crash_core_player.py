@@ -1,4 +1,4 @@
-"""Plays schedules with ordering and paying alone: no Prefect, a ledger in a folder, a tenth of the time."""
+"""Plays schedules with ordering and paying alone: no Prefect, the books in a folder, a tenth of the time."""
 
 import json
 import os
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from prefect_assay.archive import LocalStore
+from prefect_assay.books import Books, OrderBook
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import ExperimentSpec
@@ -58,7 +60,7 @@ class CorePlayer:
             "request": request,
             "order_key": key,
             "policy": self.policy,
-            "ledger": str(self.folder / "ledgers" / schedule.campaign_id),
+            "books": str(self.folder / "books" / schedule.campaign_id),
             "answer": str(self.folder / "answer.json"),
         }
 
@@ -92,6 +94,11 @@ class CorePlayer:
         found = self._answers.get(job["order_key"])
         return {found} if found else set()
 
+    def log(self, schedule: Schedule) -> OrderBook:
+        """In the folder of the schedule's own books."""
+        job = self.start(schedule)
+        return Books(LocalStore(job["books"]), "", "account").order("core", job["order_key"])
+
 
 @contextmanager
 def a_core_player(lab: LocalLab, folder: Path) -> Iterator[CorePlayer]:
@@ -99,7 +106,7 @@ def a_core_player(lab: LocalLab, folder: Path) -> Iterator[CorePlayer]:
     lab.plan(quote_minutes=1, review_minutes=1, window_days=0.01)
     offered = lab.x402
     with token_issuer() as issuer_url, AssayClient(lab.base_url, lab.token) as service:
-        names = {lab.base_url: "lab", issuer_url: "issuer", str(folder / "ledgers"): "ledger"}
+        names = {lab.base_url: "lab", issuer_url: "issuer", str(folder / "books"): "books"}
         targets = {t.name: t.id for t in service.iter_targets()}
         policy = {
             "enabled": True,

@@ -1,4 +1,4 @@
-"""Schedules of kills and faults, how one is played, and the judge: the lab's books, not the client's.
+"""Schedules of kills and faults, how one is played, and the judge: the lab's books, and the log held against them.
 
 What is played is a `Player`: the whole flow on a real Prefect server, or ordering and paying alone. A kill hits one
 execution at one point; faults stand in the lab from the start for a number of executions. Whatever ends badly is
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.testing import LocalLab
 from support.crash_process import KILLED, Execution
@@ -60,6 +61,8 @@ class Schedule:
     lose_results: bool = False
     fresh_run: bool = False
     show_quotes: bool = False
+    archive: str = "folder"  # or s3
+    other_server: bool = False  # after a kill it goes on at another Prefect server, which knows nothing of it
 
 
 @dataclass
@@ -73,6 +76,7 @@ class Story:
     messages: list[str] = field(default_factory=list)
     questions: list[str] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
+    surplus: int = 0
 
     @property
     def end(self) -> End:
@@ -114,6 +118,9 @@ class Player(Protocol):
 
     def known(self, job: Any) -> set[str]:
         """The experiments that a person would find through it."""
+
+    def log(self, schedule: Schedule) -> OrderBook:
+        """The log of the order, read by the judge alone."""
 
 
 def play(player: Player, schedule: Schedule) -> Story:
@@ -169,18 +176,19 @@ def judge(player: Player, story: Story, *, faults_gone: bool = True) -> list[str
     ]
     ids = {order.id for order in orders}
     paid = [s for s in lab.settlements() if s["experiment_id"] in ids]
-    wrong = []
-    if len(orders) > 1:
-        wrong.append(f"{len(orders)} experiments")
+    book = player.log(schedule)
+    state = book.read()
+    wrong = contradictions(book, [s["experiment_id"] for s in paid])
+    wrong += _strangers(player, story, state, orders)
     if len(paid) > 1:
         wrong.append(f"{len(paid)} settlements")
     for settled in paid:
         amount = player.service.invoice_by_id(settled["invoice_id"]).amount
         if settled["amount_cents"] != amount or settled["payment_method"] != schedule.rail:
             wrong.append(f"a settlement of {settled['amount_cents']} for an invoice of {amount} cents")
-    if story.end is End.DONE and not (len(orders) == len(paid) == 1):
+    if story.end is End.DONE and not (orders and len(paid) == 1):
         wrong.append(f"done with {len(orders)} experiments and {len(paid)} settlements")
-    if story.end in {End.DONE, End.ASKS} and ids - story.known:
+    if story.end in {End.DONE, End.ASKS} and ids - story.known - {*state.surplus}:
         wrong.append("a lost order: the lab has it, the run does not know it")
     refusals = sum(error == "PaymentFailed" for error in story.errors)
     if len(story.credentials) > (1 if schedule.rail == "x402-exact" else 1 + refusals):
@@ -192,6 +200,41 @@ def judge(player: Player, story: Story, *, faults_gone: bool = True) -> list[str
     ):
         wrong.append(f"errors without a fault: {story.errors}")
     return wrong
+
+
+def contradictions(book: OrderBook, paid: list[str]) -> list[str]:
+    """What the log of an order says that cannot be, by itself and beside the experiments the lab was paid for."""
+    kinds = Counter(record.kind for record in book.records())
+    state = book.read()
+    wrong = [
+        f"{kinds[kind]} records `{kind}`" for kind in ("planned", "ordered", "settled") if kinds[kind] > 1
+    ]
+    own = state.ordered.experiment_id if state.ordered else None
+    wrong += [f"experiment {one} was paid, and the order is {own}" for one in paid if one != own]
+    if paid and state.payment is None:
+        wrong.append("a payment that the log does not know")
+    if state.settled and not paid:
+        wrong.append("the log says settled, and the lab was not paid")
+    return wrong
+
+
+def _strangers(player: Player, story: Story, state: OrderState, orders: list[Any]) -> list[str]:
+    """Experiments of the order that are neither the order nor a surplus that is recorded and commits nothing."""
+    story.surplus = len(state.surplus)
+    own = state.ordered.experiment_id if state.ordered else None
+    return [
+        f"experiment {order.code} is neither the order nor a recorded surplus"
+        for order in orders
+        if order.id != own
+        and (order.id not in state.surplus or _committed(player, story.schedule, order.id))
+        and (own is not None or story.end is End.DONE)
+    ]
+
+
+def _committed(player: Player, schedule: Schedule, experiment_id: str) -> bool:
+    """An invoice of the quoted route exists only after a confirmation; on the other route a payment decides."""
+    invoice = player.service.find_invoice(experiment_id)
+    return invoice is not None and (schedule.route == "quoted" or invoice.status == "paid")
 
 
 def _for_a_person(story: Story, *, faults_gone: bool) -> bool:
@@ -207,6 +250,8 @@ def _for_a_person(story: Story, *, faults_gone: bool) -> bool:
     if last == "PaymentOutcomeUnknown":
         issued = any("issuer" in point for execution in story.executions for point in execution.points)
         return issued if story.schedule.rail == "mpp-spt" else not faults_gone
+    if last == "PaymentRefused" and story.schedule.rail == "mpp-spt" and "PaymentFailed" in story.errors:
+        return "was sent and is failed, valid until" in story.messages[-1]  # another token waits for its end
     return last in {"PaymentRefused", "PaymentFailed"} and not faults_gone
 
 
@@ -230,7 +275,9 @@ def points_between(clean: Story) -> list[tuple[int, tuple[str, int]]]:
     return found
 
 
-_LOADING: Final = re.compile(r" GET /api/(flows|deployments)/| archive | result ")
+_LOADING: Final = re.compile(
+    r" GET /api/(flows|deployments)/| archive (?!os\.link /BOOKS/)| s3 (?!PUT \S+/BOOKS/)| result "
+)
 
 
 def random_schedule(seed: int, number: int, prefix: str, *, points: int) -> Schedule:
@@ -249,6 +296,8 @@ def random_schedule(seed: int, number: int, prefix: str, *, points: int) -> Sche
         lose_results=draw.random() < 0.5,
         fresh_run=draw.random() < 0.25,
         show_quotes=draw.random() < 0.5,
+        archive=draw.choice(("folder", "s3")),
+        other_server=draw.random() < 0.5,
     )
 
 
@@ -275,6 +324,7 @@ PAYMENT_FAULTS: Final = (
     "missing_header",
     "no_receipt",
     "replay_403",
+    "insufficient_funds",
 )
 
 

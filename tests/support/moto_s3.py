@@ -7,6 +7,8 @@ from threading import Thread
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
+from support.swift_server import s3_client
+
 
 @contextmanager
 def moto_server(*, overwrites: bool = False) -> Iterator[str]:
@@ -27,3 +29,11 @@ def moto_server(*, overwrites: bool = False) -> Iterator[str]:
         server.shutdown()
         thread.join(timeout=5)
         server.server_close()
+
+
+@contextmanager
+def bucket_address(bucket: str) -> Iterator[tuple[str, str]]:
+    """A server with one empty bucket; yields its address and the bucket."""
+    with moto_server() as endpoint:
+        s3_client(endpoint).create_bucket(Bucket=bucket)
+        yield endpoint, bucket

@@ -57,6 +57,9 @@ class PayServer:
     resource_url: str | None = None
     invoice_fields: dict = field(default_factory=dict)
     paid_visible_after: int = 0  # readings of the invoice that still show it open after a settlement
+    reason: str = (
+        "payment required"  # in PAYMENT-REQUIRED; with silent_402 the only statement on a credential
+    )
     before_settling: Callable[[], None] = lambda: None
 
     settlements: list[dict] = field(default_factory=list)
@@ -88,7 +91,7 @@ class PayServer:
     def challenge(self) -> dict:
         return {
             "x402Version": 2,
-            "error": "payment required",
+            "error": self.reason,
             "resource": {"url": self.resource_url or self.pay_url, "mimeType": "application/json"},
             "accepts": [*self.extra_offers, self.entry()],
         }

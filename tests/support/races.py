@@ -1,49 +1,30 @@
-"""Payments that are claimed in a ledger by many at once."""
+"""Payments of many orders that are counted in one budget at once."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 
+from prefect_assay.books import OrderLedger
 from prefect_assay.errors import BudgetExceeded
-from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments import LedgerEntry
-from prefect_assay.payments.ledger import ledger_key
+from support.memory_store import books_in
 
-NOW = datetime.now(UTC)
-SINCE = NOW - timedelta(days=30)
-URL = "https://a.example"
+SINCE = datetime.now(UTC) - timedelta(days=30)
 
 
-def entry(invoice, cents, campaign=None, **changes):
-    return LedgerEntry(
-        key=ledger_key(URL, invoice),
-        base_url=URL,
-        invoice_id=invoice,
-        rail=PaymentMethod.X402_EXACT,
-        amount_cents=cents,
-        nonce="0x01",
-        network="eip155:84532",
-        asset="0xa",
-        pay_to="0xb",
-        expires_at=NOW,
-        recorded_at=NOW,
-        campaign_id=campaign,
-        **changes,
-    )
-
-
-def claims(ledger, cap, wanted, name=""):
-    """Claim in ten threads at once; the amounts that were let through."""
+def claims(store, cap, wanted, name=""):
+    """Reserve `(cents, campaign)` each in a thread and by books of its own; the amounts that were let through."""
     barrier = threading.Barrier(len(wanted))
 
     def claim(number):
-        invoice, cents, campaign = f"inv_{name}{number}", *wanted[number]
+        cents, campaign = wanted[number]
+        ledger = OrderLedger(books_in(store).order(campaign, f"order-{name}{number}"))
         barrier.wait(20)
         try:
-            return cents if ledger.claim(entry(invoice, cents, campaign), cap=cap) else 0
+            ledger.reserve(cents, cap)
         except BudgetExceeded:
             return 0
+        return cents
 
     with ThreadPoolExecutor(len(wanted)) as pool:
         futures = [pool.submit(copy_context().run, claim, number) for number in range(len(wanted))]

@@ -7,16 +7,16 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from uuid import uuid4
 
 import asyncpg
-import httpx
 import redis
 
 from prefect_assay.cli.ports import HOST, free_ports
 from prefect_assay.cli.processes import Child
 from prefect_assay.cli.settings_files import POSTGRES, settings_of
+from support.world import healthy
 
 POSTGRES_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES"
 REDIS_VARIABLE = "PREFECT_ASSAY_TEST_REDIS"
@@ -63,16 +63,10 @@ def another_server(stack) -> Iterator[str]:
         log=stack.folder / "logs" / "second-server.log",
     )
     try:
-        child.wait_until(lambda: _healthy(url), seconds=120)
+        child.wait_until(lambda: healthy(url), seconds=120)
         yield url
     finally:
         child.stop()
-
-
-def _healthy(url: str) -> bool:
-    with suppress(httpx.TransportError):
-        return httpx.get(f"{url}/health", timeout=5).is_success
-    return False
 
 
 def _server() -> str:

@@ -13,7 +13,9 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect_assay.archive import verify
 from prefect_assay.archive.layout import experiment_folder, version_folder
 from prefect_assay.archive.read import read_manifest, versions
+from prefect_assay.tasks import open_books
 from prefect_assay.waiting.runs import EXPERIMENT_TAG, runs_with, tag_values
+from support.crash_story import contradictions
 from support.soak_story import FAULTS, Soak, patiently
 
 _WOKEN = re.compile(r"(\d+) woken")
@@ -69,6 +71,11 @@ def _ordered_and_paid_once(soak: Soak) -> Iterator[str]:
             yield f"{experiment.name} is {experiment.status} with {experiment.results_status} results"
         if settled[experiment.id] != 1:
             yield f"{settled[experiment.id]} settlements for {experiment.name}"
+    blocks = soak.world.blocks
+    for book in open_books(blocks["credentials"], blocks["archive"]).orders():
+        ordered = book.read().ordered
+        paid = [ordered.experiment_id] * settled[ordered.experiment_id] if ordered else []
+        yield from (f"the log of {book.campaign_id}: {wrong}" for wrong in contradictions(book, paid))
 
 
 def _archived_once(soak: Soak) -> Iterator[str]:

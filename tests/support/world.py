@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
@@ -37,6 +38,13 @@ EGFR = "Human EGFR, extracellular domain"
 UNPRICED = "Human insulin receptor, extracellular domain"
 # Anvil's published first test key: worthless on purpose.
 WALLET_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+
+
+def healthy(api_url: str) -> bool:
+    """Whether a Prefect API answers."""
+    with suppress(httpx.TransportError):
+        return httpx.get(f"{api_url}/health", timeout=5).is_success
+    return False
 
 
 def eventually(check: Callable[[], T | None], *, seconds: float, what: str) -> T:

@@ -4,16 +4,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown
+from prefect_assay.books import OrderLedger
+from prefect_assay.books.records import Withdrawn
+from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown, ServiceUnavailable
 from prefect_assay.flows.canceled import _is_final
 from prefect_assay.flows.remains import remains_text
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments import LedgerEntry, MemoryLedger
-from prefect_assay.payments.ledger import ledger_key
-from prefect_assay.tasks.cancel import Remainder, wind_up
+from prefect_assay.payments.ledger import PaymentAttempt
+from prefect_assay.tasks.cancel import Remainder, reject_surplus, wind_up
+from support.memory_store import a_book
 
 NOW = datetime.now(UTC)
 ORDER = Order(
@@ -72,8 +74,8 @@ class Service:
             raise self.rejecting
 
 
-def end(service, *, reject=True, order=ORDER, ledger=None):
-    remains = wind_up(service, ledger or MemoryLedger(), order, reject=reject)
+def end(service, *, reject=True, order=ORDER, book=None):
+    remains = wind_up(service, book or a_book(experiment="e-1"), order, reject=reject)
     return remains, remains_text(remains, [], reject=reject)
 
 
@@ -118,13 +120,11 @@ def test_what_is_paid_is_done_and_cannot_be_stopped():
 
 
 @pytest.mark.parametrize(
-    ("state", "doubt"), [("sent", True), ("unknown", True), ("intended", False), ("failed", False)]
+    ("state", "doubt"), [(None, True), (PaymentState.UNKNOWN, True), (PaymentState.FAILED, False)]
 )
 def test_a_payment_in_doubt_is_told(state, doubt):
-    ledger = MemoryLedger()
-    entry = LedgerEntry(
-        key=ledger_key(URL, "inv_1"),
-        base_url=URL,
+    book = a_book(experiment="e-1")
+    attempt = PaymentAttempt(
         invoice_id="inv_1",
         rail=PaymentMethod.X402_EXACT,
         amount_cents=21_900,
@@ -133,11 +133,12 @@ def test_a_payment_in_doubt_is_told(state, doubt):
         asset="0xa",
         pay_to="0xb",
         expires_at=NOW,
-        recorded_at=NOW,
-        state=PaymentState(state),
     )
-    ledger.claim(entry)
-    remains, text = end(Service(invoice="open"), ledger=ledger)
+    ledger = OrderLedger(book)
+    sent = ledger.begin(attempt, previous=None)
+    if state is not None:
+        ledger.end(sent, state)
+    remains, text = end(Service(invoice="open"), book=book)
     assert remains.facts.in_doubt is doubt
     assert ("may have been made" in text) is doubt
     assert "`0x01`" in text
@@ -168,3 +169,33 @@ def test_another_look_is_taken_only_where_it_can_find_something():
     nothing = end(Service(), order=None)[0]
     assert [_is_final(nothing, reject=True, age=age) for age in (young, old)] == [False, True]
     assert _is_final(end(Service(invoice="paid"))[0], reject=True, age=young)
+
+
+def test_a_rejected_quote_frees_the_share_of_its_order():
+    book = a_book(experiment="e-1")
+    book.books.budget.reserve(book.order_key, book.campaign_id, 21_900, campaign_cap_cents=21_900)
+    end(Service(quote="open"), book=book)
+    assert isinstance(book.read().stage, Withdrawn)
+    assert book.books.budget.read().campaign_cents(book.campaign_id) == 0
+
+
+def test_a_quote_that_is_left_open_keeps_the_share_of_its_order():
+    book = a_book(experiment="e-1")
+    book.books.budget.reserve(book.order_key, book.campaign_id, 21_900, campaign_cap_cents=21_900)
+    end(Service(quote="open"), book=book, reject=False)
+    assert book.books.budget.read().campaign_cents(book.campaign_id) == 21_900
+
+
+def test_open_quotes_of_surplus_experiments_are_rejected_and_trouble_with_one_is_left_for_later():
+    service = Service(quote="open")
+    reject_surplus(service, ["e-1"])
+    assert service.rejected == ["q-1"]
+    reject_surplus(Service(quote="open", rejecting=ServiceUnavailable("503")), ["e-1", "e-1"])
+
+
+def test_an_address_that_several_quotes_share_names_none_of_them():
+    service = Service(quote="open", known=None)
+    same = Quote(id="q-9", status="pending", provider_quote_url=f"{URL}/q/1")
+    service.iter_quotes = lambda: iter([*Service.iter_quotes(service), same])
+    assert end(service)[0].kind is Remainder.QUOTE_OPEN
+    assert service.rejected == []

@@ -19,6 +19,7 @@ PATH_DEPTH: Final = 8
 PREFIX_LENGTH: Final = 200  # with the lengths above every key stays below the 1024 bytes of S3
 MANIFEST_NAME: Final = "manifest.json"
 CLAIM_NAME: Final = "claim.json"
+BOOKS_FOLDER: Final = "BOOKS"  # upper case, so that no campaign has this name; see prefect_assay.books
 
 _DIGEST_LENGTH: Final = 12
 _SUFFIX: Final = re.compile(r"(\.[a-z0-9]{1,8}){1,2}$")

@@ -41,21 +41,22 @@ class LocalStore:
         with _readable_errors(path):
             _make_folders(path.parent)
             self._check_inside(path)
-            partial = self._write_partial(data, path, sha256)
-            try:
-                os.link(partial, path)
-            except FileExistsError:
-                return False
-            finally:
-                partial.unlink()
+            written = self._link(data, path, sha256)
             _sync_folder(path.parent)
-        return True
+        return written
 
     def read(self, key: str) -> bytes:
         """The whole object."""
         path = self._path(key)
         with _readable_errors(path):
             return path.read_bytes()
+
+    def find(self, key: str) -> bytes | None:
+        """The whole object, or None."""
+        path = self._path(key)
+        with _readable_errors(path), contextlib.suppress(FileNotFoundError):
+            return path.read_bytes()
+        return None
 
     def stream(self, key: str) -> Iterator[bytes]:
         """The object in chunks."""
@@ -84,15 +85,11 @@ class LocalStore:
         return str(self._path(key) if key else self.root)
 
     def probe(self, prefix: str = "") -> None:
-        """Check that the folder is writable and that a second write to one name is refused.
-
-        Raises:
-            ArchiveError: it is not; the message says what to do.
-        """
+        """Check that the folder is writable and that a second write to one name is refused; see `Store`."""
         key = join_key(prefix, f".probe-{uuid4().hex}")
         try:
             first = self.put_if_absent(key, b"1", "text/plain")
-            second = self.put_if_absent(key, b"2", "text/plain")
+            second = self._link(b"2", self._path(key), None)
             if not first or second:
                 raise ArchiveError(
                     f"{self.root}: this file system lets a second write replace a file, so versions would not "
@@ -109,6 +106,17 @@ class LocalStore:
         # A symbolic link below the root may lead elsewhere: the key alone cannot tell.
         if not path.parent.resolve().is_relative_to(self.root.resolve()):
             raise ArchiveError(f"{path} leads outside the archive {self.root}: remove the symbolic link")
+
+    def _link(self, data: Body, path: Path, sha256: str | None) -> bool:
+        """Give the content its name; False when the file system refuses, because the name is taken."""
+        partial = self._write_partial(data, path, sha256)
+        try:
+            os.link(partial, path)
+        except FileExistsError:
+            return False
+        finally:
+            partial.unlink()
+        return True
 
     def _write_partial(self, data: Body, path: Path, sha256: str | None) -> Path:
         """The content in a synced temporary file on the same file system, so that it can be linked."""

@@ -86,11 +86,7 @@ def latest_version(store: Store, folder: str) -> int | None:
 
 
 def read_manifest(store: Store, folder: str) -> tuple[Manifest, bytes]:
-    """The manifest of a version's folder, and its bytes.
-
-    Raises:
-        ArchiveError: it is not there, or it is no manifest.
-    """
+    """The manifest of a version's folder, and its bytes; ArchiveError when it is absent or unreadable."""
     key = join_key(folder, MANIFEST_NAME)
     body = store.read(key)
     try:

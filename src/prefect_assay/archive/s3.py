@@ -87,6 +87,14 @@ class S3Store:
         """The whole object."""
         return b"".join(self.stream(key))
 
+    def find(self, key: str) -> bytes | None:
+        """The whole object, or None."""
+        with self._errors(key, ignored=_ABSENT):
+            found = self._client.get_object(Bucket=self.bucket, Key=check_key(key))["Body"]
+            with contextlib.closing(found):
+                return bytes(found.read())
+        return None
+
     def stream(self, key: str) -> Iterator[bytes]:
         """The object in chunks."""
         with self._errors(key):
@@ -96,17 +104,13 @@ class S3Store:
 
     def stat(self, key: str) -> ObjectInfo | None:
         """Size, and the SHA-256 the server keeps for objects that were not written in parts."""
-        try:
+        with self._errors(key, ignored=_ABSENT):
             head = self._client.head_object(Bucket=self.bucket, Key=check_key(key), ChecksumMode="ENABLED")
-        except (ClientError, BotoCoreError) as error:
-            if error_code(error) in _ABSENT:
-                return None
-            raise archive_error(self.location(key), error) from None
-        checksum = head.get("ChecksumSHA256", "")
-        whole = checksum and "-" not in checksum and head.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT"
-        return ObjectInfo(
-            size=head["ContentLength"], sha256=base64.b64decode(checksum).hex() if whole else None
-        )
+            checksum = head.get("ChecksumSHA256", "")
+            in_parts = "-" in checksum or head.get("ChecksumType", "FULL_OBJECT") != "FULL_OBJECT"
+            sha256 = base64.b64decode(checksum).hex() if checksum and not in_parts else None
+            return ObjectInfo(size=head["ContentLength"], sha256=sha256)
+        return None
 
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys below the folder `prefix`, in the order of their bytes."""
@@ -125,11 +129,7 @@ class S3Store:
         return f"s3://{self.bucket}/{key}"
 
     def probe(self, prefix: str = "") -> None:
-        """Check that the bucket is reachable and writable and that a second write to one key is refused.
-
-        Raises:
-            ArchiveError: it is not; the message says what to do.
-        """
+        """Check that the bucket is writable and that a second write to one key is refused; see `Store`."""
         key = join_key(prefix, f".probe-{uuid4().hex}")
         try:
             first = self.put_if_absent(key, b"1", "text/plain")
@@ -199,11 +199,12 @@ class S3Store:
         return parts, whole.hexdigest()
 
     @contextlib.contextmanager
-    def _errors(self, key: str) -> Iterator[None]:
+    def _errors(self, key: str, *, ignored: frozenset[str] = frozenset()) -> Iterator[None]:
         try:
             yield
         except (ClientError, BotoCoreError) as error:
-            raise archive_error(self.location(key), error) from None
+            if error_code(error) not in ignored:
+                raise archive_error(self.location(key), error) from None
 
 
 def _base64(digest: bytes) -> str:

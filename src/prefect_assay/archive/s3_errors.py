@@ -18,7 +18,17 @@ _NEXT_STEP: Final = {
     "BadDigest": "the content was damaged on the way to the server; run again",
     "XAmzContentChecksumMismatch": "the content was damaged on the way to the server; run again",
 }
-_BUSY: Final = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Throttling"})
+_BUSY: Final = frozenset(
+    {
+        "SlowDown",
+        "ServiceUnavailable",
+        "InternalError",
+        "RequestTimeout",
+        "Throttling",
+        "ConditionalRequestConflict",
+        "OperationAborted",
+    }
+)
 _CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "NoAuthTokenError"})
 _SERVER_ERROR: Final = 500
 

@@ -57,6 +57,10 @@ class Store(Protocol):
         """The whole object, for small ones. Raises ArchiveError when it is not there."""
         ...
 
+    def find(self, key: str) -> bytes | None:
+        """The whole object, or None when there is no such object."""
+        ...
+
     def stream(self, key: str) -> Iterator[bytes]:
         """The object in chunks. Raises ArchiveError when it is not there."""
         ...
@@ -74,7 +78,7 @@ class Store(Protocol):
         ...
 
     def probe(self, prefix: str = "") -> None:
-        """Check that the store is reachable, writable below `prefix` and refuses to overwrite."""
+        """Raise ArchiveError, with what to do, unless the store is writable below `prefix` and never overwrites."""
         ...
 
 

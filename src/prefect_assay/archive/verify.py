@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Literal
 
-from prefect_assay.archive.layout import CLAIM_NAME, MANIFEST_NAME, safe_prefix, version_of
+from prefect_assay.archive.layout import BOOKS_FOLDER, CLAIM_NAME, MANIFEST_NAME, safe_prefix, version_of
 from prefect_assay.archive.read import read_manifest
 from prefect_assay.archive.store import Store, digest_of, join_key
 from prefect_assay.errors import ArchiveError
@@ -59,13 +59,29 @@ def verify(store: Store, prefix: str = "") -> VerifyReport:
     findings: list[Finding] = []
     for folder, keys in groupby(store.keys(root), key=lambda key: _version_folder(root, key)):
         if folder is None:
-            findings.extend(Finding(kind="foreign", key=key, detail="not part of a version") for key in keys)
+            books = f"{join_key(root, BOOKS_FOLDER)}/"
+            findings.extend(
+                Finding(kind="foreign", key=key, detail="not part of a version")
+                for key in keys
+                if not key.startswith(books)
+            )
             continue
-        outcome = _check_version(store, folder, {key.removeprefix(f"{folder}/") for key in keys})
-        checked += outcome.checked
-        size += outcome.bytes
-        complete += outcome.versions
-        findings.extend(outcome.findings)
+        present = {key.removeprefix(f"{folder}/") for key in keys}
+        if MANIFEST_NAME not in present:
+            detail = f"begun and not finished: {len(present)} files"
+            findings.append(Finding(kind="incomplete", key=folder, detail=detail))
+            continue
+        try:
+            files = read_manifest(store, folder)[0].files
+        except ArchiveError as error:
+            manifest = join_key(folder, MANIFEST_NAME)
+            findings.append(Finding(kind="unreadable", key=manifest, detail=error.message))
+            continue
+        findings.extend(_check_version(store, folder, files, present))
+        complete += 1
+        read = [file.size for file in files if file.path in present]
+        checked += len(read)
+        size += sum(read)
     return VerifyReport(
         location=store.location(root),
         checked=checked,
@@ -84,33 +100,15 @@ def _version_folder(root: str, key: str) -> str | None:
     return None
 
 
-def _check_version(store: Store, folder: str, present: set[str]) -> VerifyReport:
-    location = store.location(folder)
-    if MANIFEST_NAME not in present:
-        remark = Finding(
-            kind="incomplete", key=folder, detail=f"begun and not finished: {len(present)} files"
-        )
-        return VerifyReport(location=location, checked=0, versions=0, bytes=0, findings=(remark,))
-    try:
-        manifest, _ = read_manifest(store, folder)
-    except ArchiveError as error:
-        broken = Finding(kind="unreadable", key=join_key(folder, MANIFEST_NAME), detail=error.message)
-        return VerifyReport(location=location, checked=0, versions=0, bytes=0, findings=(broken,))
-    findings = [
-        finding
-        for file in manifest.files
-        if (finding := _check_file(store, join_key(folder, file.path), file, present)) is not None
-    ]
-    known = {file.path for file in manifest.files} | {MANIFEST_NAME, CLAIM_NAME}
-    findings.extend(_extras(folder, present - known))
-    read = [file for file in manifest.files if file.path in present]
-    return VerifyReport(
-        location=location,
-        checked=len(read),
-        versions=1,
-        bytes=sum(file.size for file in read),
-        findings=tuple(findings),
-    )
+def _check_version(
+    store: Store, folder: str, files: tuple[ArchivedFile, ...], present: set[str]
+) -> Iterator[Finding]:
+    for file in files:
+        finding = _check_file(store, join_key(folder, file.path), file, present)
+        if finding is not None:
+            yield finding
+    for name in sorted(present - {file.path for file in files} - {MANIFEST_NAME, CLAIM_NAME}):
+        yield Finding(kind="extra", key=join_key(folder, name), detail="in the store, not in the manifest")
 
 
 def _check_file(store: Store, key: str, file: ArchivedFile, present: set[str]) -> Finding | None:
@@ -128,8 +126,3 @@ def _check_file(store: Store, key: str, file: ArchivedFile, present: set[str]) -
         detail=f"{found.size} bytes, SHA-256 {found.sha256[:12]}…; the manifest says "
         f"{file.size} bytes, {file.sha256[:12]}…",
     )
-
-
-def _extras(folder: str, names: set[str]) -> Iterator[Finding]:
-    for name in sorted(names):
-        yield Finding(kind="extra", key=join_key(folder, name), detail="in the store, not in the manifest")

@@ -124,22 +124,26 @@ def status(
 
 @app.command()
 def spending(
+    path: Annotated[Path | None, typer.Argument(help="An archive in a folder.")] = None,
     *,
+    archive: Annotated[
+        str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(help="Name of a SpendingPolicy block: compare with its rolling cap, over its window."),
     ] = None,
     days: Annotated[
         int | None,
-        typer.Option(min=1, max=3660, help="Window of the sum. Default: the policy's, else 30 days."),
+        typer.Option(min=1, max=366, help="Window of the sum. Default: the policy's, else 30 days."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every machine payment in the ledger, and what counts against the rolling cap."""
+    """Show every order and payment in an archive's log, and what counts against the rolling cap."""
     with reported(as_json=as_json):
         from prefect_assay.cli.spending import show_spending
 
-        show_spending(policy, days=days, as_json=as_json)
+        show_spending(path, archive, policy, days=days, as_json=as_json)
 
 
 @archive_app.command("verify")

@@ -94,7 +94,7 @@ def receiver(
 
 @services.command()
 def register(*, automations: Automations = True, as_json: AsJson = False) -> None:
-    """Register block types, concurrency limits and the automations for crashed runs; safe to repeat."""
+    """Register block types and the automations for crashed runs; safe to repeat."""
     with reported(as_json=as_json):
         from prefect_assay.cli.setup import run_register
 

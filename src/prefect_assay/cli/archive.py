@@ -23,7 +23,7 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
         ConfigurationError: neither or both of folder and block are given, or the block does not exist.
         ArchiveError: the archive does not exist or cannot be listed.
     """
-    store, prefix = _opened(path, archive)
+    store, prefix = opened(path, archive)
     console = Console(stderr=True)
     with console.status("Verifying …") as status:
         report = verify(_Watched(store, status), prefix)
@@ -57,7 +57,12 @@ def show_report(console: Console, report: VerifyReport) -> None:
     )
 
 
-def _opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
+def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
+    """The store and the prefix of a folder, or of an archive block.
+
+    Raises:
+        ConfigurationError: neither or both are given, or the block does not exist.
+    """
     if (path is None) == (archive is None):
         raise ConfigurationError("name one archive: a folder, or a block with --archive")
     if path is not None:
@@ -81,7 +86,7 @@ class _Watched:
         self._files = 0
         self._bytes = 0
         self.put_if_absent = store.put_if_absent
-        self.read = store.read
+        self.read, self.find = store.read, store.find
         self.stat = store.stat
         self.keys = store.keys
         self.location = store.location

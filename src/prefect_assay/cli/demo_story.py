@@ -107,7 +107,7 @@ class Story:
             f"[bold]{usd(parts.total_cents)}[/bold]; the policy's cap is {usd(CAP_CENTS)}"
         )
         with self._console.status("A run of its own orders the experiment …"):
-            order = watch.until(lambda: find_order(service, planned.order_key), "an order")
+            order = watch.until(lambda: find_order(service, planned.order_key, planned.spec), "an order")
         self._portal = order.experiment_url or self._stack.lab.base_url
         self._line(
             f"ordered: experiment [bold]{order.experiment_code}[/bold], order key {planned.order_key} stands in its "

@@ -48,16 +48,13 @@ def show_drift(
     """
     raw, words, source = _described(document, base_url, credentials, words)
     changes = compare(known_interface(), facts_of(raw, words), usage())
+    broken = sum(change.breaks for change in changes)
     if as_json:
-        breaks = any(change.breaks for change in changes)
-        print(
-            json.dumps(
-                {"source": source, "breaks": breaks, "changes": [c.as_json() for c in changes]}, indent=2
-            )
-        )
+        found = {"source": source, "breaks": bool(broken), "changes": [c.as_json() for c in changes]}
+        print(json.dumps(found, indent=2))
     else:
-        _show(source, changes)
-    if any(change.breaks for change in changes):
+        _show(source, changes, broken)
+    if broken:
         raise SystemExit(FAILED)
 
 
@@ -125,13 +122,12 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _show(source: str, changes: tuple[Change, ...]) -> None:
+def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
     console = Console()
     for change in changes:
         style = "red" if change.breaks else None
         mark = "breaks  " if change.breaks else "        "
         console.print(f"{mark}{change}", style=style, markup=False, highlight=False, soft_wrap=True)
-    broken = sum(change.breaks for change in changes)
     if broken:
         verdict = f"{broken} differences would break the client, {len(changes) - broken} would not"
     elif changes:

@@ -41,9 +41,8 @@ def usage() -> dict[str, Usage]:
     """What the client uses, by operation as `drift_document` names it."""
     found: dict[str, Usage] = {}
     for use in USES:
-        built = [_request(sample()) for sample in use.samples]
-        least = [_request(use.least())] if use.least else []
-        carried = [frozenset(_sent(body, names)) for _, names, body in [*built, *least]]
+        built = [_request(sample) for sample in use.samples]
+        carried = [frozenset(_sent(body, names)) for _, names, body in built]
         sent = frozenset[str]().union(*carried)
         found[built[0][0]] = Usage(
             sent=sent,

@@ -11,7 +11,7 @@ from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.prefect_api import api_errors, load_archive, load_block, require_api, run_url
 from prefect_assay.cli.sequences import check_locally, read_file
 from prefect_assay.designs.read import is_pasted
-from prefect_assay.errors import AssayError, ConfigurationError, InvalidSpec
+from prefect_assay.errors import AssayError, CampaignFailed, ConfigurationError, InvalidSpec
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType, Method, PaymentMethod
@@ -167,7 +167,9 @@ def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
 
     state = campaign(**parameters, return_state=True)
     report: CampaignReport | BaseException = cast("Any", state.result(raise_on_failure=False))
-    if isinstance(report, AssayError):
+    if isinstance(report, CampaignFailed):
+        report = cast("CampaignReport", report.report)
+    elif isinstance(report, AssayError):
         raise report
     if isinstance(report, BaseException):
         raise ConfigurationError(f"the campaign failed: {report}") from report

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run_register(*, with_automations: bool, as_json: bool) -> None:
-    """Register block types, limits and automations."""
+    """Register block types and automations."""
     require_api()
     with api_errors():
         from prefect_assay.deployments.setup import register
@@ -62,7 +62,6 @@ def _show(registered: "Registration", *, as_json: bool) -> None:
         return
     print("block types  " + ", ".join(registered.block_types))
     for title, things in (
-        ("limit", registered.limits),
         ("work pool", registered.work_pool),
         ("deployment", registered.deployments),
     ):
@@ -77,7 +76,6 @@ def _show(registered: "Registration", *, as_json: bool) -> None:
 def _facts(registered: "Registration") -> dict[str, Any]:
     return {
         "block_types": list(registered.block_types),
-        "limits": dict(registered.limits),
         "automations": [
             {"name": c.name, "change": c.change, "enabled": c.enabled, "note": c.note}
             for c in registered.automations

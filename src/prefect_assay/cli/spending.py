@@ -1,40 +1,43 @@
-"""`prefect-assay spending`: the ledger of machine payments, and what counts against the rolling cap. Reads only."""
+"""`prefect-assay spending`: the orders and payments in an archive's log, and what counts against the rolling cap."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.table import Table
 
+from prefect_assay.books import Books, OrderBook
+from prefect_assay.books.records import Withdrawn
+from prefect_assay.cli.archive import opened
 from prefect_assay.cli.prefect_api import api_errors, load_block
-from prefect_assay.payments import LedgerEntry
-from prefect_assay.payments.ledger import COUNTED
 from prefect_assay.payments.terms import dollars
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import SpendingPolicy
 
 DEFAULT_DAYS: Final = 30
-_SHOWN: Final = (
-    "invoice_id",
-    "rail",
-    "state",
-    "amount_cents",
-    "recorded_at",
-    "sent_at",
-    "expires_at",
-    "base_url",
-    "network",
-    "asset",
-    "pay_to",
-    "nonce",
-    "experiment_id",
-    "campaign_id",
-    "receipt",
-)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderLine:
+    """One order. `state` is the payment's, or `ordered`, `withdrawn` or `not ordered` without one.
+
+    `amount_cents` is what was paid or is to be paid, or else what was approved; None while no price is known.
+    """
+
+    when: str
+    campaign_id: str
+    order_key: str
+    experiment_id: str | None
+    invoice_id: str | None
+    rail: str | None
+    state: str
+    amount_cents: int | None
+    approved_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Window:
     Attributes:
         days: its length.
         since: its beginning, in ISO 8601.
-        counted_cents: what has cost money in it, or may have.
+        counted_cents: machine payments in it that were made, or may have been.
         cap_cents: the policy's cap; None without a policy, or when the policy has none.
         left_cents: what the cap still allows, never negative.
     """
@@ -56,37 +59,40 @@ class Window:
     left_cents: int | None
 
 
-def show_spending(policy: str | None, *, days: int | None, as_json: bool) -> None:
-    """Print the ledger of the Prefect API in use.
+def show_spending(
+    path: Path | None, archive: str | None, policy: str | None, *, days: int | None, as_json: bool
+) -> None:
+    """Print the log of an archive.
 
     Raises:
-        ConfigurationError: the policy block does not exist, or an entry cannot be read.
-        ServiceUnavailable: the API does not answer.
+        ConfigurationError: neither or both of folder and block are given, or a block does not exist.
+        ArchiveError: a log is damaged.
     """
-    with api_errors():
-        from prefect_assay.blocks import SpendingPolicy
-        from prefect_assay.tasks.ledger import PrefectLedger
+    chosen = None
+    if policy:
+        with api_errors():
+            from prefect_assay.blocks import SpendingPolicy
 
-        chosen = load_block(SpendingPolicy, policy) if policy else None
-        entries = PrefectLedger().entries()
-    window = window_of(entries, chosen, days=days, now=datetime.now(UTC))
+            chosen = load_block(SpendingPolicy, policy)
+    books = Books.every(*opened(path, archive))
+    lines = sorted((_line(book) for b in books for book in b.orders()), key=lambda line: line.when)
+    window = window_of(books, chosen, days=days, now=datetime.now(UTC))
     if as_json:
-        payments = [entry.model_dump(mode="json", include=set(_SHOWN)) for entry in entries]
-        print(json.dumps({"payments": payments, "window": asdict(window)}, indent=2))
+        print(json.dumps({"orders": [asdict(line) for line in lines], "window": asdict(window)}, indent=2))
         return
     console = Console(highlight=False)
-    if entries:
-        console.print(table(entries))
-    console.print(sentence(window, any_payment=bool(entries)), markup=False)
+    if lines:
+        console.print(table(lines))
+    console.print(sentence(window, any_order=bool(lines)), markup=False, soft_wrap=True)
 
 
 def window_of(
-    entries: Sequence[LedgerEntry], policy: "SpendingPolicy | None", *, days: int | None, now: datetime
+    books: Iterable[Books], policy: "SpendingPolicy | None", *, days: int | None, now: datetime
 ) -> Window:
     """The sum of the window, and how it stands to the policy's cap."""
     length = days or (policy.rolling_days if policy else DEFAULT_DAYS)
     since = now - timedelta(days=length)
-    counted = sum(e.amount_cents for e in entries if e.state in COUNTED and e.recorded_at >= since)
+    counted = sum(b.budget.read().paid_cents(since) for b in books)
     cap = policy.rolling_cents if policy else None
     return Window(
         days=length,
@@ -97,37 +103,47 @@ def window_of(
     )
 
 
-def table(entries: Sequence[LedgerEntry]) -> Table:
-    """One line per invoice, oldest first."""
-    shown = Table()
-    for name in ("When (UTC)", "Invoice", "Rail", "State"):
+def table(lines: Sequence[OrderLine]) -> Table:
+    """One line per order, oldest first; 80 columns are enough."""
+    shown = Table(box=None, pad_edge=False)
+    for name in ("When (UTC)", "Campaign", "Paid by", "State"):
         shown.add_column(name, no_wrap=name == "When (UTC)", overflow="fold")
     shown.add_column("Amount", justify="right", no_wrap=True)
-    shown.add_column("For", overflow="fold")
-    shown.add_column("Good until (UTC)", no_wrap=True)
-    for entry in entries:
-        shown.add_row(*_cells(entry))
+    for line in lines:
+        amount = "" if line.amount_cents is None else dollars(line.amount_cents)
+        shown.add_row(line.when[:16].replace("T", " "), line.campaign_id, line.rail or "", line.state, amount)
     return shown
 
 
-def sentence(window: Window, *, any_payment: bool) -> str:
+def sentence(window: Window, *, any_order: bool) -> str:
     """The sum in words."""
-    if not any_payment:
-        return "No machine payment is in the ledger."
-    told = f"{dollars(window.counted_cents)} counted in the last {window.days} days"
+    if not any_order:
+        return "The archive has no order in its log."
+    counted = f"{dollars(window.counted_cents)} paid by machine in the last {window.days} days"
     if window.cap_cents is None:
-        return f"{told}."
-    return f"{told}, of {dollars(window.cap_cents)} allowed: {dollars(window.left_cents or 0)} left."
+        return f"{counted}."
+    return f"{counted}, of {dollars(window.cap_cents)} allowed: {dollars(window.left_cents or 0)} left."
 
 
-def _cells(entry: LedgerEntry) -> tuple[Any, ...]:
-    what = entry.campaign_id or entry.experiment_id or ""
-    return (
-        f"{entry.recorded_at:%Y-%m-%d %H:%M}",
-        entry.invoice_id,
-        entry.rail.value,
-        entry.state.value,
-        dollars(entry.amount_cents),
-        what,
-        f"{entry.expires_at:%Y-%m-%d %H:%M}",
+def _line(book: OrderBook) -> OrderLine:
+    state = book.read()
+    payment, settled, ordered = state.payment, state.settled, state.ordered
+    moment = settled or ordered or state.planned
+    amount = (settled and settled.amount_cents) or (payment and payment.amount_cents)
+    if settled or payment:
+        status = "settled" if settled else str(payment and payment.state)
+    elif isinstance(state.stage, Withdrawn):
+        status = "withdrawn"
+    else:
+        status = "ordered" if ordered else "not ordered"
+    return OrderLine(
+        when=moment.at.isoformat(timespec="seconds") if moment else "",
+        campaign_id=state.planned.campaign_id if state.planned else "",
+        order_key=book.order_key,
+        experiment_id=ordered.experiment_id if ordered else None,
+        invoice_id=(payment and payment.invoice_id) or (settled and settled.invoice_id) or None,
+        rail=str((payment and payment.rail) or state.rail or "") or None,
+        state=status,
+        amount_cents=amount or (state.approved.amount_cents if state.approved else None),
+        approved_by=state.approved.approver if state.approved else None,
     )

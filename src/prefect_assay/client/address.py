@@ -49,11 +49,7 @@ def checked_token(token: SecretStr | str) -> SecretStr:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port in one spelling.
-
-    Raises:
-        ConfigurationError: it is no http or https address.
-    """
+    """Scheme, host and port in one spelling; ConfigurationError when it is no http address."""
     parts = _split(url)
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host

@@ -15,7 +15,6 @@ from pydantic import SecretStr
 from prefect_assay.client import custom_targets as _custom_targets
 from prefect_assay.client import documents as _documents
 from prefect_assay.client import experiments as _experiments
-from prefect_assay.client import identity as _identity
 from prefect_assay.client import invoice_search as _invoice_search
 from prefect_assay.client import invoices as _invoices
 from prefect_assay.client import modifying as _modifying
@@ -70,18 +69,7 @@ async def _whole(client: "AsyncAssayClient", pdf: Pdf) -> bytes:
 class AsyncAssayClient:
     """An asynchronous client of the service, for one event loop; use it as an async context manager.
 
-    Args:
-        base_url: the service's address without `/api/v1`; https, or http on loopback.
-        token: the user's own API token (contract 5.6); None for the calls that need none.
-        words: how this deployment spells the provider's and the service's name.
-        timeout: seconds without progress after which a request counts as lost.
-        retries: repeats of requests that change nothing; others are never repeated.
-        transport: an httpx transport instead of the network.
-        policy: the back-off; takes the place of `retries`.
-        sleep: how to wait between repeats.
-
-    Raises:
-        ConfigurationError: the address or the token is not usable.
+    Its arguments are those of `AssayClient`, with an asynchronous `transport` and `sleep`.
     """
 
     def __init__(
@@ -101,7 +89,7 @@ class AsyncAssayClient:
         self._sleep = sleep
         self._http = httpx.AsyncClient(transport=transport, **self._wire.options())
 
-    whoami = method(_identity.whoami, _run)
+    whoami = method(_tokens.whoami, _run)
     tokens = method(_tokens.tokens, _run)
     iter_tokens = method(_tokens.iter_tokens, _each)
     attenuate_token = method(_tokens.attenuate_token, _run)
@@ -271,7 +259,7 @@ class AsyncAssayClient:
             response = await self._http.send(
                 outgoing, auth=self._wire.auth if download.hop.with_token else None, stream=True
             )
-            if download.arrived(response.status_code):
+            if response.is_success:
                 return response
             return self._wire.answer(response, await self._body(response))
         except (httpx.HTTPError, TimeoutError) as error:

@@ -24,7 +24,6 @@ _CHECKS: Final = {
     ),
     "read_only": "check if action($action), {reading}.contains($action);",
 }
-_READING: Final = frozenset({"list", "read"})
 # The encoded token follows prefix and slug without a mark of its own. A Biscuit starts with one of two field
 # numbers, which base64 spells so.
 _STARTS: Final = re.compile(r"(?<=[A-Za-z0-9_-])[CE]")
@@ -57,7 +56,8 @@ def attenuate_offline(token: SecretStr | str, attenuation: Attenuation, public_k
             biscuit = biscuit_auth.Biscuit.from_base64(body, key)
         except biscuit_auth.BiscuitValidationError:
             continue
-        child = biscuit.append(biscuit_auth.BlockBuilder("\n".join(_code(attenuation)), _values(attenuation)))
+        checks = "\n".join(check for name, check in _CHECKS.items() if getattr(attenuation, name))
+        child = biscuit.append(biscuit_auth.BlockBuilder(checks, _values(attenuation)))
         return SecretStr(outside + child.to_base64())
     # The cause is left out: the library's message may quote the token.
     raise InvalidRequest(["token: it is no token that was signed with this public key"])
@@ -70,24 +70,13 @@ def _splits(text: str) -> Iterator[tuple[str, str]]:
         yield text[: start.start()], text[start.start() :]
 
 
-def _code(attenuation: Attenuation) -> Iterator[str]:
-    for name, check in _CHECKS.items():
-        if getattr(attenuation, name):
-            yield check
-
-
 def _values(attenuation: Attenuation) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        name: set(wanted)
-        for name in ("allowed_actions", "allowed_resources")
-        if (wanted := getattr(attenuation, name))
+    values = {
+        "allowed_actions": set(attenuation.allowed_actions or ()),
+        "allowed_resources": set(attenuation.allowed_resources or ()),
+        "allowed_org_ids": {org_id.lower() for org_id in attenuation.allowed_org_ids or ()},
+        "expires_at": attenuation.expires_at and attenuation.expires_at.replace(microsecond=0),
+        "payment_policy": list(attenuation.payment_policy or ()),  # an array: its order is the preference
+        "reading": {"list", "read"} if attenuation.read_only else None,
     }
-    if attenuation.allowed_org_ids:
-        values["allowed_org_ids"] = {org_id.lower() for org_id in attenuation.allowed_org_ids}
-    if attenuation.expires_at is not None:
-        values["expires_at"] = attenuation.expires_at.replace(microsecond=0)
-    if attenuation.payment_policy:
-        values["payment_policy"] = list(attenuation.payment_policy)  # an array: its order is the preference
-    if attenuation.read_only:
-        values["reading"] = set(_READING)
-    return values
+    return {name: value for name, value in values.items() if value}

@@ -5,7 +5,6 @@ what is certain is refused: whether a target exists, what it costs and in which 
 service alone knows. A `Request` made by hand is not checked.
 """
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -17,12 +16,16 @@ from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.sequences import Sequence as Design
 from prefect_assay.models.shown import shown
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.models.spec_rules import check_sequences, check_spec, is_uuid
+from prefect_assay.models.spec_rules import (
+    check_concentrations,
+    check_replicates,
+    check_sequences,
+    check_spec,
+    is_uuid,
+)
 from prefect_assay.models.vocabulary import (
     MACHINE_RAILS,
     PAGE_LIMIT_MAX,
-    REPLICATES_MAX,
-    REPLICATES_MIN,
     SORT_COLUMNS_MAX,
     WEBHOOK_SECRET_MIN_LENGTH,
 )
@@ -34,20 +37,12 @@ _ON_THIS_MACHINE: Final = "plain http to this machine reaches nobody but a lab o
 
 
 def check_page(limit: int | None, offset: int | None, sort: object = None) -> None:
-    """Paging and sorting of a list (contract 4.1).
-
-    Raises:
-        InvalidRequest: with every finding.
-    """
+    """Check paging and sorting of a list (contract 4.1); InvalidRequest has every finding."""
     InvalidRequest.check([*_paging(limit, offset), *_sorting(sort)])
 
 
 def check_estimate(spec: ExperimentSpec) -> None:
-    """A specification by itself.
-
-    Raises:
-        InvalidSpec: with every finding.
-    """
+    """Check a specification by itself; InvalidSpec has every finding."""
     InvalidSpec.check(check_spec(spec))
 
 
@@ -74,31 +69,24 @@ def check_creation(request: CreateRequest, payment_header: str | None) -> None:
 
 
 def check_entries(experiment_code: str, designs: Sequence[Design]) -> None:
-    """What is added to a draft (contract 4.3).
-
-    Raises:
-        InvalidRequest: with every finding.
-    """
+    """Check what is added to a draft (contract 4.3); InvalidRequest has every finding."""
     InvalidRequest.check([*text("experiment_code", experiment_code), *entries(designs)])
 
 
 def check_changes(fields: Mapping[str, object], designs: Sequence[Design] | None) -> None:
-    """The fields that a modification names; those that are not named are left out (contract 4.2, PATCH rules).
-
-    Raises:
-        InvalidRequest: with every finding.
-    """
+    """Check the fields that a PATCH names (contract 4.2); InvalidRequest has every finding."""
     found = [] if designs is None else list(entries(designs))
     for name, value in fields.items():
         match name:
             case "name":
                 found += text(name, value)
             case "target_id" if value is not None:
-                found += [] if is_uuid(str(value)) else [f"target_id: {shown(str(value))} is no uuid"]
-            case "n_replicates":
-                found += _replicates(value)
+                found += uuid("target_id", str(value))
+            case "n_replicates" if isinstance(value, int):
+                found += check_replicates(value)
             case "antigen_concentrations" if isinstance(value, list):
-                found += _concentrations(value)
+                found += [] if value else ["antigen_concentrations: empty; name at least one in nM"]
+                found += check_concentrations(value)
             case "webhook_url" if isinstance(value, str):
                 found += webhook_url(value)
             case _:
@@ -210,16 +198,3 @@ def _payment(selected: str | None, header: str | None) -> Iterator[str]:
         yield from one_of("payment method header", str(header), rails)
     if selected is not None and header is not None and str(selected) != str(header):
         yield f"payment.method: {selected}, and the header says {header}; they must agree"
-
-
-def _replicates(value: object) -> Iterator[str]:
-    if isinstance(value, int) and not REPLICATES_MIN <= value <= REPLICATES_MAX:
-        yield f"n_replicates: {value}; {REPLICATES_MIN} to {REPLICATES_MAX} are possible"
-
-
-def _concentrations(values: list[float]) -> Iterator[str]:
-    if not values:
-        yield "antigen_concentrations: empty; name at least one in nM"
-    wrong = [value for value in values if not math.isfinite(value) or value < 0]
-    if wrong:
-        yield f"antigen_concentrations: {', '.join(map(str, wrong))}; only finite numbers from 0 on, in nM"

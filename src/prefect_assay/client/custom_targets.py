@@ -1,65 +1,39 @@
 """Operations on requests for targets that the catalog does not have (service-shapes, Targets)."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator
+from functools import partial
+from typing import Final, Unpack
 
 from prefect_assay.client import checks
-from prefect_assay.client.listing import Condition, Sorting, listed
-from prefect_assay.client.parameters import FieldTest
-from prefect_assay.client.read import model
-from prefect_assay.client.request import Operation, Request, segment
+from prefect_assay.client.listing import PageOptions, WalkOptions, listed, walked
+from prefect_assay.client.read import get, once
+from prefect_assay.client.request import Operation, given, segment
 from prefect_assay.client.walking import Pager
-from prefect_assay.errors import InvalidRequest, OutcomeUnknown
+from prefect_assay.errors import InvalidRequest
 from prefect_assay.models.custom_target import CustomTarget, CustomTargetStatus
 from prefect_assay.models.page import Page
 from prefect_assay.models.spec import SequenceValue
 from prefect_assay.models.spec_rules import check_sequences
-from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
 _PATH: Final = "/targets/request-custom"
 
 
 def custom_targets(
     *,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
     status: CustomTargetStatus | str | None = None,
-    where: Sequence[FieldTest] = (),
-    limit: int | None = None,
-    offset: int | None = None,
+    **chosen: Unpack[PageOptions],
 ) -> Operation[Page[CustomTarget]]:
     """GET /targets/request-custom: one page of the organization's requests."""
-    return listed(
-        _PATH,
-        CustomTarget,
-        filter=filter,
-        search=search,
-        sort=sort,
-        where=where,
-        limit=limit,
-        offset=offset,
-        status=status,
-    )
+    return listed(_PATH, CustomTarget, {"status": status}, **chosen)
 
 
 def iter_custom_targets(
     *,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
     status: CustomTargetStatus | str | None = None,
-    where: Sequence[FieldTest] = (),
-    page_size: int = PAGE_LIMIT_MAX,
+    **chosen: Unpack[WalkOptions],
 ) -> Pager[CustomTarget]:
     """All matching requests, page by page as they are asked for."""
-    return Pager(
-        lambda limit, offset: custom_targets(
-            filter=filter, search=search, sort=sort, status=status, where=where, limit=limit, offset=offset
-        ),
-        lambda row: row.id,
-        limit=page_size,
-    )
+    return walked(partial(custom_targets, status=status), **chosen)
 
 
 def request_custom_target(
@@ -79,25 +53,15 @@ def request_custom_target(
         OutcomeUnknown: the answer was lost: list the requests.
     """
     InvalidRequest.check(list(_findings(name, product_id, sequence, pdb_id)))
-    body = {"name": name, "product_id": product_id, "sequence": sequence, "pdb_id": pdb_id}
-    return Operation(
-        request=Request(
-            method="POST",
-            path=_PATH,
-            json={field: value for field, value in body.items() if value is not None},
-            lost=OutcomeUnknown,
-            after_loss="List the requests for custom targets before anything else",
-        ),
-        read=model(CustomTarget),
+    body = given(name=name, product_id=product_id, sequence=sequence, pdb_id=pdb_id)
+    return once(
+        "POST", _PATH, CustomTarget, "List the requests for custom targets before anything else", body
     )
 
 
 def custom_target(request_id: str) -> Operation[CustomTarget]:
     """GET /targets/request-custom/{id}."""
-    return Operation(
-        request=Request(method="GET", path=f"{_PATH}/{segment(request_id)}", repeatable=True),
-        read=model(CustomTarget),
-    )
+    return get(f"{_PATH}/{segment(request_id)}", CustomTarget)
 
 
 def _findings(name: str, product_id: str, sequence: str | None, pdb_id: str | None) -> Iterator[str]:

@@ -10,12 +10,13 @@ from urllib.parse import urljoin, urlsplit
 
 from prefect_assay.client.address import is_loopback, is_protected, origin
 from prefect_assay.client.failures import failure, scrubbed
-from prefect_assay.client.request import Answer, Request, succeeded
+from prefect_assay.client.request import Answer, Request
 from prefect_assay.client.retry import RetryPolicy
 from prefect_assay.errors import AccessError, AssayError, ConfigurationError, NotFound
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _HOPS_MAX: Final = 5
+_NO_ADDRESS: Final = "a download address that is no https address is not fetched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,6 @@ class Download:
         self._tried = 0
         start = _joined(f"{base_url}/", url)
         self.hop = self._hop(start, with_token=_same_origin(start, base_url))
-
-    def arrived(self, status: int) -> bool:
-        """Whether the body that follows is the file."""
-        return succeeded(status)
 
     def after(self, outcome: Answer | AssayError, secrets: tuple[str, ...]) -> float:
         """What follows an opening that was no success: a new hop, or the same one after some seconds.
@@ -95,11 +92,7 @@ def _joined(base: str, url: str) -> str:
     try:
         return urljoin(base, url)
     except ValueError:  # a broken IPv6 address
-        raise _no_address() from None
-
-
-def _no_address() -> AccessError:
-    return AccessError("a download address that is no https address is not fetched")
+        raise AccessError(_NO_ADDRESS) from None
 
 
 def _same_origin(url: str, base_url: str) -> bool:
@@ -114,4 +107,4 @@ def _shown(url: str) -> str:
     try:
         return origin(url) + urlsplit(url).path
     except ConfigurationError:
-        raise _no_address() from None
+        raise AccessError(_NO_ADDRESS) from None

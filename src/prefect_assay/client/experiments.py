@@ -1,17 +1,16 @@
 """Operations on experiments: price, create, list, read, submit (contract 4.2). Changing stands in `modifying`."""
 
-from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Unpack
 
 from prefect_assay.client.checks import check_creation, check_estimate, only_for_a_lab
-from prefect_assay.client.listing import Condition, Sorting, listed
-from prefect_assay.client.parameters import FieldTest
+from prefect_assay.client.listing import PageOptions, WalkOptions, listed, walked
 from prefect_assay.client.problem import problem_of
-from prefect_assay.client.read import model, off_shape, parsed
+from prefect_assay.client.read import get, model, off_shape, once, parsed
 from prefect_assay.client.request import Answer, Operation, Request, segment
 from prefect_assay.client.walking import Pager
-from prefect_assay.errors import AssayError, OrderOutcomeUnknown, OutcomeUnknown, PartialOrder
+from prefect_assay.errors import AssayError, OrderOutcomeUnknown, PartialOrder
 from prefect_assay.models.estimate import CostEstimate
 from prefect_assay.models.experiment import (
     Created,
@@ -23,13 +22,7 @@ from prefect_assay.models.experiment import (
 )
 from prefect_assay.models.page import Page
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import (
-    PAGE_LIMIT_MAX,
-    ExperimentStatus,
-    ExperimentType,
-    PaymentMethod,
-    ResultsStatus,
-)
+from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, PaymentMethod, ResultsStatus
 
 PAYMENT_HEADER: Final = "X-Service-Payment-Method"  # contract 4.2, create rule 2
 _READ_AGAIN: Final = "Read the experiment before anything else"
@@ -125,62 +118,44 @@ def _text(value: object) -> str | None:
 
 def experiments(
     *,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
     status: ExperimentStatus | str | None = None,
     state: str | None = None,
     experiment_type: ExperimentType | str | None = None,
     results_status: ResultsStatus | str | None = None,
-    where: Sequence[FieldTest] = (),
-    limit: int | None = None,
-    offset: int | None = None,
+    **chosen: Unpack[PageOptions],
 ) -> Operation[Page[ExperimentSummary]]:
     """GET /experiments: one page, newest first. `search` looks into names and codes."""
     return listed(
         "/experiments",
         ExperimentSummary,
-        filter=filter,
-        search=search,
-        sort=sort,
-        where=where,
-        limit=limit,
-        offset=offset,
-        status=status,
-        state=state,
-        experiment_type=experiment_type,
-        results_status=results_status,
+        {
+            "status": status,
+            "state": state,
+            "experiment_type": experiment_type,
+            "results_status": results_status,
+        },
+        **chosen,
     )
 
 
 def iter_experiments(
     *,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
     status: ExperimentStatus | str | None = None,
     state: str | None = None,
     experiment_type: ExperimentType | str | None = None,
     results_status: ResultsStatus | str | None = None,
-    where: Sequence[FieldTest] = (),
-    page_size: int = PAGE_LIMIT_MAX,
+    **chosen: Unpack[WalkOptions],
 ) -> Pager[ExperimentSummary]:
     """All matching experiments, page by page as they are asked for."""
-    return Pager(
-        lambda limit, offset: experiments(
-            filter=filter,
-            search=search,
-            sort=sort,
+    return walked(
+        partial(
+            experiments,
             status=status,
             state=state,
             experiment_type=experiment_type,
             results_status=results_status,
-            where=where,
-            limit=limit,
-            offset=offset,
         ),
-        lambda experiment: experiment.id,
-        limit=page_size,
+        **chosen,
     )
 
 
@@ -190,10 +165,7 @@ def experiment(experiment_id: str) -> Operation[Experiment]:
     Raises:
         NotFound: it does not exist, or this token may not see it.
     """
-    return Operation(
-        request=Request(method="GET", path=f"/experiments/{segment(experiment_id)}", repeatable=True),
-        read=model(Experiment),
-    )
+    return get(f"/experiments/{segment(experiment_id)}", Experiment)
 
 
 def submit(experiment_id: str) -> Operation[Submitted]:
@@ -203,12 +175,4 @@ def submit(experiment_id: str) -> Operation[Submitted]:
         Conflict: it is no draft any more.
         OutcomeUnknown: the answer was lost: read the experiment.
     """
-    return Operation(
-        request=Request(
-            method="POST",
-            path=f"/experiments/{segment(experiment_id)}/submit",
-            lost=OutcomeUnknown,
-            after_loss=_READ_AGAIN,
-        ),
-        read=model(Submitted),
-    )
+    return once("POST", f"/experiments/{segment(experiment_id)}/submit", Submitted, _READ_AGAIN)

@@ -29,8 +29,9 @@ from prefect_assay.errors import (
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _REDIRECTS: Final = range(300, 400)
 _SERVER_ERRORS: Final = range(500, 600)
-# The server gave up on the request, or a middleman did: nobody says whether it was handled.
-_NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY})
+CLIENT_ERRORS: Final = range(400, 500)
+# The server or a proxy gave up on the request, which may have been handled; 499 is a proxy's "client closed request".
+NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, 499})
 _KINDS: Final[dict[int, type[AssayError]]] = {
     HTTPStatus.UNAUTHORIZED: Unauthorized,
     HTTPStatus.FORBIDDEN: Forbidden,
@@ -45,15 +46,12 @@ _HINTS: Final[dict[int, str]] = {
 
 
 def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ()) -> T:
-    """The value of an accepted answer.
-
-    Raises:
-        AssayError: the answer is a failure, or cannot be read.
-    """
+    """The value of an accepted answer; raises the error that any other answer means."""
     request = operation.request
+    if operation.scrubs or not operation.accepts(answer.status):
+        answer = scrubbed(answer, (*secrets, *request.secrets))
     if not operation.accepts(answer.status):
-        clean = scrubbed(answer, (*secrets, *request.secrets))
-        raise operation.failed(clean) or failure(request, clean)
+        raise operation.failed(answer) or failure(request, answer)
     try:
         return operation.read(answer)
     except UnexpectedAnswer as error:
@@ -102,7 +100,9 @@ def failure(request: Request, answer: Answer) -> AssayError:
     problem = problem_of(answer)
     text = f"{request}: the service answered {answer.status}: {problem.text}"
     status = answer.status
-    if status in _NO_VERDICT or status in _SERVER_ERRORS:
+    # A refusal that is not the service's may come of a gateway that has passed the request on.
+    gateway = request.lost is not None and status in CLIENT_ERRORS and not problem.genuine
+    if gateway or status in NO_VERDICT or status in _SERVER_ERRORS:
         cause = f"the service answered {status}: {problem.text}"
         return no_answer(request, cause, request_id=problem.request_id, status=status)
     if status in _REDIRECTS:
@@ -151,9 +151,10 @@ def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
 
 
 def scrubbed(answer: Answer, secrets: Iterable[str]) -> Answer:
-    """The answer without the secrets that a service may have echoed."""
-    content = answer.content
-    for secret in secrets:
-        if secret:
-            content = content.replace(secret.encode(), b"[secret]")
-    return Answer(status=answer.status, headers=answer.headers, content=content, words=answer.words)
+    """The answer without the secrets that a service or a proxy may have echoed."""
+    content, headers = answer.content, dict(answer.headers)
+    for secret in filter(None, secrets):
+        for spelt in (secret, secret.replace("/", r"\/")):  # some JSON writers escape slashes
+            content = content.replace(spelt.encode(), b"[secret]")
+        headers = {name: value.replace(secret, "[secret]") for name, value in headers.items()}
+    return Answer(status=answer.status, headers=headers, content=content, words=answer.words)

@@ -234,11 +234,7 @@ def _field(field: Field) -> str:
 
 
 def checked_field(field: str) -> str:
-    """A field name as it stands in the language.
-
-    Raises:
-        InputError: it is none.
-    """
+    """A field name as it stands in the language; InputError when it is none."""
     if not _FIELD.fullmatch(field):
         raise InputError(f"filter: {field!r} is no field name; letters, digits, '_' and '.' are possible")
     return field
@@ -259,22 +255,14 @@ def bare_text(value: Value) -> str:
     if isinstance(plain, bool):
         return "true" if plain else "false"
     if isinstance(plain, int | float):
-        return _number(plain)
+        if not math.isfinite(plain):
+            raise InputError(f"filter: {plain} cannot be compared with; use is_null for missing values")
+        return repr(plain)
     if isinstance(plain, datetime):
-        return _timestamp(plain)
+        if plain.tzinfo is None:
+            raise InputError("filter: a timestamp needs a time zone; all times of the service are UTC")
+        return plain.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return str(plain)
-
-
-def _number(value: float) -> str:
-    if not math.isfinite(value):
-        raise InputError(f"filter: {value} cannot be compared with; use is_null for missing values")
-    return repr(value)
-
-
-def _timestamp(value: datetime) -> str:
-    if value.tzinfo is None:
-        raise InputError("filter: a timestamp needs a time zone; all times of the service are UTC")
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _text(value: str) -> str:

@@ -4,9 +4,8 @@ from http import HTTPStatus
 from typing import Final
 
 from prefect_assay.client.filters import eq
-from prefect_assay.client.invoices import invoices
+from prefect_assay.client.invoices import iter_invoices
 from prefect_assay.client.request import Answer, Operation, succeeded
-from prefect_assay.client.walking import Pager
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.page import Page
 from prefect_assay.models.vocabulary import InvoiceStatus
@@ -27,8 +26,7 @@ class InvoiceSearch:
         self._filtered = True
         self._void: Invoice | None = None
         self._found = False
-        wanted = str(eq("experiment_id", experiment_id))
-        self._pager = _pager(wanted)
+        self._pager = iter_invoices(filter=eq("experiment_id", experiment_id))
 
     def operation(self) -> Operation[Page[Invoice] | None] | None:
         """The next page; its value is None when the service refuses the filter."""
@@ -50,7 +48,7 @@ class InvoiceSearch:
         """Look through one page."""
         if answer is None:
             self._filtered = False
-            self._pager = _pager(None)
+            self._pager = iter_invoices()
             return ()
         for row in self._pager.feed(answer):
             if row.experiment_id != self._experiment_id:
@@ -68,9 +66,3 @@ class InvoiceSearch:
 def find_invoice(experiment_id: str) -> InvoiceSearch:
     """The invoice of an experiment, or None when it has none."""
     return InvoiceSearch(experiment_id)
-
-
-def _pager(condition: str | None) -> Pager[Invoice]:
-    return Pager(
-        lambda limit, offset: invoices(filter=condition, limit=limit, offset=offset), lambda row: row.id
-    )

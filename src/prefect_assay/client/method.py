@@ -1,9 +1,9 @@
 """`method`: makes a client's method of an operation, so that each is defined once and served by both faces."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, get_type_hints
 
 P = ParamSpec("P")
 C = TypeVar("C")
@@ -25,9 +25,16 @@ def method(make: Callable[P, X], drive: Callable[[C, X], R]) -> Callable[Concate
 
     # `wraps` says that the signature is the operation's; a method has the client in front. Without this, help()
     # and autospecced mocks would take the first parameter for the client.
-    own = Signature(
-        [Parameter("self", Parameter.POSITIONAL_ONLY), *signature(make).parameters.values()],
-        return_annotation=Signature.empty,
-    )
-    call.__dict__["__signature__"] = own
+    parameters = [Parameter("self", Parameter.POSITIONAL_ONLY), *_parameters(make)]
+    call.__dict__["__signature__"] = Signature(parameters)
     return call
+
+
+def _parameters(make: Callable[..., Any]) -> Iterator[Parameter]:
+    """The parameters of `make`, with the options of a list one by one."""
+    for parameter in signature(make).parameters.values():
+        if parameter.kind is not Parameter.VAR_KEYWORD:
+            yield parameter
+        else:
+            for name, kind in get_type_hints(get_args(parameter.annotation)[0]).items():
+                yield Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=kind)

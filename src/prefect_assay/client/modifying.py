@@ -6,14 +6,15 @@ experiment that does not exist; nor is any answer after which something may have
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
 from prefect_assay.client.checks import check_changes, only_for_a_lab
-from prefect_assay.client.entries import entry
-from prefect_assay.client.read import model
-from prefect_assay.client.request import UNSET, Answer, Operation, Request, Unset, segment
-from prefect_assay.errors import InvalidRequest, OutcomeUnknown
+from prefect_assay.client.read import once
+from prefect_assay.client.request import UNSET, Answer, Operation, Unset, segment
+from prefect_assay.client.sequences import entry
+from prefect_assay.errors import InvalidRequest
 from prefect_assay.models.experiment import Modified
 from prefect_assay.models.sequences import Sequence as Design
 
@@ -60,45 +61,25 @@ def modify(
     named = {field: value for field, value in fields.items() if value is not UNSET}
     check_changes(named, designs)
 
+    path = f"/experiments/{segment(experiment_id)}"
+
     def instead(answer: Answer) -> Operation[Modified] | None:
-        return _earlier(experiment_id, named, designs) if _speaks_earlier(answer) else None
+        return _earlier(path, named, designs) if answer.status == HTTPStatus.METHOD_NOT_ALLOWED else None
 
-    return Operation(
-        request=Request(
-            method="PATCH",
-            path=f"/experiments/{segment(experiment_id)}",
-            json=named,
-            lost=OutcomeUnknown,
-            after_loss=_READ_AGAIN,
-            unless_local=only_for_a_lab(named.get("webhook_url")),
-        ),
-        read=model(Modified),
-        instead=instead,
-    )
-
-
-def _speaks_earlier(answer: Answer) -> bool:
-    return answer.status == HTTPStatus.METHOD_NOT_ALLOWED
+    only_local = only_for_a_lab(named.get("webhook_url"))
+    patch = once("PATCH", path, Modified, _READ_AGAIN, named, unless_local=only_local)
+    return replace(patch, instead=instead)
 
 
 def _earlier(
-    experiment_id: str, named: Mapping[str, object], designs: tuple[Design, ...] | None
+    path: str, named: Mapping[str, object], designs: tuple[Design, ...] | None
 ) -> Operation[Modified]:
     """POST /experiments/{id} with the fields that the earlier variant has (contract 9.4)."""
     InvalidRequest.check(list(_unsayable(named, designs)))
     body = dict(named)
     if designs is not None:
         body["sequences"] = [{"fasta": f">{design.name}\n{design.aa_string}\n"} for design in designs]
-    return Operation(
-        request=Request(
-            method="POST",
-            path=f"/experiments/{segment(experiment_id)}",
-            json=body,
-            lost=OutcomeUnknown,
-            after_loss=_READ_AGAIN,
-        ),
-        read=model(Modified),
-    )
+    return once("POST", path, Modified, _READ_AGAIN, body)
 
 
 def _unsayable(named: Mapping[str, object], designs: tuple[Design, ...] | None) -> Iterator[str]:

@@ -53,11 +53,7 @@ def plain(field: str, value: Value) -> FieldTest:
 
 
 def tests(where: Iterable[FieldTest]) -> Parameters:
-    """The query parameters of some tests.
-
-    Raises:
-        InputError: two tests would stand in the same parameter, of which a service reads only one.
-    """
+    """Query parameters, each named once: of two with one name a service would read only one."""
     found = tuple((test.parameter, test.value) for test in where)
     names = [name for name, _ in found]
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
+from prefect_assay.client.failures import CLIENT_ERRORS, NO_VERDICT
+from prefect_assay.client.problem import problem_of
 from prefect_assay.client.request import Answer, Operation, Request, segment, succeeded
 from prefect_assay.errors import ConfigurationError, PaymentOutcomeUnknown, UnexpectedAnswer
 
 # 409: the experiment is pinned to another method (contract 4.2).
 _PROBE_ANSWERS: Final = frozenset({HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.CONFLICT})
-_NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ def pay(invoice_id: str, headers: Mapping[str, str] | None = None) -> Operation[
 
     Without headers this is the probe, which can move no money: 2xx, 402 and 409 are answers, the rest are errors.
     With the headers of a credential every verdict below 500 is an answer, because even a 403 may mean that an
-    earlier sending has paid.
+    earlier sending has paid. A 4xx other than 402 whose body is not the service's is no verdict.
 
     Args:
         invoice_id: the invoice.
@@ -55,8 +56,9 @@ def pay(invoice_id: str, headers: Mapping[str, str] | None = None) -> Operation[
             after_loss="Read the invoice before anything else; never pay again",
             secrets=tuple(sent.values()),
         ),
-        read=_pay_answer,
+        read=_verdict if sent else _pay_answer,
         accepts=_is_verdict if sent else _answers_probe,
+        scrubs=True,
     )
 
 
@@ -65,9 +67,17 @@ def _answers_probe(status: int) -> bool:
 
 
 def _is_verdict(status: int) -> bool:
-    return succeeded(status) or (
-        HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _NO_VERDICT
-    )
+    return succeeded(status) or (status in CLIENT_ERRORS and status not in NO_VERDICT)
+
+
+def _verdict(answer: Answer) -> PayAnswer:
+    """A refusal counts when it is the service's. The challenge of a 402 is in its headers, whatever the body."""
+    status, problem = answer.status, problem_of(answer)
+    if not (succeeded(status) or status == HTTPStatus.PAYMENT_REQUIRED or problem.genuine):
+        raise UnexpectedAnswer(
+            f"the service answered {status}: {problem.text}", request_id=problem.request_id
+        )
+    return _pay_answer(answer)
 
 
 def _pay_answer(answer: Answer) -> PayAnswer:

@@ -24,11 +24,7 @@ class Pdf:
     absent: type[NotFound] = NotFound
 
     def whole(self, pieces: Iterable[bytes]) -> bytes:
-        """The file in one piece.
-
-        Raises:
-            UnexpectedAnswer: it is no PDF, such as the page of a proxy.
-        """
+        """The file in one piece; UnexpectedAnswer when it is no PDF, such as the page of a proxy."""
         content = b"".join(pieces)
         if _MAGIC not in content[:_JUNK]:
             raise UnexpectedAnswer(f"GET {self.path}: {len(content)} bytes that are no PDF")

@@ -9,6 +9,7 @@ from prefect_assay.client.request import Answer
 from prefect_assay.errors import UnexpectedAnswer
 
 _SHOWN: Final = 500
+_PAYMENT_PROBLEMS: Final = "https://paymentauth.org/problems/"
 _MESSAGES_MAX: Final = 200
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _SEPARATOR = re.compile(r"\s*(?:\n|;\s)\s*")
@@ -16,13 +17,14 @@ _SEPARATOR = re.compile(r"\s*(?:\n|;\s)\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What an error body says (contract 2.12). `foreign` marks a body that is not the service's."""
+    """What an error body says (contract 2.12): `genuine` when the service wrote it, `foreign` when it is no JSON object."""
 
     messages: tuple[str, ...]
     fields: dict[str, Any]
     code: str | None = None
     request_id: str | None = None
     foreign: bool = False
+    genuine: bool = False
 
     @property
     def text(self) -> str:
@@ -46,11 +48,13 @@ def problem_of(answer: Answer) -> Problem:
         messages = (*messages, _line(hint))
     code = body.get("code") or body.get("error_kind") or body.get("error_code")
     request_id = body.get("request_id")
+    stated = isinstance(body.get("error"), str | list) and bool(body["error"])
     return Problem(
         messages=messages or (_reason(answer.status),),
         fields=body,
         code=code if isinstance(code, str) else None,
         request_id=answer.header_request_id or (request_id if isinstance(request_id, str) else None),
+        genuine=stated or str(body.get("type")).startswith(_PAYMENT_PROBLEMS),
     )
 
 

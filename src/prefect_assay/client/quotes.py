@@ -1,20 +1,19 @@
 """Operations on quotes (contract 2.6, 2.7, 4.2 and 4.5)."""
 
-from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final
+from functools import partial
+from typing import Final, Unpack
 
 from prefect_assay.client.checks import one_of
-from prefect_assay.client.listing import Condition, Sorting, listed
-from prefect_assay.client.parameters import FieldTest
-from prefect_assay.client.read import model
-from prefect_assay.client.request import Operation, Request, segment
+from prefect_assay.client.listing import PageOptions, WalkOptions, listed, walked
+from prefect_assay.client.read import get, once
+from prefect_assay.client.request import Operation, given, segment
 from prefect_assay.client.walking import Pager
-from prefect_assay.errors import InvalidRequest, NotReady, OutcomeUnknown
+from prefect_assay.errors import InvalidRequest, NotReady
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.experiment import QuoteAcceptance
 from prefect_assay.models.page import Page
-from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX, QuoteStatus
+from prefect_assay.models.vocabulary import QuoteStatus
 
 _READ_AGAIN: Final = "Read the quote before anything else"
 
@@ -35,15 +34,7 @@ def quote(experiment_id: str) -> Operation[Quote]:
     Raises:
         NotReady: it does not exist yet (contract 4.2, rules for quote).
     """
-    return Operation(
-        request=Request(
-            method="GET",
-            path=f"/experiments/{segment(experiment_id)}/quote",
-            repeatable=True,
-            absent=NotReady,
-        ),
-        read=model(Quote),
-    )
+    return get(f"/experiments/{segment(experiment_id)}/quote", Quote, NotReady)
 
 
 def confirm_quote(
@@ -73,69 +64,36 @@ def confirm_quote_by_id(
 def _confirmation(
     path: str, purchase_order_number: str | None, notes: str | None
 ) -> Operation[QuoteAcceptance]:
-    named = {"purchase_order_number": purchase_order_number, "notes": notes}
-    return Operation(
-        request=Request(
-            method="POST",
-            path=f"{path}/confirm",
-            # a JSON body is required, an empty object will do (service-shapes)
-            json={name: value for name, value in named.items() if value is not None},
-            lost=OutcomeUnknown,
-            after_loss=_READ_AGAIN,
-        ),
-        read=model(QuoteAcceptance),
-    )
+    body = given(purchase_order_number=purchase_order_number, notes=notes)
+    # a JSON body is required, an empty object will do (service-shapes)
+    return once("POST", f"{path}/confirm", QuoteAcceptance, _READ_AGAIN, body)
 
 
 def quotes(
     *,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
     status: QuoteStatus | str | None = None,
-    where: Sequence[FieldTest] = (),
-    limit: int | None = None,
-    offset: int | None = None,
+    **chosen: Unpack[PageOptions],
 ) -> Operation[Page[Quote]]:
     """GET /quotes: one page of the organization's quotes, newest first."""
-    return listed(
-        "/quotes",
-        Quote,
-        filter=filter,
-        search=search,
-        sort=sort,
-        where=where,
-        limit=limit,
-        offset=offset,
-        status=status,
-    )
+    return listed("/quotes", Quote, {"status": status}, **chosen)
 
 
 def iter_quotes(
     *,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
     status: QuoteStatus | str | None = None,
-    where: Sequence[FieldTest] = (),
-    page_size: int = PAGE_LIMIT_MAX,
+    **chosen: Unpack[WalkOptions],
 ) -> Pager[Quote]:
     """All matching quotes, page by page as they are asked for."""
-    return Pager(
-        lambda limit, offset: quotes(
-            filter=filter, search=search, sort=sort, status=status, where=where, limit=limit, offset=offset
-        ),
-        lambda row: row.id or row.quote_number or row.provider_quote_url or repr(row),
-        limit=page_size,
-    )
+    return walked(partial(quotes, status=status), key=_identity, **chosen)
+
+
+def _identity(row: Quote) -> str:
+    return row.id or row.quote_number or row.provider_quote_url or repr(row)
 
 
 def quote_by_id(quote_id: str) -> Operation[Quote]:
     """GET /quotes/{id}: one quote by its own id."""
-    return Operation(
-        request=Request(method="GET", path=f"/quotes/{segment(quote_id)}", repeatable=True),
-        read=model(Quote),
-    )
+    return get(f"/quotes/{segment(quote_id)}", Quote)
 
 
 def reject_quote(quote_id: str, reason: RejectReason | str, feedback: str | None = None) -> Operation[Quote]:
@@ -147,14 +105,5 @@ def reject_quote(quote_id: str, reason: RejectReason | str, feedback: str | None
         OutcomeUnknown: the answer was lost: read the quote.
     """
     InvalidRequest.check(list(one_of("reason", str(reason), list(RejectReason))))
-    body = {"reason": str(reason), "feedback": feedback}
-    return Operation(
-        request=Request(
-            method="POST",
-            path=f"/quotes/{segment(quote_id)}/reject",
-            json={name: value for name, value in body.items() if value is not None},
-            lost=OutcomeUnknown,
-            after_loss=_READ_AGAIN,
-        ),
-        read=model(Quote),
-    )
+    body = given(reason=str(reason), feedback=feedback)
+    return once("POST", f"/quotes/{segment(quote_id)}/reject", Quote, _READ_AGAIN, body)

@@ -1,12 +1,15 @@
-"""Readers: from an accepted answer to a typed model. Tolerant of unknown fields, clear about missing ones."""
+"""Readers: from an accepted answer to a typed model. Tolerant of unknown fields, clear about missing ones.
+
+With them the two common operations: `get` one object, and send something `once`.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from prefect_assay.client.request import Answer
-from prefect_assay.errors import UnexpectedAnswer
+from prefect_assay.client.request import NO_BODY, Answer, Operation, Request
+from prefect_assay.errors import NotFound, OutcomeUnknown, UnexpectedAnswer
 from prefect_assay.models.page import Page
 
 M = TypeVar("M", bound=BaseModel)
@@ -23,6 +26,38 @@ def model(kind: type[M]) -> Callable[[Answer], M]:
         return parsed(kind, answer.json(), answer)
 
     return read
+
+
+def get(path: str, kind: type[M], absent: type[NotFound] = NotFound) -> Operation[M]:
+    """GET one object; `absent` is what a 404 means."""
+    return Operation(
+        request=Request(method="GET", path=path, repeatable=True, absent=absent), read=model(kind)
+    )
+
+
+def once(
+    method: str,
+    path: str,
+    kind: type[M],
+    after_loss: str,
+    json: object = NO_BODY,
+    *,
+    secrets: tuple[str, ...] = (),
+    unless_local: tuple[str, ...] = (),
+) -> Operation[M]:
+    """A request that is never repeated, answered with one object; `after_loss` is what to do without an answer."""
+    return Operation(
+        request=Request(
+            method=method,
+            path=path,
+            json=json,
+            lost=OutcomeUnknown,
+            after_loss=after_loss,
+            secrets=secrets,
+            unless_local=unless_local,
+        ),
+        read=model(kind),
+    )
 
 
 def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
@@ -61,11 +96,7 @@ def row_count(answer: Answer) -> int:
 
 
 def parsed(kind: type[M], value: object, answer: Answer, *, place: str = "") -> M:
-    """Validate one value.
-
-    Raises:
-        UnexpectedAnswer: naming the fields, never their values.
-    """
+    """Validate one value; UnexpectedAnswer names the fields, never their values."""
     try:
         return kind.model_validate(value)
     except ValidationError as error:

@@ -84,11 +84,7 @@ class Request:
         return f"{self.method} {self.path}"
 
     def content(self, words: WireWords | None = None) -> bytes | None:
-        """The body as bytes in this deployment's words, or None.
-
-        Raises:
-            InputError: it holds something that JSON cannot say, such as NaN.
-        """
+        """The body in this deployment's words, or None; InputError when it is not JSON, such as NaN."""
         if isinstance(self.json, _NoBody):
             return None
         try:
@@ -113,11 +109,7 @@ class Answer:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def json(self) -> Any:
-        """The body in neutral words.
-
-        Raises:
-            UnexpectedAnswer: it is not JSON.
-        """
+        """The body in neutral words; UnexpectedAnswer when it is not JSON."""
         try:
             # Not the standard library's: its depth follows the recursion limit, which libraries of the x402 extra
             # raise so far that a deeply nested body ends the process.
@@ -143,17 +135,6 @@ def succeeded(status: int) -> bool:
     return 200 <= status < 300  # noqa: PLR2004 - the HTTP ranges
 
 
-def no_special_failure(answer: Answer) -> AssayError | None:
-    """Most operations fail by the status alone."""
-    del answer
-    return None
-
-
-def nothing_instead(answer: Answer) -> None:
-    """Most operations are the same in every variant."""
-    del answer
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[T_co]):
     """A request together with how its answer is read; what both faces carry out.
@@ -165,30 +146,32 @@ class Operation(Generic[T_co]):
         failed: a failure that this operation knows by the body, before the status is looked at.
         instead: the operation to carry out in its place, where an answer says that nothing was done and that the
             service speaks the earlier interface variant (contract 9.4).
+        scrubs: secrets are cut out of an accepted answer as well, because its text is shown to people.
     """
 
     request: Request
     read: Callable[[Answer], T_co]
     accepts: Callable[[int], bool] = succeeded
-    failed: Callable[[Answer], AssayError | None] = no_special_failure
-    instead: Callable[[Answer], "Operation[T_co] | None"] = nothing_instead
+    failed: Callable[[Answer], AssayError | None] = lambda _: None
+    instead: Callable[[Answer], "Operation[T_co] | None"] = lambda _: None
+    scrubs: bool = False
 
 
 def segment(value: str) -> str:
-    """One path segment, quoted.
-
-    Raises:
-        InputError: it is empty or made of dots, so that the path would name something else.
-    """
+    """One path segment, quoted; InputError when it is empty or made of dots."""
     if not value.strip(". "):
         raise InputError(f"an id is needed, not {value!r}; nothing was sent")
     return quote(value, safe="")
+
+
+def given(**values: object) -> dict[str, object]:
+    """The values that are set."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def query(**values: object) -> Parameters:
     """Query parameters: those that are set, as text. Booleans become `true` and `false`."""
     return tuple(
         (name, str(value).lower() if isinstance(value, bool) else str(value))
-        for name, value in values.items()
-        if value is not None
+        for name, value in given(**values).items()
     )

@@ -1,22 +1,25 @@
 """Operations on the sequences of experiments (contract 4.3)."""
 
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
+from typing import Final, Unpack
 
 from prefect_assay.client.checks import check_entries
-from prefect_assay.client.entries import entry
-from prefect_assay.client.listing import Condition, Sorting, listed
-from prefect_assay.client.parameters import FieldTest
-from prefect_assay.client.read import model
-from prefect_assay.client.request import Operation, Request, segment
+from prefect_assay.client.listing import PageOptions, WalkOptions, listed, walked
+from prefect_assay.client.read import get, once
+from prefect_assay.client.request import Operation, given, segment
 from prefect_assay.client.walking import Pager
-from prefect_assay.errors import OutcomeUnknown
 from prefect_assay.models.page import Page
 from prefect_assay.models.sequences import Sequence as Design
 from prefect_assay.models.stored import AddedSequences, StoredSequence
-from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
 _READ_AGAIN: Final = "Read the experiment's sequences before anything else"
+
+
+def entry(design: Design) -> dict[str, object]:
+    """A sequence as the list forms of requests take it (contract 2.4)."""
+    fields = given(name=design.name, aa_string=design.aa_string, control=design.control)
+    return fields | ({"metadata": design.metadata} if design.metadata else {})
 
 
 def add_sequences(experiment_code: str, designs: Sequence[Design]) -> Operation[AddedSequences]:
@@ -28,73 +31,36 @@ def add_sequences(experiment_code: str, designs: Sequence[Design]) -> Operation[
         OutcomeUnknown: the answer was lost: read the experiment's sequences.
     """
     check_entries(experiment_code, designs)
-    return Operation(
-        request=Request(
-            method="POST",
-            path="/sequences",
-            json={"experiment_code": experiment_code, "sequences": [entry(d) for d in designs]},
-            lost=OutcomeUnknown,
-            after_loss=_READ_AGAIN,
-        ),
-        read=model(AddedSequences),
+    return once(
+        "POST",
+        "/sequences",
+        AddedSequences,
+        _READ_AGAIN,
+        {"experiment_code": experiment_code, "sequences": [entry(d) for d in designs]},
     )
 
 
 def sequences(
     *,
     experiment_id: str | None = None,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
-    where: Sequence[FieldTest] = (),
-    limit: int | None = None,
-    offset: int | None = None,
+    **chosen: Unpack[PageOptions],
 ) -> Operation[Page[StoredSequence]]:
     """GET /sequences: one page of all sequences of the organization."""
-    return listed(
-        "/sequences",
-        StoredSequence,
-        filter=filter,
-        search=search,
-        sort=sort,
-        where=where,
-        limit=limit,
-        offset=offset,
-        experiment_id=experiment_id,
-    )
+    return listed("/sequences", StoredSequence, {"experiment_id": experiment_id}, **chosen)
 
 
 def iter_sequences(
     *,
     experiment_id: str | None = None,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
-    where: Sequence[FieldTest] = (),
-    page_size: int = PAGE_LIMIT_MAX,
+    **chosen: Unpack[WalkOptions],
 ) -> Pager[StoredSequence]:
     """All matching sequences of the organization, page by page as they are asked for."""
-    return Pager(
-        lambda limit, offset: sequences(
-            experiment_id=experiment_id,
-            filter=filter,
-            search=search,
-            sort=sort,
-            where=where,
-            limit=limit,
-            offset=offset,
-        ),
-        lambda row: row.id,
-        limit=page_size,
-    )
+    return walked(partial(sequences, experiment_id=experiment_id), **chosen)
 
 
 def sequence(sequence_id: str) -> Operation[StoredSequence]:
     """GET /sequences/{id}: one sequence in full."""
-    return Operation(
-        request=Request(method="GET", path=f"/sequences/{segment(sequence_id)}", repeatable=True),
-        read=model(StoredSequence),
-    )
+    return get(f"/sequences/{segment(sequence_id)}", StoredSequence)
 
 
 def experiment_sequences(
@@ -107,7 +73,4 @@ def experiment_sequences(
 
 def iter_experiment_sequences(experiment_id: str) -> Pager[StoredSequence]:
     """All sequences of one experiment."""
-    return Pager(
-        lambda limit, offset: experiment_sequences(experiment_id, limit=limit, offset=offset),
-        lambda row: row.id,
-    )
+    return walked(partial(listed, f"/experiments/{segment(experiment_id)}/sequences", StoredSequence))

@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Any
 
 from prefect_assay.client import checks
-from prefect_assay.client.read import model, off_shape, parsed
-from prefect_assay.client.request import Answer, Operation, Request, succeeded
-from prefect_assay.errors import InvalidRequest, OutcomeUnknown, UnexpectedAnswer
+from prefect_assay.client.read import off_shape, once, parsed
+from prefect_assay.client.request import Answer, Operation, Request, given, succeeded
+from prefect_assay.errors import InvalidRequest, UnexpectedAnswer
 from prefect_assay.models.service import FeedbackReceipt, FeedbackType, Health
 from prefect_assay.models.words import WireWords
 
@@ -63,23 +63,14 @@ def feedback(
             *checks.uuid("request_uuid", request_uuid),
         ]
     )
-    body = {
-        "feedback_type": str(feedback_type),
-        "request_uuid": request_uuid,
-        "title": title,
-        "human_note": human_note,
-        "json_body": None if json_body is None else dict(json_body),
-    }
-    return Operation(
-        request=Request(
-            method="POST",
-            path="/feedback/submit",
-            json={name: value for name, value in body.items() if value is not None},
-            lost=OutcomeUnknown,
-            after_loss="Sending it again may tell it twice",
-        ),
-        read=model(FeedbackReceipt),
+    body = given(
+        feedback_type=str(feedback_type),
+        request_uuid=request_uuid,
+        title=title,
+        human_note=human_note,
+        json_body=None if json_body is None else dict(json_body),
     )
+    return once("POST", "/feedback/submit", FeedbackReceipt, "Sending it again may tell it twice", body)
 
 
 def _health(answer: Answer) -> Health:

@@ -15,7 +15,6 @@ from pydantic import SecretStr
 from prefect_assay.client import custom_targets as _custom_targets
 from prefect_assay.client import documents as _documents
 from prefect_assay.client import experiments as _experiments
-from prefect_assay.client import identity as _identity
 from prefect_assay.client import invoice_search as _invoice_search
 from prefect_assay.client import invoices as _invoices
 from prefect_assay.client import modifying as _modifying
@@ -99,7 +98,7 @@ class AssayClient:
         self._sleep = sleep
         self._http = httpx.Client(transport=transport, **self._wire.options())
 
-    whoami = method(_identity.whoami, _run)
+    whoami = method(_tokens.whoami, _run)
     tokens = method(_tokens.tokens, _run)
     iter_tokens = method(_tokens.iter_tokens, _each)
     attenuate_token = method(_tokens.attenuate_token, _run)
@@ -272,7 +271,7 @@ class AssayClient:
             response = self._http.send(
                 outgoing, auth=self._wire.auth if download.hop.with_token else None, stream=True
             )
-            if download.arrived(response.status_code):
+            if response.is_success:
                 return response
             return self._wire.answer(response, self._body(response))
         except (httpx.HTTPError, TimeoutError) as error:

@@ -1,68 +1,50 @@
-"""Operations on tokens (contract 2.13, 4.6 and 5): list, narrow, revoke, and mint as a partner.
+"""Operations on tokens (contract 2.13, 4.6 and 5): whom one speaks for, list, narrow, revoke, mint as a partner.
 
 A token's value is in no repr, no error and no log: it goes out as part of a body and comes back as `SecretStr`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Unpack
 
 from pydantic import SecretStr
 
 from prefect_assay.client import checks
-from prefect_assay.client.listing import Condition, Sorting, listed
-from prefect_assay.client.parameters import FieldTest
-from prefect_assay.client.read import model
-from prefect_assay.client.request import Operation, Request
+from prefect_assay.client.listing import PageOptions, WalkOptions, listed, walked
+from prefect_assay.client.read import get, once
+from prefect_assay.client.request import Operation
 from prefect_assay.client.walking import Pager
-from prefect_assay.errors import InvalidRequest, OutcomeUnknown
+from prefect_assay.errors import InvalidRequest
+from prefect_assay.models.identity import Identity
 from prefect_assay.models.page import Page
 from prefect_assay.models.partner import ExistingOrg, MintedToken, MintRequest
 from prefect_assay.models.tokens import AttenuatedToken, Attenuation, Revocation, TokenRecord
-from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
 # service-shapes, Tokens and identity. Resources are not listed anywhere and are left to the service.
 ACTIONS: Final = ("list", "read", "create", "update", "delete", "issue", "revoke", "mint_token")
 
 
+def whoami() -> Operation[Identity]:
+    """GET /whoami: the user, the organizations and the permissions behind the token.
+
+    Raises:
+        Unauthorized: the token is missing, unknown, expired or revoked.
+    """
+    return get("/whoami", Identity)
+
+
 def tokens(
-    *,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
-    where: Sequence[FieldTest] = (),
-    limit: int | None = None,
-    offset: int | None = None,
+    **chosen: Unpack[PageOptions],
 ) -> Operation[Page[TokenRecord]]:
     """GET /tokens: one page of the records of the organization's tokens, never their values."""
-    return listed(
-        "/tokens",
-        TokenRecord,
-        filter=filter,
-        search=search,
-        sort=sort,
-        where=where,
-        limit=limit,
-        offset=offset,
-    )
+    return listed("/tokens", TokenRecord, **chosen)
 
 
 def iter_tokens(
-    *,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
-    where: Sequence[FieldTest] = (),
-    page_size: int = PAGE_LIMIT_MAX,
+    **chosen: Unpack[WalkOptions],
 ) -> Pager[TokenRecord]:
     """All matching records, page by page as they are asked for."""
-    return Pager(
-        lambda limit, offset: tokens(
-            filter=filter, search=search, sort=sort, where=where, limit=limit, offset=offset
-        ),
-        lambda row: row.id,
-        limit=page_size,
-    )
+    return walked(tokens, **chosen)
 
 
 def attenuate_token(
@@ -96,16 +78,13 @@ def attenuate_token(
         found += checks.uuid("attenuated_parent_token_id", attenuated_parent_token_id)
         body["attenuated_parent_token_id"] = attenuated_parent_token_id
     InvalidRequest.check(found)
-    return Operation(
-        request=Request(
-            method="POST",
-            path="/tokens/attenuate",
-            json=body,
-            lost=OutcomeUnknown,
-            after_loss="A token may exist that nobody holds: list the tokens before asking again",
-            secrets=(value,),
-        ),
-        read=model(AttenuatedToken),
+    return once(
+        "POST",
+        "/tokens/attenuate",
+        AttenuatedToken,
+        "A token may exist that nobody holds: list the tokens before asking again",
+        body,
+        secrets=(value,),
     )
 
 
@@ -118,15 +97,7 @@ def revoke_token() -> Operation[Revocation]:
     Raises:
         OutcomeUnknown: the answer was lost: `whoami` answers 401 once it is revoked.
     """
-    return Operation(
-        request=Request(
-            method="POST",
-            path="/tokens/revoke",
-            lost=OutcomeUnknown,
-            after_loss="Ask whoami: 401 means that the token is revoked",
-        ),
-        read=model(Revocation),
-    )
+    return once("POST", "/tokens/revoke", Revocation, "Ask whoami: 401 means that the token is revoked")
 
 
 def mint_token(request: MintRequest) -> Operation[MintedToken]:
@@ -138,15 +109,12 @@ def mint_token(request: MintRequest) -> Operation[MintedToken]:
         OutcomeUnknown: the answer was lost: the user may exist, and minting for it again is a conflict.
     """
     InvalidRequest.check(list(_mint(request)))
-    return Operation(
-        request=Request(
-            method="POST",
-            path="/partners/mint-token",
-            json=request.wire(),
-            lost=OutcomeUnknown,
-            after_loss="The user may exist already, in which case minting again is a conflict",
-        ),
-        read=model(MintedToken),
+    return once(
+        "POST",
+        "/partners/mint-token",
+        MintedToken,
+        "The user may exist already, in which case minting again is a conflict",
+        request.wire(),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from prefect_assay.client import checks
-from prefect_assay.client.read import model, nothing, rows_of
+from prefect_assay.client.read import nothing, once, rows_of
 from prefect_assay.client.request import UNSET, Operation, Request, Unset, segment
 from prefect_assay.errors import InvalidRequest, OutcomeUnknown
 from prefect_assay.models.webhook import Webhook
@@ -79,17 +79,14 @@ def _written(
     InvalidRequest.check(list(_findings(body)))
     secret, headers = body.get("secret"), body.get("headers")
     hidden = (*(headers.values() if isinstance(headers, dict) else ()), secret)
-    return Operation(
-        request=Request(
-            method=method,
-            path=path,
-            json=body,
-            lost=OutcomeUnknown,
-            after_loss=_LOOK,
-            secrets=tuple(value for value in hidden if isinstance(value, str)),
-            unless_local=checks.only_for_a_lab(body.get("url"), "url"),
-        ),
-        read=model(Webhook),
+    return once(
+        method,
+        path,
+        Webhook,
+        _LOOK,
+        body,
+        secrets=tuple(value for value in hidden if isinstance(value, str)),
+        unless_local=checks.only_for_a_lab(body.get("url"), "url"),
     )
 
 

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final, TypedDict
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
@@ -64,17 +64,6 @@ def _certificates(*, trust_env: bool) -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=trust_env)
 
 
-class Options(TypedDict):
-    """What both httpx clients are made with."""
-
-    verify: ssl.SSLContext
-    timeout: httpx.Timeout
-    limits: httpx.Limits
-    headers: dict[str, str]
-    follow_redirects: bool
-    trust_env: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
     """Address, token, words and time limits of one client, all checked."""
@@ -87,11 +76,7 @@ class Wire:
 
     @classmethod
     def of(cls, base_url: str, token: SecretStr | str | None, words: WireWords, timeout: float) -> "Wire":
-        """Check everything.
-
-        Raises:
-            ConfigurationError: the address or the token is not usable.
-        """
+        """Check all of it; ConfigurationError when the address or the token is not usable."""
         checked = None if token is None else checked_token(token)
         return cls(
             base_url=checked_base_url(base_url),
@@ -106,22 +91,22 @@ class Wire:
         """The time limit of a whole answer; `timeout` limits each step without progress."""
         return _TOTAL_FACTOR * self.timeout
 
-    def options(self) -> Options:
-        """How to make the httpx client."""
+    def options(self) -> dict[str, Any]:
+        """What both httpx clients are made with."""
         # A proxy of the environment must not see what was meant for this machine.
         trust_env = not is_loopback(urlsplit(self.base_url).hostname or "")
-        return Options(
-            verify=_certificates(trust_env=trust_env),
-            timeout=httpx.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_SECONDS)),
-            limits=httpx.Limits(
+        return {
+            "verify": _certificates(trust_env=trust_env),
+            "timeout": httpx.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_SECONDS)),
+            "limits": httpx.Limits(
                 max_connections=_CONNECTIONS,
                 max_keepalive_connections=_CONNECTIONS,
                 keepalive_expiry=_IDLE_SECONDS,
             ),
-            headers={"Accept": JSON_TYPE, "User-Agent": f"prefect-assay/{__version__}"},
-            follow_redirects=False,
-            trust_env=trust_env,
-        )
+            "headers": {"Accept": JSON_TYPE, "User-Agent": f"prefect-assay/{__version__}"},
+            "follow_redirects": False,
+            "trust_env": trust_env,
+        }
 
     def outgoing(self, client: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.Request:
         """The request in this deployment's words.

@@ -33,11 +33,7 @@ _HINTS: Final = {
 
 
 def checked(records: Iterable[Record], source: str, findings: Findings) -> Sequences:
-    """Every record checked, duplicates set aside; raises with all findings when there is one.
-
-    Raises:
-        InvalidSequences: at least one finding, or no sequence at all.
-    """
+    """The sequences, duplicates set aside; InvalidSequences has every finding, or says that there is none."""
     collection = _Collection(findings)
     count = 0
     for count, record in enumerate(records, start=1):

@@ -6,7 +6,7 @@ import sqlite3
 from prefect_assay.lab import validation
 from prefect_assay.lab.core import Answer, Call
 from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.schemas_feedback import SubmitFeedback
+from prefect_assay.lab.schemas import SubmitFeedback
 
 
 def health(_call: Call) -> Answer:

@@ -94,14 +94,7 @@ def organization_secret(db: Db, org_id: str, webhook: Row | None) -> tuple[str |
 
 
 def keep_replaced(db: Db, owner: str, secret: str, at: datetime) -> None:
-    """Remember what an experiment, a webhook or an organisation signed with until now.
-
-    Args:
-        db: the transaction.
-        owner: the id of the row whose secret changes.
-        secret: the secret so far.
-        at: lab time.
-    """
+    """Remember the secret with which `owner` (experiment, webhook or organisation) signed until now."""
     db.run("DELETE FROM replaced_secrets WHERE id = ?", owner)
     db.insert("replaced_secrets", {"id": owner, "secret": secret, "replaced_at": at})
 

@@ -59,14 +59,9 @@ def spec(wanted: Restrictions) -> dict[str, Any]:
 def facts(
     *, action: str, resource: str, destructive: bool, at: datetime, method: str | None
 ) -> tuple[str, dict[str, Any]]:
-    """What a request is, for the checks of its token.
+    """What a request is, for the checks of its token: action on a resource (singular) at lab time `at`.
 
-    Args:
-        action: what is done.
-        resource: to what, in the singular; checks may use the plural as well.
-        destructive: whether it takes something away for good.
-        at: lab time.
-        method: the payment method that it chooses or uses.
+    `destructive` requests take something away for good; `method` is the payment method that one chooses or uses.
     """
     values: dict[str, Any] = {
         "action": action,

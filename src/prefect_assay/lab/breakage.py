@@ -15,16 +15,9 @@ _CONFIRM: Final = "/confirm"
 
 
 def break_order(lab: Lab, db: Db, invoice_id: str, path: str) -> dict[str, Any]:
-    """Undo what an order has made so far.
+    """Undo what an order has made; the further fields of the error body of create rule 6.
 
-    Args:
-        lab: the lab.
-        db: the transaction.
-        invoice_id: own or provider's id of the invoice that the answer names.
-        path: the request's path, which tells a confirmation from a create.
-
-    Returns:
-        The further fields of the error body of create rule 6.
+    `invoice_id` is the invoice's own id or the provider's. The path tells a confirmation from a create.
     """
     if not path.endswith(_CONFIRM):
         return orders.fail_after_creation(lab, db, invoice_id)

@@ -23,18 +23,9 @@ _API_PROJECT: Final = 1
 
 
 def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequences: int) -> list[str]:
-    """Make affinity experiments, the oldest first, a second of lab time apart up to now.
+    """Make affinity experiments a second of lab time apart up to now, the oldest first; their ids.
 
-    Args:
-        lab: the lab.
-        db: the transaction.
-        org_id: whose they are.
-        experiments: how many.
-        stage: `draft`, or `submitted` or `ordered`, which take the state machine's own way.
-        sequences: how many each has.
-
-    Returns:
-        Their ids.
+    `stage` is `draft`, or `submitted` or `ordered`, which take the state machine's own way.
     """
     now = lab.clock.now(org_id)
     org = load(db.one("SELECT * FROM organizations WHERE id = ?", org_id) or {}, "payment_policy")

@@ -82,7 +82,7 @@ def kd_plot(entries: Sequence[dict[str, Any]]) -> str:
         )
     for index, entry in enumerate(rows):
         y = 8 + _ROW * index + _ROW / 2
-        parts.append(_row_label(_name(entry), y))
+        parts.append(_row_label(design(entry), y))
         parts.extend(
             f'<circle class="dot {_class(row.get("binding_strength"))}" cx="{place(row["kd"]):.1f}" cy="{y}" r="4"/>'
             for row in entry["replicates"]
@@ -105,7 +105,7 @@ def binding_curves(entry: dict[str, Any]) -> str:
 
     end = point(ASSOCIATION_S, 0).split(",")[0]
     parts = [
-        f'<text class="label" x="{left}" y="15">{escape(shortened(_name(entry), 42))}</text>',
+        f'<text class="label" x="{left}" y="15">{escape(shortened(design(entry), 42))}</text>',
         f'<line class="grid" x1="{end}" y1="{top}" x2="{end}" y2="{height - 26}"/>',
         f'<polyline class="axis" points="{left},{top} {left},{height - 26} {width - 10},{height - 26}"/>',
         f'<text class="tick" x="{left}" y="{height - 10}">0 s</text>',
@@ -119,7 +119,7 @@ def binding_curves(entry: dict[str, Any]) -> str:
         )
         line = " ".join(point(t, y) for t, y in zip(times, signal, strict=True))
         parts.append(f'<polyline class="curve c{index}" points="{line}"/>')
-    return _svg(width, height, f"Binding curves of {_name(entry)}", "".join(parts))
+    return _svg(width, height, f"Binding curves of {design(entry)}", "".join(parts))
 
 
 def bar_plot(rows: Sequence[tuple[str, float]], unit: str) -> str:
@@ -168,7 +168,8 @@ def _svg(width: int, height: float, title: str, content: str) -> str:
     )
 
 
-def _name(entry: dict[str, Any]) -> str:
+def design(entry: dict[str, Any]) -> str:
+    """The name of the sequence that an entry is about."""
     sequence = entry.get("sequence")
     name = entry.get("sequence_name") or (sequence.get("name") if isinstance(sequence, dict) else None)
     return str(name or "unnamed").strip()

@@ -16,9 +16,9 @@ from pydantic_core import from_json
 
 from prefect_assay.lab.clock import Clock
 from prefect_assay.lab.payment_faults import PaymentFaults
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.refusals import Refusal, not_found
 from prefect_assay.lab.settings import API_PREFIX, LabSettings
-from prefect_assay.lab.store import Db, Store
+from prefect_assay.lab.store import Db, Row, Store
 from prefect_assay.lab.tokens import Principal, Tokens
 
 _INT64_MAX = 2**63 - 1
@@ -83,11 +83,7 @@ class Call:
         return self.headers.get(self.lab.settings.words.header(suffix).lower())
 
     def json(self) -> Any:
-        """The JSON body.
-
-        Raises:
-            Refusal: 415 without a JSON body, 400 when it is malformed (contract 7).
-        """
+        """The JSON body; 415 without one, 400 when it is malformed (contract 7)."""
         media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type != "application/json" or not self.body.strip():
             raise Refusal(415, "a JSON body sent as application/json is required")
@@ -134,24 +130,22 @@ def uuid_or_none(text: str) -> str | None:
 
 
 def integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> int:
-    """A whole number from a query string.
-
-    Raises:
-        Refusal: 400 when it is none or out of range.
-    """
+    """A whole number from a query string; 400 when it is none or out of range."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or not low <= number <= high:
         raise Refusal(400, f"{name} must be a whole number from {low} to {high}, not {text!r}")
     return number
 
 
-def experiment_of(db: Db, call: Call) -> dict[str, Any]:
-    """The experiment that the path's `experiment_id` names, if the caller's organisation owns it."""
-    row = db.one(
-        "SELECT * FROM experiments WHERE id = ? AND org_id = ?",
-        uuid_or_none(call.path["experiment_id"]),
-        call.who.org_id,
-    )
+def owned(db: Db, call: Call, table: str, row_id: str | None, what: str) -> Row:
+    """The row with this id, if it is the caller's organisation's; 404 does not tell what exists elsewhere."""
+    sql = f"SELECT * FROM {table} WHERE id = ? AND org_id = ?"  # noqa: S608 - own names
+    row = db.one(sql, row_id, call.who.org_id)
     if row is None:
-        raise Refusal(404, "experiment not found, or this token has no access to it")
+        raise not_found(what)
     return row
+
+
+def experiment_of(db: Db, call: Call) -> Row:
+    """The experiment that the path's `experiment_id` names, if the caller's organisation owns it."""
+    return owned(db, call, "experiments", uuid_or_none(call.path["experiment_id"]), "experiment")

@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from prefect_assay.lab import lists, validation
-from prefect_assay.lab.core import Answer, Call, Lab, uuid_or_none
+from prefect_assay.lab.core import Answer, Call, Lab, owned, uuid_or_none
 from prefect_assay.lab.lists import Column, Listing
-from prefect_assay.lab.refusals import Refusal, not_found
-from prefect_assay.lab.schemas_targets import RequestCustomTarget
+from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.schemas import RequestCustomTarget
 from prefect_assay.lab.store import Db, Row
 from prefect_assay.lab.validation import Entry, Finding
 
@@ -65,24 +65,13 @@ def listing(call: Call) -> Answer:
 def detail(call: Call) -> Answer:
     """GET /targets/request-custom/{request_id}."""
     with call.lab.store.transaction() as db:
-        row = db.one(
-            "SELECT * FROM custom_targets WHERE id = ? AND org_id = ?",
-            uuid_or_none(call.path["request_id"]),
-            call.who.org_id,
-        )
-        if row is None:
-            raise not_found("custom target request")
-        return Answer(view(db, row))
+        asked = uuid_or_none(call.path["request_id"])
+        return Answer(view(db, owned(db, call, "custom_targets", asked, "custom target request")))
 
 
 def request(call: Call) -> Answer:
     """POST /targets/request-custom."""
-    wanted, findings = validation.shape(RequestCustomTarget, call.json())
-    if wanted is not None:
-        findings += _findings(wanted)
-    validation.refuse(findings)
-    if wanted is None:
-        raise Refusal(400, "the body does not match its schema")
+    wanted = validation.read(RequestCustomTarget, call.json(), _findings)
     with call.lab.store.transaction() as db:
         if _known(db, call.who.org_id, wanted.product_id):
             raise Refusal(409, f"product_id: {wanted.product_id!r} is known already")
@@ -99,7 +88,7 @@ def request(call: Call) -> Answer:
             "updated_at": at,
         }
         db.insert("custom_targets", row)
-        return Answer(view(db, _one(db, str(row["id"]))), 201)
+        return Answer(view(db, db.known("custom_targets", row["id"], "custom target request")), 201)
 
 
 def _findings(wanted: RequestCustomTarget) -> list[Finding]:
@@ -116,14 +105,7 @@ def _known(db: Db, org_id: str, product_id: str) -> bool:
     return bool(asked or sold)
 
 
-def _one(db: Db, request_id: str | None) -> Row:
-    row = db.one("SELECT * FROM custom_targets WHERE id = ?", request_id)
-    if row is None:
-        raise not_found("custom target request")
-    return row
-
-
-def decide_custom_target(  # noqa: D417 - the rest is named for what it is
+def decide_custom_target(
     lab: Lab,
     db: Db,
     request_id: str,
@@ -133,21 +115,13 @@ def decide_custom_target(  # noqa: D417 - the rest is named for what it is
     pricing: Mapping[str, Any] | None = None,
     reason: str | None = None,
 ) -> Row:
-    """Lab event: staff decide about a request, once.
+    """Lab event: staff decide about a request; 404 for an unknown one, 409 when it is decided already.
 
-    Args:
-        pricing: the self-service price of the new catalog target, as in the catalog: `{"type": "per_sequence",
-            "price_per_sequence_cents": 4000}` or `{"type": "per_broken_lot", "lot_prices": [...]}`. Without one
-            the target has to be quoted by hand.
-        reason: told to the customer.
-
-    Returns:
-        The request as it now is, as the API shows it.
-
-    Raises:
-        Refusal: 404 for an unknown request, 409 when it is decided already.
+    `pricing` is the self-service price of the new target: `{"type": "per_sequence", "price_per_sequence_cents": 4000}`
+    or `{"type": "per_broken_lot", "lot_prices": [...]}`; without one the target has to be quoted by hand. Returns
+    the request as the API shows it.
     """
-    row = _one(db, uuid_or_none(request_id))
+    row = db.known("custom_targets", uuid_or_none(request_id), "custom target request")
     if row["status"] != PENDING:
         raise Refusal(409, f"the request is {row['status']} already")
     changes: dict[str, Any] = {
@@ -158,7 +132,7 @@ def decide_custom_target(  # noqa: D417 - the rest is named for what it is
     if approved:
         changes["target_id"] = _into_catalog(lab, db, row, pricing)
     db.update("custom_targets", row["id"], **changes)
-    return view(db, _one(db, row["id"]))
+    return view(db, db.known("custom_targets", row["id"], "custom target request"))
 
 
 def _into_catalog(lab: Lab, db: Db, row: Row, pricing: Mapping[str, Any] | None) -> str:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from prefect_assay.lab import invoices, pdf, quotes
 from prefect_assay.lab.core import Answer, Call, Lab, experiment_of
-from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.store import Db, Row, load
 
 MEDIA_TYPE: Final = "application/pdf"
@@ -41,16 +40,9 @@ def invoice_pdf(call: Call) -> Answer:
 
 
 def hosted_invoice(lab: Lab, key: str) -> bytes:
-    """The invoice that the portal key opens, as a PDF.
-
-    Raises:
-        Refusal: 404 when the key opens none.
-    """
+    """The invoice that the portal key opens, as a PDF; 404 when the key opens none."""
     with lab.store.transaction() as db:
-        invoice = db.one("SELECT * FROM invoices WHERE portal_key = ?", key)
-        if invoice is None:
-            raise Refusal(404, "no such page")
-        return _invoice(db, invoice)
+        return _invoice(db, db.opened("invoices", key))
 
 
 def _invoice(db: Db, invoice: Row) -> bytes:

@@ -200,13 +200,7 @@ def _part(fault: Fault, body: bytes) -> int:
 
 
 async def _close(scope: Scope, receive: Receive, *, flush: bool = False) -> None:
-    """Close the connection, and wait until the server has noticed.
-
-    Args:
-        scope: the request, whose state holds the connection.
-        receive: tells when the connection is gone.
-        flush: let out what is written already.
-    """
+    """Close the connection and wait until the server has noticed; `flush` lets out what is written."""
     connection = scope["state"].get("connection")
     if connection is None:
         raise ConnectionResetError("a fault of the lab closes this connection")

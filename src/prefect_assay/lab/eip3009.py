@@ -24,18 +24,10 @@ _TYPES: Final = {
 def recover(
     authorization: dict[str, str], signature: str, *, name: str, version: str, chain_id: int, contract: str
 ) -> str | None:
-    """The checksum address that signed, or None when the signature is no signature.
+    """The checksum address that signed, or None when the signature (65 bytes as 0x hex) is invalid.
 
-    Args:
-        authorization: the six fields as strings, well-formed.
-        signature: 65 bytes as 0x hex.
-        name: EIP-712 domain name of the token.
-        version: EIP-712 domain version of the token.
-        chain_id: the chain.
-        contract: the token contract's address.
-
-    Raises:
-        ConfigurationError: the extra `x402` is not installed.
+    `authorization` has its six fields as well-formed strings; `name` and `version` are the token contract's EIP-712
+    domain. ConfigurationError when the extra `x402` is not installed.
     """
     account, messages = _library()
     # The upper half of s is the same signature mirrored; token contracts refuse it.

@@ -205,9 +205,7 @@ _OF_EXPERIMENT: Final[dict[str, tuple[type[Body], Handler]]] = {
 
 
 def _decide_custom_target(lab: Lab, db: Db, wanted: sim_bodies.DecideTarget) -> dict[str, Any]:
-    row = db.one("SELECT org_id FROM custom_targets WHERE id = ?", uuid_or_none(wanted.request_id))
-    if row is None:
-        raise Refusal(404, "custom target request not found")
+    row = db.known("custom_targets", uuid_or_none(wanted.request_id), "custom target request")
     return custom_targets.decide_custom_target(
         lab,
         db,
@@ -220,9 +218,7 @@ def _decide_custom_target(lab: Lab, db: Db, wanted: sim_bodies.DecideTarget) -> 
 
 
 def _revoke_token(lab: Lab, db: Db, wanted: sim_bodies.RevokeToken) -> dict[str, Any]:
-    row = db.one("SELECT org_id FROM tokens WHERE id = ?", uuid_or_none(wanted.token_id))
-    if row is None:
-        raise Refusal(404, "token not found")
+    row = db.known("tokens", uuid_or_none(wanted.token_id), "token")
     revoked = lab.tokens.revoke_family(db, wanted.token_id, lab.clock.now(row["org_id"]))
     return {"token_id": wanted.token_id, "children_revoked": revoked}
 
@@ -235,11 +231,7 @@ EVENTS: Final = (*_OF_EXPERIMENT, *_OF_LAB)
 
 
 def body_of(event: str) -> type[Body]:
-    """The fields an event takes.
-
-    Raises:
-        Refusal: 400 for an unknown event.
-    """
+    """The fields an event takes; 400 for an unknown event."""
     if event in _OF_EXPERIMENT:
         return _OF_EXPERIMENT[event][0]
     if event in _OF_LAB:
@@ -248,13 +240,9 @@ def body_of(event: str) -> type[Body]:
 
 
 def happen(lab: Lab, event: str, wanted: Any) -> dict[str, Any]:
-    """Let it happen.
+    """Let an event happen; what came of it, of an experiment its `status` and `results_status`.
 
-    Returns:
-        What came of it; of an experiment its `status` and `results_status`.
-
-    Raises:
-        Refusal: 404 for an unknown experiment, 409 when the event makes no sense now.
+    404 for an unknown experiment, 409 when the event makes no sense now.
     """
     with lab.store.transaction() as db:
         outcome = (
@@ -265,9 +253,7 @@ def happen(lab: Lab, event: str, wanted: Any) -> dict[str, Any]:
 
 
 def _of_experiment(lab: Lab, db: Db, event: str, wanted: Any) -> dict[str, Any]:
-    known = db.one("SELECT * FROM experiments WHERE id = ?", uuid_or_none(wanted.experiment_id))
-    if known is None:
-        raise Refusal(404, "experiment not found")
+    known = db.known("experiments", uuid_or_none(wanted.experiment_id), "experiment")
     _OF_EXPERIMENT[event][1](lab, db, known, lab.clock.now(known["org_id"]), wanted)
     after = db.one("SELECT status, results_status FROM experiments WHERE id = ?", known["id"])
     return dict(after or {})

@@ -3,14 +3,13 @@
 The one that matters most is `lose_answer`: the request is handled fully and its answer never arrives.
 """
 
-import copy
 import random
-import threading
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
+from prefect_assay.lab.fault_list import FaultList
 from prefect_assay.lab.schemas import Body
 from prefect_assay.lab.settings import API_PREFIX
 
@@ -118,38 +117,38 @@ class Placed:
         }
 
 
-class Faults:
+class Faults(FaultList[Placed]):
     """The queue of faults; the first that strikes decides about a request."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._placed: list[Placed] = []
+        super().__init__()
         self._count = 0
 
     def add(self, fault: Fault) -> Placed:
-        """Queue a fault."""
+        """Queue a fault. No two ever share a number, whatever is dropped or restored."""
         with self._lock:
             self._count += 1
-            placed = Placed(self._count, fault)
-            self._placed = [*self._placed, placed]
-            return placed
+            number = self._count
+        placed = Placed(number, fault)
+        self.append(placed)
+        return placed
 
     @property
     def idle(self) -> bool:
         """Whether nothing is queued."""
-        return not self._placed
+        return not self._faults
 
     def ask_for_organization(self, method: str, path: str) -> bool:
         """Whether it matters for this call whose token it carries."""
         return any(
             placed.fault.organization_id is not None and placed.fault.matches(method, path)
-            for placed in self._placed
+            for placed in self._faults
         )
 
     def take(self, method: str, path: str, organization_id: str | None = None) -> Placed | None:
         """The fault that strikes this request, if any."""
         with self._lock:
-            for placed in self._placed:
+            for placed in self._faults:
                 whose = placed.fault.organization_id
                 meant = whose in (None, organization_id) and placed.fault.matches(method, path)
                 if meant and not placed.spent and placed.strikes():
@@ -161,34 +160,19 @@ class Faults:
         with self._lock:
             placed.used -= 1
 
-    def views(self) -> list[dict[str, Any]]:
-        """All faults since the last clearing, used up or not, oldest first."""
-        with self._lock:
-            return [placed.view() for placed in self._placed]
-
     def remove(self, number: int) -> bool:
         """Drop one; whether it was there."""
         with self._lock:
-            kept = [placed for placed in self._placed if placed.number != number]
-            removed = len(kept) < len(self._placed)
-            self._placed = kept
+            kept = [placed for placed in self._faults if placed.number != number]
+            removed = len(kept) < len(self._faults)
+            self._faults = kept
             return removed
 
     def clear(self, organization_id: str | None = None) -> None:
         """Drop all, or those of one organisation."""
         with self._lock:
-            self._placed = [
+            self._faults = [
                 placed
-                for placed in self._placed
+                for placed in self._faults
                 if organization_id is not None and placed.fault.organization_id != organization_id
             ]
-
-    def save(self) -> list[Placed]:
-        """A copy for a snapshot, with counts and the state of chance."""
-        with self._lock:
-            return copy.deepcopy(self._placed)
-
-    def load(self, saved: list[Placed]) -> None:
-        """Back to a copy. Numbers go on, so that no two faults ever share one."""
-        with self._lock:
-            self._placed = copy.deepcopy(saved)

@@ -118,11 +118,7 @@ class _Parser:
 
 
 def parse(text: str, what: str = "filter") -> Expression:
-    """One expression.
-
-    Raises:
-        Refusal: 400, naming the position.
-    """
+    """One expression; a 400 names the position of an error."""
     parser = _Parser(text, what)
     expression = parser.expression()
     if not parser.finished():

@@ -15,11 +15,7 @@ class Gate:
 
     @contextmanager
     def inside(self, *, wait: bool = True) -> Iterator[None]:
-        """Go in as one of many, once the gate is open.
-
-        Raises:
-            BlockingIOError: it is closed, and `wait` is off.
-        """
+        """Enter as one of many when the gate is open; without `wait`, a closed gate raises BlockingIOError."""
         with self._news:
             while self._closed:
                 if not wait:

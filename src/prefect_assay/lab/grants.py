@@ -33,11 +33,7 @@ class Grant:
     def allows(
         self, action: str, resource: str, *, destructive: bool = False, method: str | None = None
     ) -> bool:
-        """Whether every check of the token lets this request pass; the role is not looked at.
-
-        Raises:
-            Refusal: 500 when the checks take longer than they may.
-        """
+        """Whether every check of the token passes, whatever the role; 500 when checking takes too long."""
         request = (action, resource, destructive, method)
         if request in self.opened.allowed and self.at < self.opened.expires_at:
             return True

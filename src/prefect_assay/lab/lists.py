@@ -59,17 +59,9 @@ def page(
     render: Callable[[Db, Row], dict[str, Any]],
     only: tuple[Sql, ...] = (),
 ) -> dict[str, Any]:
-    """`items`, `total`, `count`, `offset` (contract 4.1).
+    """`items`, `total`, `count`, `offset` (contract 4.1); 400 for a bad parameter.
 
-    Args:
-        db: the transaction.
-        listing: what the list offers.
-        call: the request; its query holds the parameters.
-        render: a database row to an item.
-        only: conditions that the path or the endpoint sets.
-
-    Raises:
-        Refusal: 400 for a parameter that is no good.
+    `render` makes an item of a row; `only` are conditions that the path or the endpoint sets.
     """
     query = call.query
     words = call.lab.settings.words

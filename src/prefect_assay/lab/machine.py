@@ -31,12 +31,7 @@ def requote(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
 def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
     """auto_accept_quote: WaitingForConfirmation with the quote already accepted (contract 3).
 
-    Args:
-        lab: the lab.
-        db: the transaction.
-        experiment: its row.
-        at: lab time.
-        paid_first: a machine rail: nothing moves on before the payment settles.
+    With `paid_first`, on a machine rail, nothing moves on before the payment settles.
     """
     updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
     if not paid_first:

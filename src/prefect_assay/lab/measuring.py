@@ -49,16 +49,10 @@ def _fields(db: Db, package: Row) -> Any:
 def release(
     db: Db, experiment: Row, status: ResultsStatus, at: datetime, *, only: Collection[str] | None = None
 ) -> None:
-    """Publish. The complete release replaces the preliminary one under the same result ids.
+    """Publish results. The complete release replaces the preliminary one under the same result ids.
 
-    The experiment's `results_status` is the caller's to write.
-
-    Args:
-        db: the transaction.
-        experiment: its row.
-        status: `partial` or `all`.
-        at: lab time.
-        only: names of the sequences that have a result; None means every one.
+    `status` is `partial` or `all`; `only` names the sequences that have a result, None means all of them. The caller
+    writes the experiment's `results_status`.
     """
     db.insert("packages", released(db, experiment, status, at, only=only))
 

@@ -21,16 +21,10 @@ RELEASES: Final[Mapping[str, ResultsStatus]] = {
 
 
 def carry_out(db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
-    """Carry out rows of the due-queue in their order, up to the first that somebody is told of.
+    """Carry out rows of the due-queue in order, up to the first that a customer is told of.
 
-    Args:
-        db: the transaction.
-        org_id: whose they are.
-        items: rows of these `KINDS`; those that are carried out are removed.
-        now: lab time, which moves on to the time of each row, and never back.
-
-    Returns:
-        how many were carried out, and the lab time of the last one.
+    `items` are rows of these `KINDS`; those carried out are removed. `now` moves on to each row's time, and never back.
+    Returns how many were carried out, and the lab time of the last one.
     """
     experiments = _experiments(db, items)
     everybody = addressing.of_organization(db, org_id)

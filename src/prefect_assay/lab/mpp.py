@@ -30,6 +30,7 @@ RECEIPT_HEADER: Final = "Payment-Receipt"
 HEADER_BYTES_MAX: Final = 16_384
 DECLINED: Final = "spt_declined"
 _REFUSED: Final = 402
+INSUFFICIENT: Final = "https://paymentauth.org/problems/payment-insufficient"
 _REPLAYED: Final = 403
 _TEN_YEARS: Final = timedelta(days=3650)
 _SPT = re.compile(r"spt_[A-Za-z0-9_]{1,200}")
@@ -181,14 +182,10 @@ def settle(
     used: Callable[[str, str], bool],
     now: datetime,
 ) -> Settlement:
-    """Check a Payment-Authorization against the challenge for this invoice, and settle it locally.
+    """Check a Payment-Authorization against the challenge for this bill, and settle it locally.
 
-    Args:
-        header_value: the header as received.
-        bill: the same as for `challenge`.
-        settings: the same as for `challenge`.
-        used: whether this payer, or this nonce, settled something before; both as in `Settlement`.
-        now: wall time, aware.
+    `bill` and `settings` are those of `challenge`. `used` tells whether this payer or this nonce settled something
+    before. `now` is wall time.
     """
     try:
         credential = _decode(header_value)

@@ -45,10 +45,9 @@ _NEVER: Final = frozenset({"javascript", "data", "vbscript", "file", "blob", "ab
 
 
 def create(lab: Lab) -> Starlette:
-    """The application that answers `/authorize`, `/token`, `/register`, `/revoke` and the metadata documents.
+    """The application for `/authorize`, `/token`, `/register`, `/revoke` and the metadata documents.
 
-    Raises:
-        ValueError: the lab's own address is plain http on a host other than loopback.
+    ValueError when the lab's own address is plain http on a host other than loopback.
     """
     # The settings keep addresses without a path as they are; clients compare them as text.
     settings = AuthSettings.model_validate(

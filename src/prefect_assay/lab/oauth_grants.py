@@ -4,7 +4,6 @@ A grant's key stands in the address of the page that asks; its code goes to the 
 stored. Knows no web framework and no OAuth library.
 """
 
-import hashlib
 import json
 import secrets
 import time
@@ -15,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from prefect_assay.lab import sessions
 from prefect_assay.lab.core import Lab
 from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.sessions import Session
+from prefect_assay.lab.sessions import Session, digest
 from prefect_assay.lab.store import Db, Row
 
 # Real seconds: for the person to decide, and for the client to fetch its token.
@@ -53,30 +52,20 @@ def client(db: Db, client_id: str) -> str | None:
 
 
 def ask(db: Db, client_id: str, request: str) -> str:
-    """Keep a request until a person decides; the key of the page that asks them.
-
-    Args:
-        db: the transaction.
-        client_id: a registered client.
-        request: JSON text with at least `redirect_uri` and `state`.
-    """
+    """Keep a request (JSON text with `redirect_uri` and `state`) until a person decides; the key of the page for it."""
     db.run("DELETE FROM oauth_grants WHERE expires_at < ? AND token_id IS NULL", time.time())
     key = secrets.token_urlsafe(32)
-    row = {"id": _digest(key), "client_id": client_id, "request": request}
+    row = {"id": digest(key), "client_id": client_id, "request": request}
     db.insert("oauth_grants", row | {"expires_at": time.time() + DECISION_S})
     return key
 
 
 def asked(db: Db, key: str) -> Asked:
-    """The request behind a page.
-
-    Raises:
-        Refusal: 404 when it is unknown, too old or decided.
-    """
+    """The request behind a page; 404 when it is unknown, too old or decided."""
     row = db.one(
         "SELECT g.*, c.information FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id"
         " WHERE g.id = ? AND g.expires_at > ? AND g.code IS NULL",
-        _digest(key),
+        digest(key),
         time.time(),
     )
     if row is None:
@@ -92,7 +81,7 @@ def allow(db: Db, grant: Asked, session: Session) -> str:
     db.update(
         "oauth_grants",
         grant.id,
-        code=_digest(code),
+        code=digest(code),
         session_id=session.id,
         expires_at=time.time() + CODE_S,
     )
@@ -114,10 +103,10 @@ def _answer(grant: Asked, **values: str) -> str:
 
 def of_code(lab: Lab, db: Db, client_id: str, code: str) -> Row | None:
     """The grant of a code. A code that comes a second time was stolen, so its token dies (RFC 6749, 4.1.2)."""
-    row = db.one("SELECT * FROM oauth_grants WHERE code = ? AND client_id = ?", _digest(code), client_id)
+    row = db.one("SELECT * FROM oauth_grants WHERE code = ? AND client_id = ?", digest(code), client_id)
     if row is not None and row["used"]:
         if row["token_id"]:
-            _revoke(lab, db, row["token_id"])
+            revoke(lab, db, row["token_id"])
         return None
     return row
 
@@ -155,21 +144,13 @@ def sign_out(lab: Lab, db: Db, session: Session) -> None:
     """End a session, and with it every token that a sign-in made from it (contract 5.7)."""
     for row in db.all("SELECT token_id FROM oauth_grants WHERE session_id = ?", session.id):
         if row["token_id"]:
-            _revoke(lab, db, row["token_id"])
+            revoke(lab, db, row["token_id"])
     db.run("DELETE FROM oauth_grants WHERE session_id = ?", session.id)
     sessions.end(db, session.id)
 
 
 def revoke(lab: Lab, db: Db, token_id: str) -> None:
-    """The client gives its token back."""
-    _revoke(lab, db, token_id)
-
-
-def _revoke(lab: Lab, db: Db, token_id: str) -> None:
+    """Revoke a sign-in's token with its family."""
     row: dict[str, Any] | None = db.one("SELECT org_id FROM tokens WHERE id = ?", token_id)
     if row is not None:
         lab.tokens.revoke_family(db, token_id, lab.clock.now(row["org_id"]))
-
-
-def _digest(value: str) -> str:
-    return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()

@@ -135,12 +135,9 @@ def _selector(call: Call, raw: Any) -> str | None:
 
 
 def _method(db: Db, call: Call, selected: str | None) -> str:
-    """The selected rail, else the first that the caller's policies allow (create rule 2).
+    """The selected rail, else the first that the caller's policies allow (create rule 2); 403 when there is none.
 
     A token's own payment policy comes first and sets the order; the organisation's bounds it.
-
-    Raises:
-        Refusal: 403 when the policies do not allow the selected rail, or none at all.
     """
     org = db.one("SELECT * FROM organizations WHERE id = ?", call.who.org_id)
     policy = load(org, "payment_policy")["payment_policy"] if org else []
@@ -214,12 +211,9 @@ def _accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> Answer:
 
 
 def fail_after_creation(lab: Lab, db: Db, invoice_id: str) -> dict[str, Any]:
-    """Lab fault: the order broke after its invoice was made (create rules 5 and 6).
+    """Lab fault: the order broke after its invoice was made (create rules 5 and 6); the error body's further fields.
 
     The invoice is voided, the experiment stays, and a quote follows as after a submit.
-
-    Returns:
-        The error body's further fields.
     """
     invoice = db.one("SELECT * FROM invoices WHERE id = ? OR provider_invoice_id = ?", invoice_id, invoice_id)
     experiment = db.one("SELECT * FROM experiments WHERE id = ?", (invoice or {}).get("experiment_id"))

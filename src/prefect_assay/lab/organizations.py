@@ -26,13 +26,8 @@ def create(
 ) -> str:
     """A new organisation with its own clock; its id.
 
-    Args:
-        lab: the lab.
-        db: the transaction.
-        slug: free, lower-case letters and digits.
-        name: for people.
-        policy: payment methods, the preferred one first.
-        onboarded_by: organisation of the partner that brought it.
+    The slug is free, of lower-case letters and digits. `policy` starts with the preferred payment method;
+    `onboarded_by` is the organisation of the partner that brought it.
     """
     org_id = str(uuid.uuid4())
     row: dict[str, Any] = {"id": org_id, "slug": slug, "code": slug.upper(), "name": name}

@@ -28,15 +28,10 @@ def add(
     *,
     replay_of: int | None = None,
 ) -> None:
-    """Queue one delivery.
+    """Queue a delivery about an update of the experiment (`id`, `org_id`), due at lab time `at`.
 
-    Args:
-        db: the transaction.
-        experiment: `id` and `org_id`.
-        update_id: what it tells.
-        webhook_id: the organisation's webhook it goes to; None for the experiment's own address.
-        at: lab time from which it is due.
-        replay_of: number of the delivery whose very bytes are sent again.
+    It goes to the organisation's webhook, or without `webhook_id` to the experiment's own address. `replay_of` is the
+    number of a delivery whose very bytes are sent again.
     """
     db.insert(
         "outbox",
@@ -83,10 +78,7 @@ def due(db: Db, org_id: str, now: datetime) -> Row | None:
 def first(db: Db, org_id: str, now: datetime | None) -> Row | None:
     """The next row to send when back-off counts as passed; what is held back until later stays.
 
-    Args:
-        db: the transaction.
-        org_id: whose.
-        now: lab time; None lets held times count as passed as well.
+    Without `now`, held times count as passed as well.
     """
     wake(db, org_id, now)
     return db.one(f"{_HEADS} ORDER BY due_at, id LIMIT 1", org_id)

@@ -124,7 +124,9 @@ def _bars(entries: Sequence[Record]) -> tuple[list[tuple[str, float]], str]:
         ("yield_mean", "mg/L"),
         ("kcat_mean", "1/s"),
     ):
-        rows = [(_design(entry), float(entry[field])) for entry in entries if entry.get(field) is not None]
+        rows = [
+            (charts.design(entry), float(entry[field])) for entry in entries if entry.get(field) is not None
+        ]
         if rows:
             return rows, unit
     return [], ""
@@ -149,7 +151,7 @@ def _table(entries: Sequence[Record]) -> str:
     ]
     head = "".join(f"<th>{title}</th>" for title, _, _ in columns)
     rows = "".join(
-        f'<tr><td class="wide">{frame.text(_design(entry))}{" (control)" if entry.get("positive_control") else ""}</td>'
+        f'<tr><td class="wide">{frame.text(charts.design(entry))}{" (control)" if entry.get("positive_control") else ""}</td>'
         + "".join(
             f"<td>{show(entry[field]) if entry.get(field) is not None else '&ndash;'}</td>"
             for _, field, show in columns
@@ -164,12 +166,6 @@ def _call(entry: Record) -> Any:
     """In progress is neither a call nor the lack of one."""
     states = (entry.get("binding"), entry.get("state"))
     return "in_progress" if "in_progress" in states else entry.get("binding_strength")
-
-
-def _design(entry: Record) -> str:
-    sequence = entry.get("sequence")
-    name = entry.get("sequence_name") or (sequence.get("name") if isinstance(sequence, dict) else None)
-    return str(name or "unnamed").strip()
 
 
 def _download(url: Any) -> str:

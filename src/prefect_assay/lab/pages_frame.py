@@ -57,14 +57,9 @@ _STYLE_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).d
 def page(
     title: str, body: str, *, refresh: bool = False, bar: str = "", form_targets: Iterable[str] = ()
 ) -> str:
-    """A whole page.
+    """A whole page; with `refresh` it loads again every few seconds.
 
-    Args:
-        title: of the window.
-        body: HTML of the page.
-        refresh: load it again every few seconds.
-        bar: HTML above the page.
-        form_targets: further addresses to which a form may lead in the end.
+    `bar` is HTML above the page, `form_targets` are further addresses to which a form may lead in the end.
     """
     again = f'<meta http-equiv="refresh" content="{REFRESH_S}">' if refresh else ""
     return (

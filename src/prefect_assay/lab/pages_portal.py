@@ -18,11 +18,7 @@ _NAME_MAX: Final = 200
 
 
 def sign_in_page(*, follow: str) -> str:
-    """For whoever comes without a session: a field for the sign-in link.
-
-    Args:
-        follow: where to go afterwards.
-    """
+    """For a visitor without a session: a field for the sign-in link, then on to `follow`."""
     body = (
         '<h1>Sign in</h1><p class="sub">The lab prints a sign-in link when it starts.</p>'
         '<section><form method="post" action="/portal/sign-in/">'
@@ -33,11 +29,7 @@ def sign_in_page(*, follow: str) -> str:
 
 
 def greeting_page(user: Record) -> str:
-    """Behind a sign-in link. Only the button begins a session: a link may be loaded by anything.
-
-    Args:
-        user: `email`, `role`, `org_name`.
-    """
+    """Behind a sign-in link. Only the button begins a session: a link may be loaded by anything."""
     body = (
         f'<h1>{frame.text(user["org_name"])}</h1><p class="sub">{frame.text(user["email"])}, {frame.text(user["role"])}</p>'
         '<section><form method="post" action="./"><button>Sign in</button></form></section>'
@@ -46,15 +38,10 @@ def greeting_page(user: Record) -> str:
 
 
 def experiments_page(user: Record, csrf: str, rows: Sequence[Record], *, total: int, offset: int) -> str:
-    """The organisation's experiments, newest first.
+    """The organisation's experiments, newest first, without the `offset` newer ones.
 
-    Args:
-        user: who is signed in.
-        csrf: of the session.
-        rows: `code`, `name`, `experiment_type`, `status`, `results_status`, `created_at`, `portal_key`, and, where
-            something waits for the customer, `quote_key` or `invoice_key`.
-        total: how many there are.
-        offset: how many newer ones are not shown.
+    Rows have `code`, `name`, `experiment_type`, `status`, `results_status`, `created_at`, `portal_key`, and, where
+    something waits for the customer, `quote_key` or `invoice_key`.
     """
     cells = "".join(_experiment(row) for row in rows)
     table = (
@@ -89,14 +76,10 @@ def _experiment(row: Record) -> str:
 
 
 def tokens_page(user: Record, csrf: str, rows: Sequence[Record], fresh: Record | None) -> str:
-    """Organization, Settings, Tokens (contract 5.4).
+    """Organization, Settings, Tokens (contract 5.4); only members create and revoke.
 
-    Args:
-        user: who is signed in; only members create and revoke.
-        csrf: of the session.
-        rows: `id`, `name`, `role`, `kind`, `created_at`, `expires_at`, `state` (`active`, `expired`, `revoked`), and
-            `children`, the number of restricted tokens made of it.
-        fresh: `name` and `token` of a token just made, which is shown this once.
+    Rows have `id`, `name`, `role`, `kind`, `created_at`, `expires_at`, `state` (`active`, `expired`, `revoked`) and
+    `children`, the number of restricted tokens made of it. `fresh` has `name` and `token` of a token to show once.
     """
     may_change = user["role"] != "viewer"
     shown = (
@@ -145,12 +128,7 @@ def _token(row: Record, csrf: str, *, may_change: bool) -> str:
 def connect_page(user: Record, csrf: str, *, client: str, redirect_uri: str, ends: str) -> str:
     """A tool client asks for access in the signed-in person's name (contract 5.7).
 
-    Args:
-        user: who is signed in.
-        csrf: of the session.
-        client: what the client calls itself; anybody can call themselves anything.
-        redirect_uri: where the answer goes.
-        ends: when the session ends.
+    The name of the client is its own claim. `ends` is when the session ends.
     """
     parts = urlsplit(redirect_uri)
     body = (

@@ -22,7 +22,7 @@ _CREDENTIALS: Final = {
     PaymentMethod.X402_EXACT: x402.SIGNATURE_HEADER.lower(),
     PaymentMethod.MPP_SPT: mpp.CREDENTIAL_HEADER.lower(),
 }
-_ALWAYS_REFUSED: Final = "the payment was refused"
+_REFUSALS: Final = {"always_402": "the payment was refused", "insufficient_funds": "insufficient_funds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def _x402(call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:
     credential = call.headers.get(x402.SIGNATURE_HEADER.lower())
     if credential is None:
         return challenge()
-    if fault == "always_402":
-        return challenge(_ALWAYS_REFUSED)
+    if fault in _REFUSALS:
+        return challenge(_REFUSALS[fault])
     settlement = x402.settle(
         header_value=credential,
         invoice=invoice,
@@ -136,13 +136,14 @@ def _mpp(call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:
 
     def challenge(error: str) -> Answer:
         headers = {mpp.CHALLENGE_HEADER: mpp.challenge(bill, settings, now), "Cache-Control": "no-store"}
-        return Answer({"error": error}, 402, headers)
+        problem = {"type": mpp.INSUFFICIENT} if error == "insufficient_funds" else {}
+        return Answer({"error": error, **problem}, 402, headers)
 
     credential = call.headers.get(mpp.CREDENTIAL_HEADER.lower())
     if credential is None:
         return challenge(f"payment required: repeat the request with a {mpp.CREDENTIAL_HEADER} header")
-    if fault == "always_402":
-        return challenge(_ALWAYS_REFUSED)
+    if fault in _REFUSALS:
+        return challenge(_REFUSALS[fault])
     found = mpp.settle(credential, bill, settings, used=lambda payer, nonce: _used(db, payer, nonce), now=now)
     if not found.ok and found.status == 402:  # noqa: PLR2004
         return challenge(found.detail)

@@ -4,16 +4,16 @@ They know nothing of the rails: `take` says what is wrong with one pay call, and
 for the challenge and for the credential alike, so that a client without a guard really pays it.
 """
 
-import copy
-import threading
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
+from prefect_assay.lab.fault_list import FaultList
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.models.vocabulary import PaymentMethod
 
 Action = Literal[
     "always_402",
+    "insufficient_funds",
     "wrong_amount",
     "wrong_payee",
     "wrong_asset",
@@ -64,23 +64,18 @@ class PaymentFault:
         self.hits += 1
         return True
 
+    def view(self) -> dict[str, Any]:
+        """As the control surface shows it."""
+        return asdict(self)
 
-class PaymentFaults:
+
+class PaymentFaults(FaultList[PaymentFault]):
     """All faults asked for; the first that hits a call is the one that happens."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._faults: list[PaymentFault] = []
-
     def add(self, fault: PaymentFault) -> None:
-        """Ask for a fault.
-
-        Raises:
-            Refusal: 400 for values that make no sense.
-        """
+        """Ask for a fault; values that make no sense are refused with 400."""
         _check(fault)
-        with self._lock:
-            self._faults.append(fault)
+        self.append(fault)
 
     def take(self, rail: str, organization_id: str, invoice_id: str) -> str | None:
         """What is wrong with this call, if anything."""
@@ -88,26 +83,6 @@ class PaymentFaults:
             hit = (fault for fault in self._faults if fault.hit(rail, organization_id, invoice_id))
             found = next(hit, None)
             return found.action if found else None
-
-    def view(self) -> list[dict[str, Any]]:
-        """All, used up ones too, with their hits."""
-        with self._lock:
-            return [asdict(fault) for fault in self._faults]
-
-    def save(self) -> list[PaymentFault]:
-        """A copy of all, to be given to `load`."""
-        with self._lock:
-            return copy.deepcopy(self._faults)
-
-    def load(self, saved: list[PaymentFault]) -> None:
-        """Put these in place of all."""
-        with self._lock:
-            self._faults = copy.deepcopy(saved)
-
-    def clear(self) -> None:
-        """Drop all."""
-        with self._lock:
-            self._faults.clear()
 
 
 def _check(fault: PaymentFault) -> None:

@@ -8,7 +8,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from prefect_assay.lab import oauth_grants, pages_portal, portal_tokens, sessions
 from prefect_assay.lab.core import Lab
@@ -25,24 +24,24 @@ router = APIRouter()
 
 
 @router.get("/sign-in/{key}/")
-async def greeting(core: Core, key: str) -> Response:
+def greeting(core: Core, key: str) -> Response:
     """Behind a sign-in link."""
-    return page(pages_portal.greeting_page(await run_in_threadpool(_user, core.lab, key)))
+    return page(pages_portal.greeting_page(_user(core.lab, key)))
 
 
 @router.post("/sign-in/{key}/")
-async def sign_in_by_link(core: Core, key: str) -> Response:
+def sign_in_by_link(core: Core, key: str) -> Response:
     """Begin a session."""
-    return sign_in(core, go(_HOME), await run_in_threadpool(_begin, core.lab, key))
+    return sign_in(core, go(_HOME), _begin(core.lab, key))
 
 
 @router.post("/sign-in/")
-async def sign_in_by_form(core: Core, fields: Form) -> Response:
+def sign_in_by_form(core: Core, fields: Form) -> Response:
     """Begin a session with a pasted link, and go on to where the visitor wanted to be."""
     key = urlsplit(fields.get("link", "").strip()).path.rstrip("/").rpartition("/")[2]
     follow = fields.get("follow", "")
     target = follow if _OWN_PATH.fullmatch(follow) else _HOME
-    return sign_in(core, go(target), await run_in_threadpool(_begin, core.lab, key))
+    return sign_in(core, go(target), _begin(core.lab, key))
 
 
 def _user(lab: Lab, key: str) -> Row:
@@ -60,24 +59,20 @@ def _begin(lab: Lab, key: str) -> str:
 
 
 @router.post("/sign-out")
-async def sign_out_now(core: Core, session: Signed) -> Response:
+def sign_out_now(core: Core, session: Signed) -> Response:
     """End the session and every token that came from it (contract 5.7)."""
-
-    def end() -> None:
-        with core.lab.store.transaction() as db:
-            oauth_grants.sign_out(core.lab, db, session)
-
-    await run_in_threadpool(end)
+    with core.lab.store.transaction() as db:
+        oauth_grants.sign_out(core.lab, db, session)
     return sign_out(go(_HOME))
 
 
 @router.get("/")
-async def experiments(core: Core, visitor: Visitor, offset: str = "0") -> Response:
+def experiments(core: Core, visitor: Visitor, offset: str = "0") -> Response:
     """The organisation's experiments; a sign-in form for strangers."""
     if visitor is None:
         return page(pages_portal.sign_in_page(follow=_HOME))
     skipped = int(offset) if re.fullmatch(r"[0-9]{1,9}", offset) else 0
-    return page(await run_in_threadpool(_experiments, core.lab, visitor, skipped))
+    return page(_experiments(core.lab, visitor, skipped))
 
 
 def _experiments(lab: Lab, session: Session, offset: int) -> str:
@@ -99,56 +94,48 @@ def _experiments(lab: Lab, session: Session, offset: int) -> str:
 
 
 @router.get("/organization/settings/tokens/")
-async def tokens(core: Core, visitor: Visitor, request: Request) -> Response:
+def tokens(core: Core, visitor: Visitor, request: Request) -> Response:
     """Organization, Settings, Tokens (contract 5.4)."""
     if visitor is None:
         return page(pages_portal.sign_in_page(follow=pages_portal.TOKENS))
-    rows = await run_in_threadpool(portal_tokens.listing, core.lab, visitor)
+    rows = portal_tokens.listing(core.lab, visitor)
     fresh = portal_tokens.fresh(request.app).pop(visitor.id, None)
     return page(pages_portal.tokens_page(visitor.user, visitor.csrf, rows, fresh))
 
 
 @router.post("/organization/settings/tokens/create")
-async def create_token(core: Core, session: Signed, fields: Form, request: Request) -> Response:
+def create_token(core: Core, session: Signed, fields: Form, request: Request) -> Response:
     """Make a token; the next look at the list shows it, once."""
-    made = await run_in_threadpool(portal_tokens.create, core.lab, session, fields)
+    made = portal_tokens.create(core.lab, session, fields)
     portal_tokens.fresh(request.app)[session.id] = made
     return go(pages_portal.TOKENS)
 
 
 @router.post("/organization/settings/tokens/{token_id}/revoke")
-async def revoke_token(core: Core, session: Signed, token_id: str) -> Response:
+def revoke_token(core: Core, session: Signed, token_id: str) -> Response:
     """Revoke a token and all that were made of it, at once (contract 5.4)."""
-    await run_in_threadpool(portal_tokens.revoke, core.lab, session, token_id)
+    portal_tokens.revoke(core.lab, session, token_id)
     return go(pages_portal.TOKENS)
 
 
 @router.get("/connect/{key}/")
-async def connect(core: Core, visitor: Visitor, key: str) -> Response:
+def connect(core: Core, visitor: Visitor, key: str) -> Response:
     """A tool client asks for access (contract 5.7)."""
     if visitor is None:
         return page(pages_portal.sign_in_page(follow=f"/portal/connect/{key}/"))
-    grant = await run_in_threadpool(_asked, core.lab, key)
+    with core.lab.store.transaction() as db:
+        grant = oauth_grants.asked(db, key)
     text = pages_portal.connect_page(
         visitor.user, visitor.csrf, client=grant.client, redirect_uri=grant.redirect_uri, ends=visitor.ends
     )
     return page(text, grant.redirect_uri)
 
 
-def _asked(lab: Lab, key: str) -> oauth_grants.Asked:
-    with lab.store.transaction() as db:
-        return oauth_grants.asked(db, key)
-
-
 @router.post("/connect/{key}/")
-async def decide(core: Core, session: Signed, fields: Form, key: str) -> Response:
+def decide(core: Core, session: Signed, fields: Form, key: str) -> Response:
     """The person's answer goes back to the client."""
-
-    def answer() -> str:
-        with core.lab.store.transaction() as db:
-            grant = oauth_grants.asked(db, key)
-            if fields.get("decision") == "allow":
-                return oauth_grants.allow(db, grant, session)
-            return oauth_grants.deny(db, grant)
-
-    return go(await run_in_threadpool(answer))
+    with core.lab.store.transaction() as db:
+        grant = oauth_grants.asked(db, key)
+        if fields.get("decision") == "allow":
+            return go(oauth_grants.allow(db, grant, session))
+        return go(oauth_grants.deny(db, grant))

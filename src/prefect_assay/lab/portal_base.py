@@ -6,7 +6,6 @@ from urllib.parse import parse_qs
 
 from fastapi import Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from starlette.concurrency import run_in_threadpool
 
 from prefect_assay.lab import pages_frame, sessions
 from prefect_assay.lab.refusals import Refusal
@@ -27,25 +26,17 @@ def the_core(request: Request) -> LabCore:
 Core = Annotated[LabCore, Depends(the_core)]
 
 
-async def session_or_none(core: Core, request: Request) -> Session | None:
+def session_or_none(core: Core, request: Request) -> Session | None:
     """Who is signed in."""
-
-    def find() -> Session | None:
-        with core.lab.store.transaction() as db:
-            return sessions.find(db, request.cookies.get(COOKIE))
-
-    return await run_in_threadpool(find)
+    with core.lab.store.transaction() as db:
+        return sessions.find(db, request.cookies.get(COOKIE))
 
 
 Visitor = Annotated[Session | None, Depends(session_or_none)]
 
 
 async def form(request: Request) -> dict[str, str]:
-    """The fields of a form; of a field given twice the first.
-
-    Raises:
-        Refusal: 400 when it is far too long.
-    """
+    """The fields of a form; of a field given twice the first. A form that is far too long is refused with 400."""
     body = await request.body()
     if len(body) > _FORM_MAX:
         raise Refusal(400, "the form is too long")
@@ -57,11 +48,7 @@ Form = Annotated[dict[str, str], Depends(form)]
 
 
 async def signed_form(visitor: Visitor, fields: Form) -> Session:
-    """The session that a form belongs to.
-
-    Raises:
-        Refusal: 403 without a session, or when the form was not made for it.
-    """
+    """The session that a form was made for; 403 without one."""
     if visitor is None or not hmac.compare_digest(fields.get("csrf", "").encode(), visitor.csrf.encode()):
         raise Refusal(403, "this form is not of your session; open the page again")
     return visitor

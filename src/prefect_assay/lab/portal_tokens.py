@@ -48,11 +48,7 @@ def _state(row: Row, now: str) -> str:
 
 
 def create(lab: Lab, session: Session, fields: dict[str, str]) -> Fresh:
-    """A new token from a form with `name`, `role` and `days`.
-
-    Raises:
-        Refusal: 403 for viewers, 400 for anything that the form does not offer.
-    """
+    """A new token from a form; 403 for viewers, 400 for anything that the form does not offer."""
     _may_change(session)
     name, role, days = fields.get("name", "").strip(), fields.get("role"), fields.get("days", "")
     if not name or len(name) > _NAME_MAX:
@@ -75,11 +71,7 @@ def create(lab: Lab, session: Session, fields: dict[str, str]) -> Fresh:
 
 
 def revoke(lab: Lab, session: Session, token_id: str) -> None:
-    """Revoke a token of the organisation with its whole family.
-
-    Raises:
-        Refusal: 403 for viewers, 404 for a token of somebody else.
-    """
+    """Revoke a token of the organisation with its family; 403 for viewers, 404 for another organisation's."""
     _may_change(session)
     org_id = session.user["org_id"]
     with lab.store.transaction() as db:

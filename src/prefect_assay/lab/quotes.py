@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from prefect_assay.lab import lists, plan, pricing, schedule, specs, times
-from prefect_assay.lab.core import Answer, Call, Lab, experiment_of
+from prefect_assay.lab.core import Answer, Call, Lab, experiment_of, owned
 from prefect_assay.lab.lists import Column, Listing
-from prefect_assay.lab.refusals import Refusal, not_found
+from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.store import Db, Row, load
 from prefect_assay.models.vocabulary import QuoteStatus
 
@@ -93,11 +93,7 @@ def current(db: Db, experiment: Row) -> Row | None:
 
 
 def of(db: Db, experiment: Row) -> Row:
-    """The quote that speaks for the experiment now.
-
-    Raises:
-        Refusal: 404, meaning not yet (contract 4.2, rules for quote).
-    """
+    """The experiment's current quote; 404 means not yet (contract 4.2, rules for quote)."""
     quote = current(db, experiment)
     if quote is None:
         raise Refusal(404, "the quote is not generated yet; submit the experiment and ask again later")
@@ -157,10 +153,7 @@ def _row(call: Call, quote: Row) -> dict[str, Any]:
 
 def find(db: Db, call: Call) -> Row:
     """The quote that the path names."""
-    row = db.one("SELECT * FROM quotes WHERE id = ? AND org_id = ?", call.path["quote_id"], call.who.org_id)
-    if row is None:
-        raise not_found("quote")
-    return row
+    return owned(db, call, "quotes", call.path["quote_id"], "quote")
 
 
 def detail(call: Call) -> Answer:

@@ -1,9 +1,10 @@
 """Results, updates, targets and the caller's identity: what is only read (contract 4.4 and 4.5)."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from prefect_assay.lab import lists, measuring, specs
-from prefect_assay.lab.core import Answer, Call, Lab, experiment_of, uuid_or_none
+from prefect_assay.lab.core import Answer, Call, Lab, experiment_of, owned, uuid_or_none
 from prefect_assay.lab.lists import Column, Listing, Sql
 from prefect_assay.lab.refusals import Refusal, not_found
 from prefect_assay.lab.store import Db, Row, load
@@ -23,9 +24,7 @@ UPDATES: Final = Listing(
     search=("updates.name", "e.code"),
     plain=("experiment_id", "type"),
 )
-_OLDEST_FIRST: Final = Listing(
-    UPDATES.source, UPDATES.columns, UPDATES.search, order="updates.seq", select=UPDATES.select
-)
+UPDATES_IN_ORDER: Final = replace(UPDATES, plain=(), order="updates.seq")
 
 RESULTS: Final = Listing(
     source="results",
@@ -40,7 +39,7 @@ RESULTS: Final = Listing(
     search=("title",),
     plain=("experiment_id", "result_type"),
 )
-_IN_ORDER: Final = Listing(RESULTS.source, RESULTS.columns, RESULTS.search, order="position, results.seq")
+RESULTS_IN_ORDER: Final = replace(RESULTS, plain=(), order="position, results.seq")
 
 TARGETS: Final = Listing(
     source="targets",
@@ -81,7 +80,7 @@ def updates_of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/updates, oldest first (service shapes)."""
     with call.lab.store.transaction() as db:
         own = Sql("updates.experiment_id = ?", (experiment_of(db, call)["id"],))
-        return Answer(lists.page(db, _OLDEST_FIRST, call, render=_update, only=(own,)))
+        return Answer(lists.page(db, UPDATES_IN_ORDER, call, render=_update, only=(own,)))
 
 
 def result(lab: Lab, row: Row) -> dict[str, Any]:
@@ -116,7 +115,7 @@ def results_of_experiment(call: Call) -> Answer:
         measuring.measure_released(db, experiment["org_id"], experiment["id"])
         own = Sql("results.experiment_id = ?", (experiment["id"],))
         return Answer(
-            lists.page(db, _IN_ORDER, call, render=lambda _db, row: result(call.lab, row), only=(own,))
+            lists.page(db, RESULTS_IN_ORDER, call, render=lambda _db, row: result(call.lab, row), only=(own,))
         )
 
 
@@ -124,13 +123,7 @@ def one_result(call: Call) -> Answer:
     """GET /results/{result_id}."""
     with call.lab.store.transaction() as db:
         measuring.measure_released(db, call.who.org_id)
-        row = db.one(
-            "SELECT * FROM results WHERE id = ? AND org_id = ?",
-            uuid_or_none(call.path["result_id"]),
-            call.who.org_id,
-        )
-    if row is None:
-        raise not_found("result")
+        row = owned(db, call, "results", uuid_or_none(call.path["result_id"]), "result")
     return Answer(result(call.lab, row))
 
 

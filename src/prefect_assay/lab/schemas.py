@@ -35,6 +35,7 @@ Residues = Annotated[
     str, shown(pattern=f"^[{_LETTERS}]+({CHAIN_SEPARATOR}[{_LETTERS}]+)*$", examples=["MKTAYIAKQR"])
 ]
 TargetId = Annotated[str, shown(format="uuid")]
+Secret = Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)]
 HttpsUrl = Annotated[str, shown(format="uri", pattern="^https://")]
 
 
@@ -88,7 +89,7 @@ class CreateExperiment(Body):
     auto_accept_quote: bool = False
     payment: PaymentSelector | None = None
     webhook_url: HttpsUrl | None = None
-    webhook_secret: Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)] | None = None
+    webhook_secret: Secret | None = None
 
 
 class EstimateCost(Body):
@@ -138,3 +139,46 @@ class RejectQuote(Body):
 
     reason: Literal["price", "scope", "timeline", "budget", "other"]
     feedback: str | None = None
+
+
+# The four characters of a classic accession, or the extended form that the PDB is moving to.
+PDB_ID = r"^([0-9][A-Za-z0-9]{3}|(pdb|PDB)_[0-9A-Za-z]{8})$"
+
+
+class RequestCustomTarget(Body):
+    """POST /targets/request-custom: what the antigen is, by its residues or by its structure."""
+
+    name: Annotated[str, Field(min_length=1)]
+    product_id: Annotated[str, Field(min_length=1)]
+    sequence: str | None = None
+    pdb_id: Annotated[str, Field(pattern=PDB_ID)] | None = None
+
+
+UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+
+class SubmitFeedback(Body):
+    """POST /feedback/submit."""
+
+    request_uuid: Annotated[str, Field(pattern=UUID)]
+    feedback_type: Literal["feature_request", "feedback", "bug_report"]
+    title: str | None = None
+    json_body: Any = None
+    human_note: str | None = None
+
+
+class CreateWebhook(Body):
+    """POST /webhooks: a public HTTPS address, and the headers that every delivery to it carries."""
+
+    url: HttpsUrl
+    secret: Secret | None = None
+    headers: dict[str, str] | None = None
+
+
+class ModifyWebhook(Body):
+    """PATCH /webhooks/{webhook_id}: every field is optional. Null clears the secret."""
+
+    url: HttpsUrl | None = None
+    headers: dict[str, str] | None = None
+    enabled: bool | None = None
+    secret: Secret | None = None

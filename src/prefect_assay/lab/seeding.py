@@ -52,11 +52,7 @@ def start(lab: Lab) -> Seeded:
 
 
 def organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None) -> Seeded:
-    """A further organisation with its own clock and tokens.
-
-    Raises:
-        Refusal: 400 for a bad slug or policy, 409 when the slug is taken.
-    """
+    """A further organisation with its own clock and tokens; 400 for a bad slug or policy, 409 for a taken slug."""
     if not slug.isascii() or not slug.isalnum() or slug != slug.lower():
         raise Refusal(400, "slug: lower-case letters and digits only")
     unknown = set(policy or ()) - set(PaymentMethod)

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ LISTING: Final = Listing(
     plain=("experiment_id",),
     by_org=False,
 )
+IN_ORDER: Final = replace(LISTING, plain=(), order="sequences.seq")
 
 
 def insert(db: Db, experiment_id: str, entries: Iterable[Entry], at: datetime) -> list[str]:
@@ -124,17 +126,7 @@ def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/sequences, in the order they were given."""
     with call.lab.store.transaction() as db:
         own = Sql("sequences.experiment_id = ?", (experiment_of(db, call)["id"],))
-        return Answer(lists.page(db, _IN_ORDER, call, render=_row, only=(own,)))
-
-
-_IN_ORDER: Final = Listing(
-    LISTING.source,
-    LISTING.columns,
-    LISTING.search,
-    order="sequences.seq",
-    by_org=False,
-    select=LISTING.select,
-)
+        return Answer(lists.page(db, IN_ORDER, call, render=_row, only=(own,)))
 
 
 def detail(call: Call) -> Answer:

@@ -69,12 +69,8 @@ def run(
 ) -> None:
     """Serve until a signal comes; prints one JSON line with address and tokens when ready.
 
-    Args:
-        settings: the lab; its `base_url` is replaced.
-        host: interface to listen on.
-        port: port, 0 for a free one.
-        public_url: address for links, where it differs from host and port.
-        until_input_ends: also stop when standard input closes, so that a test's lab dies with the test.
+    `public_url` is for links, where it differs from host and port. `until_input_ends` also stops when standard input
+    closes, so that a test's lab ends with the test.
     """
     listener = socket.create_server((host, port))
     base_url = public_url or f"http://{host}:{listener.getsockname()[1]}"

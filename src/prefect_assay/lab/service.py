@@ -88,11 +88,7 @@ class LabCore:
         return taken
 
     def restore(self, snapshot_id: str) -> seeding.Seeded:
-        """Back to a snapshot: tokens of then are valid again, and lab time is what it was.
-
-        Raises:
-            Refusal: 404 for an unknown snapshot.
-        """
+        """Restore a snapshot: its tokens are valid again, lab time is what it was. 404 for an unknown one."""
         snapshot = self.snapshots.find(snapshot_id)
         with self._alone():
             self.lab.store.replace(snapshot.database)

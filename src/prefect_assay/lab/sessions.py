@@ -61,14 +61,14 @@ def begin(settings: LabSettings, db: Db, user: Row) -> str:
     """A session for the user; the value of its cookie."""
     cookie = secrets.token_urlsafe(32)
     expires_at = time.time() + settings.session_hours * 3600
-    row = {"id": _digest(cookie), "user_id": user["id"], "csrf": secrets.token_urlsafe(24)}
+    row = {"id": digest(cookie), "user_id": user["id"], "csrf": secrets.token_urlsafe(24)}
     db.insert("portal_sessions", row | {"expires_at": expires_at})
     return cookie
 
 
 def find(db: Db, cookie: str | None) -> Session | None:
     """The living session of a cookie."""
-    return by_id(db, _digest(cookie)) if cookie else None
+    return by_id(db, digest(cookie)) if cookie else None
 
 
 def by_id(db: Db, session_id: str) -> Session | None:
@@ -100,5 +100,6 @@ def _signature(settings: LabSettings, email: str) -> str:
     return hmac.new(settings.portal_secret.encode(), message, hashlib.sha256).hexdigest()
 
 
-def _digest(cookie: str) -> str:
-    return hashlib.sha256(cookie.encode("utf-8", "surrogatepass")).hexdigest()
+def digest(secret: str) -> str:
+    """What is stored of a cookie, a key or a code."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

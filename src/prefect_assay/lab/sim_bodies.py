@@ -24,10 +24,6 @@ class Query(Body):
     model_config = ConfigDict(strict=False)
 
 
-class Nothing(Body):
-    """No field at all."""
-
-
 class OfOrganization(Query):
     """`?organization_id=`; without it the default organisation is meant."""
 
@@ -243,15 +239,18 @@ class NewSecret(Body):
     organization_id: str | None = None
 
 
-class AskWebhookFault(Body):
-    """A webhook fault; `webhook_faults` knows the actions and what goes together."""
+class AskPaymentFault(Body):
+    """A payment fault; `payment_faults` knows what its values may be."""
 
     action: str
+    rail: str | None = None
     count: int | None = None
     after: int = 0
-    probability: float = 1.0
-    seed: int | str = 0
     organization_id: str | None = None
-    experiment_id: str | None = None
-    webhook_id: str | None = None
-    seconds: float | None = None
+    invoice_id: str | None = None
+
+
+class SignIn(Body):
+    """Whose link to the portal is asked for."""
+
+    email: str

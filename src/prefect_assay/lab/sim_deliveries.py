@@ -1,20 +1,25 @@
-"""What the control surface does with webhooks. Bodies are checked by hand: whoever calls holds the sim token."""
+"""The control surface's part on webhooks: faults, journal, redelivery, releases and rotated secrets."""
 
 import hashlib
 import json
-from dataclasses import fields
-from typing import Any, Final
+from typing import Any
 
-from prefect_assay.lab import addressing, outbox
+from prefect_assay.lab import addressing, outbox, sim_bodies, validation
 from prefect_assay.lab.core import uuid_or_none
 from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.service import LabCore
-from prefect_assay.lab.sim_base import known
+from prefect_assay.lab.sim import Surface
 from prefect_assay.lab.store import Db, Row
 from prefect_assay.lab.webhook_faults import WebhookFault
 from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
 
-_FAULT_FIELDS: Final = tuple(item.name for item in fields(WebhookFault) if item.init and item.name != "hits")
+router = Surface()
+
+
+@router.call("GET", "/deliveries", sim_bodies.DeliveriesQuery)
+def deliveries(core: LabCore, wanted: sim_bodies.DeliveriesQuery) -> dict[str, Any]:
+    """Webhook attempts; `after` the last number seen, of one experiment or one update."""
+    return {"items": journal(core, wanted.after, wanted.experiment_id, wanted.update_id)}
 
 
 def journal(
@@ -41,6 +46,12 @@ def _shown(row: Row) -> Row:
     return shown | digest | {"headers": json.loads(row["headers"])}
 
 
+@router.call("GET", "/outbox")
+def unsent(core: LabCore) -> dict[str, Any]:
+    """What is still to be delivered, and what is held back."""
+    return {"items": waiting(core)}
+
+
 def waiting(core: LabCore) -> list[Row]:
     """The outbox. `held` is `next`, `time` or `release` for what a fault holds back."""
     with core.lab.store.transaction() as db:
@@ -49,17 +60,29 @@ def waiting(core: LabCore) -> list[Row]:
         )
 
 
-def add_fault(core: LabCore, body: dict[str, Any]) -> None:
-    """Ask for a webhook fault. With a probability and no count it lasts until it is dropped."""
-    known(body, *_FAULT_FIELDS)
-    rest = {name: value for name, value in body.items() if name not in ("action", "count")}
-    count = body.get("count", None if "probability" in body else 1)
-    core.webhook_faults.add(body.get("action"), count, **rest)
+@router.call("GET", "/webhook-faults")
+def faults(core: LabCore) -> dict[str, Any]:
+    """All webhook faults asked for, with their hits."""
+    return {"items": core.webhook_faults.view()}
 
 
+@router.call("POST", "/webhook-faults", raw=True)
+def add_fault(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+    """Ask for a webhook fault."""
+    core.webhook_faults.append(validation.read(WebhookFault, body))
+    return faults(core)
+
+
+@router.call("DELETE", "/webhook-faults")
+def clear_faults(core: LabCore) -> dict[str, Any]:
+    """Drop the webhook faults, and no others."""
+    core.webhook_faults.clear()
+    return {}
+
+
+@router.call("POST", "/deliveries/release", sim_bodies.OfOneExperiment, raw=True)
 def release(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
     """Deliver what is held back, of one experiment or of all."""
-    known(body, "experiment_id")
     with core.lab.store.transaction() as db:
         held = db.all("SELECT DISTINCT org_id FROM outbox WHERE held <> ''")
         released = outbox.release(db, experiment_id=body.get("experiment_id"))
@@ -68,9 +91,9 @@ def release(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
     return {"released": released}
 
 
+@router.call("POST", "/deliveries/{number}/redeliver", sim_bodies.Again, raw=True)
 def redeliver_attempt(core: LabCore, body: dict[str, Any], key: str) -> dict[str, Any]:
     """Send a delivery again to where it went: as a new attempt, or `identical`, byte for byte and signature."""
-    known(body, "identical")
     number = int(key) if key.isascii() and key.isdigit() and len(key) < len(str(2**63)) else None
     with core.lab.store.transaction() as db:
         row = db.one(
@@ -85,14 +108,12 @@ def redeliver_attempt(core: LabCore, body: dict[str, Any], key: str) -> dict[str
     return _delivered(core, row["org_id"], row["update_id"], row["experiment_id"])
 
 
+@router.call("POST", "/redeliver", sim_bodies.AboutUpdate, raw=True)
 def redeliver(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
     """Send an update, or an experiment's latest one, to everybody who gets it now."""
-    known(body, "experiment_id", "update_id")
     with core.lab.store.transaction() as db:
         update = _update(db, body)
-        experiment = db.one("SELECT * FROM experiments WHERE id = ?", update["experiment_id"])
-        if experiment is None:
-            raise Refusal(404, "experiment not found")
+        experiment = db.known("experiments", update["experiment_id"], "experiment")
         at = core.lab.clock.now(update["org_id"])
         for webhook_id in addressing.recipients(db, experiment):
             outbox.add(db, experiment, update["id"], webhook_id, at)
@@ -121,9 +142,9 @@ def _delivered(core: LabCore, org_id: str, update_id: str, experiment_id: str) -
     return {"items": journal(core, last["id"], experiment_id, update_id)}
 
 
+@router.call("POST", "/webhook-secrets", sim_bodies.NewSecret, raw=True)
 def rotate(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
     """Give an experiment or an organisation another secret; null clears it. The API can do neither."""
-    known(body, "secret", "experiment_id", "organization_id")
     secret = body.get("secret")
     if secret is not None and (not isinstance(secret, str) or len(secret) < WEBHOOK_SECRET_MIN_LENGTH):
         raise Refusal(400, f"secret: at least {WEBHOOK_SECRET_MIN_LENGTH} characters, or null")
@@ -138,17 +159,14 @@ def rotate(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rotate_experiment(core: LabCore, db: Db, experiment_id: str, secret: str | None) -> None:
-    row = db.one("SELECT * FROM experiments WHERE id = ?", uuid_or_none(experiment_id))
-    if row is None:
-        raise Refusal(404, "experiment not found")
+    row = db.known("experiments", uuid_or_none(experiment_id), "experiment")
     before = addressing.signing(core.lab, db, row, None).secret
     addressing.keep_replaced(db, row["id"], before, core.lab.clock.now(row["org_id"]))
     db.update("experiments", row["id"], webhook_secret=secret)
 
 
 def _rotate_organization(core: LabCore, db: Db, org_id: str, secret: str | None) -> None:
-    if db.one("SELECT 1 FROM organizations WHERE id = ?", org_id) is None:
-        raise Refusal(404, "organization not found")
+    db.known("organizations", org_id, "organization")
     _, before = addressing.organization_secret(db, org_id, None)
     before = before or core.lab.settings.deployment_secret
     addressing.keep_replaced(db, org_id, before, core.lab.clock.now(org_id))

@@ -52,11 +52,7 @@ class Snapshots:
         self._kept: dict[str, Snapshot] = {}
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Add one.
-
-        Raises:
-            Refusal: 409 when there are too many.
-        """
+        """Add one; 409 when there are too many."""
         with self._lock:
             if len(self._kept) >= KEPT_MAX:
                 snapshot.database.close()
@@ -69,11 +65,7 @@ class Snapshots:
             return list(self._kept.values())
 
     def find(self, snapshot_id: str) -> Snapshot:
-        """One of them.
-
-        Raises:
-            Refusal: 404 when there is none with this id.
-        """
+        """The snapshot with this id; 404 when there is none."""
         with self._lock:
             found = self._kept.get(snapshot_id)
         if found is None:

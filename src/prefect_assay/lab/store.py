@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab import times
+from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.tables import TABLES
 
 Row = dict[str, Any]
@@ -104,6 +105,20 @@ class Db:
         cursor = self._connection.execute(sql, _bound(values))
         row = cursor.fetchone()
         return None if row is None else dict(zip(_names(cursor), row, strict=True))
+
+    def known(self, table: str, row_id: Any, what: str) -> Row:
+        """The row with this id; a request for one that does not exist is refused with 404."""
+        row = self.one(f"SELECT * FROM {table} WHERE id = ?", row_id)  # noqa: S608 - own names
+        if row is None:
+            raise Refusal(404, f"{what} not found")
+        return row
+
+    def opened(self, table: str, key: str) -> Row:
+        """The row that the key in a page's address opens; 404 when it opens none."""
+        row = self.one(f"SELECT * FROM {table} WHERE portal_key = ?", key)  # noqa: S608 - own names
+        if row is None:
+            raise Refusal(404, "no such page")
+        return row
 
     def all(self, sql: str, *values: Any) -> list[Row]:
         """All rows."""

@@ -23,6 +23,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.testing_controls import Controls, PlacedFault, plain_client
 from prefect_assay.lab.testing_organization import LabOrganization
 from prefect_assay.lab.testing_views import Delays, RateLimitView, Settlement, SnapshotView
+from prefect_assay.lab.testing_webhooks import given
 
 __all__ = ["LabOrganization", "LocalLab", "PlacedFault"]
 
@@ -76,8 +77,8 @@ class LocalLab(Controls):
             self._command += ["--database", str(database)]
         if deployment_secret is not None:
             self._command += ["--deployment-secret", deployment_secret]
-        given = {"PREFECT_ASSAY_LAB_TOKEN": token, "PREFECT_ASSAY_LAB_SIM_TOKEN": sim_token}
-        self._environment = os.environ | {name: value for name, value in given.items() if value is not None}
+        secrets = given(PREFECT_ASSAY_LAB_TOKEN=token, PREFECT_ASSAY_LAB_SIM_TOKEN=sim_token)
+        self._environment = os.environ | secrets
         self._process: subprocess.Popen[str] | None = None
         self._sim: httpx.Client | None = None
 
@@ -102,12 +103,7 @@ class LocalLab(Controls):
             stdout=subprocess.PIPE,
             text=True,
         )
-        ready = loads(self._first_line())
-        self.base_url, self.token = ready["base_url"], ready["token"]
-        self.viewer_token, self.sim_token = ready["viewer_token"], ready["sim_token"]
-        self.partner_token, self.token_public_key = ready["partner_token"], ready["token_public_key"]
-        self.mcp_url, self.portal_url = ready["mcp_url"], ready["portal_url"]
-        self.organization_id = ready["organization_id"]
+        vars(self).update(loads(self._first_line()))  # its names are those of the attributes
         self._sim = plain_client(f"{self.base_url}/_sim", self.sim_token, seconds=120)
         return self
 
@@ -160,8 +156,7 @@ class LocalLab(Controls):
 
     def settlements(self) -> list[Settlement]:
         """Every settlement in the lab's books, oldest first: the judge of paying once."""
-        items: list[Settlement] = self.sim("GET", "/settlements")["items"]
-        return items
+        return self._items("/settlements")
 
     @property
     def x402(self) -> dict[str, Any]:
@@ -209,13 +204,8 @@ class LocalLab(Controls):
         Raises:
             httpx.HTTPStatusError: 409 when the slug is taken.
         """
-        wanted: dict[str, Any] = {
-            "name": name,
-            "payment_policy": None if payment_policy is None else list(payment_policy),
-            "webhook_secret": webhook_secret,
-            "plan": plan,
-        }
-        body = {key: value for key, value in wanted.items() if value is not None}
+        policy = None if payment_policy is None else list(payment_policy)
+        body = given(name=name, payment_policy=policy, webhook_secret=webhook_secret, plan=plan)
         seeded = self.sim("POST", "/seed", {"slug": slug, "experiments": experiments, **body})
         return LabOrganization(self, slug, seeded)
 
@@ -234,13 +224,12 @@ class LocalLab(Controls):
 
     def snapshot(self, name: str | None = None) -> str:
         """Keep the whole lab as it is now; the snapshot's id."""
-        kept: SnapshotView = self.sim("POST", "/snapshots", {} if name is None else {"name": name})
+        kept: SnapshotView = self.sim("POST", "/snapshots", given(name=name))
         return kept["id"]
 
     def snapshots(self) -> list[SnapshotView]:
         """All snapshots, oldest first."""
-        items: list[SnapshotView] = self.sim("GET", "/snapshots")["items"]
-        return items
+        return self._items("/snapshots")
 
     def restore(self, snapshot_id: str) -> None:
         """Back to a snapshot: data, clocks and faults are as they were, and tokens of then are valid again."""
@@ -259,8 +248,3 @@ class LocalLab(Controls):
         finally:
             self.restore(kept)
             self.delete_snapshot(kept)
-
-    def _adopt(self, seeded: dict[str, str]) -> None:
-        self.token, self.viewer_token = seeded["member_token"], seeded["viewer_token"]
-        self.partner_token = seeded["partner_token"]
-        self.organization_id = seeded["organization_id"]

@@ -7,9 +7,8 @@ from typing import Any, Final, Literal, Self, Unpack
 
 import httpx
 
-from prefect_assay.lab.testing_payments import PaymentControls
 from prefect_assay.lab.testing_views import ClockView, Delays, FaultView, JournalEntry
-from prefect_assay.lab.testing_webhooks import WebhookControls
+from prefect_assay.lab.testing_webhooks import WebhookControls, given
 
 # A lab on loopback speaks plain http; reading the certificates of the world takes longer than a test.
 _NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -54,7 +53,7 @@ class PlacedFault:
         self.remove()
 
 
-class Controls(WebhookControls, PaymentControls):
+class Controls(WebhookControls):
     """One organisation's tokens and its part of the control surface.
 
     Attributes:
@@ -71,9 +70,14 @@ class Controls(WebhookControls, PaymentControls):
     partner_token: str
     organization_id: str
 
+    def _adopt(self, seeded: dict[str, str]) -> None:
+        self.organization_id = seeded["organization_id"]
+        self.token, self.viewer_token = seeded["member_token"], seeded["viewer_token"]
+        self.partner_token = seeded["partner_token"]
+
     def _whose(self, organization_id: str | None) -> dict[str, str]:
         """The organisation that a call names; none means the default one, or all."""
-        return {} if organization_id is None else {"organization_id": organization_id}
+        return given(organization_id=organization_id)
 
     def http(self, token: str | None = None) -> httpx.Client:
         """A plain HTTP client for the API, with the member's token unless told otherwise."""
@@ -123,8 +127,7 @@ class Controls(WebhookControls, PaymentControls):
             seconds_per_day: real seconds that a lab day takes when `scaled`.
             organization_id: whose clock.
         """
-        rate = {} if seconds_per_day is None else {"seconds_per_day": seconds_per_day}
-        body = {"mode": mode, **rate, **self._whose(organization_id)}
+        body = given(mode=mode, seconds_per_day=seconds_per_day, **self._whose(organization_id))
         view: ClockView = self.sim("POST", "/clock/mode", body)
         return view
 
@@ -174,8 +177,7 @@ class Controls(WebhookControls, PaymentControls):
 
     def faults(self) -> list[FaultView]:
         """All route faults since they were cleared, with their counts."""
-        items: list[FaultView] = self.sim("GET", "/faults")["items"]
-        return items
+        return self._items("/faults")
 
     def clear_faults(self, organization_id: str | None = None) -> None:
         """Drop the faults."""
@@ -192,8 +194,8 @@ class Controls(WebhookControls, PaymentControls):
         Returns:
             An experiment's `status` and `results_status` afterwards.
         """
-        about = {} if experiment_id is None else {"experiment_id": experiment_id}
-        outcome: dict[str, Any] = self.sim("POST", "/events", {"event": event, **about, **details})
+        body = {"event": event, **given(experiment_id=experiment_id), **details}
+        outcome: dict[str, Any] = self.sim("POST", "/events", body)
         return outcome
 
     def journal(
@@ -207,9 +209,8 @@ class Controls(WebhookControls, PaymentControls):
             path: only paths like this pattern, with or without /api/v1 in front.
             organization_id: only requests with this organisation's tokens.
         """
-        query = {"after": after, "method": method, "path": path, **self._whose(organization_id)}
-        items: list[JournalEntry] = self.sim("GET", "/journal", **query)["items"]
-        return items
+        whose = self._whose(organization_id)
+        return self._items("/journal", after=after, method=method, path=path, **whose)
 
     def fill(
         self,
@@ -232,3 +233,26 @@ class Controls(WebhookControls, PaymentControls):
             "experiment_ids"
         ]
         return made
+
+    @property
+    def mpp(self) -> dict[str, Any]:
+        """What the lab offers on the mpp-spt rail: `method`, `network_id` and so on."""
+        terms: dict[str, Any] = self.sim("GET", "/mpp")
+        return terms
+
+    def payment_fault(self, action: str, **details: Any) -> None:
+        """Ask for a payment fault, such as always_402 or wrong_amount; it lasts until it is dropped.
+
+        Args:
+            action: what is wrong.
+            details: `rail`, `count`, `after`, `organization_id`, `invoice_id`.
+        """
+        self.sim("POST", "/payment-faults", {"action": action, **details})
+
+    def payment_faults(self) -> list[dict[str, Any]]:
+        """All payment faults asked for, with their `hits`."""
+        return self._items("/payment-faults")
+
+    def end_payment_faults(self) -> None:
+        """Drop all payment faults."""
+        self.sim("DELETE", "/payment-faults")

@@ -17,10 +17,7 @@ class LabOrganization(Controls):
         self._lab = lab
         self.slug = slug
         self.base_url = lab.base_url
-        self.organization_id = seeded["organization_id"]
-        self.token = seeded["member_token"]
-        self.viewer_token = seeded["viewer_token"]
-        self.partner_token = seeded["partner_token"]
+        self._adopt(seeded)
 
     def __repr__(self) -> str:
         return f"LabOrganization({self.slug!r}, {self.organization_id!r})"

@@ -53,13 +53,9 @@ class Timekeeper:
         return self._moving.held()
 
     def advance(self, org_id: str, until: datetime) -> int:
-        """Move the clock to a moment; returns when everything due is done and delivered.
+        """Move the clock to a moment; when everything due is done and delivered, return the number of events.
 
-        Returns:
-            How many things happened.
-
-        Raises:
-            Refusal: 400 when the moment lies in the past.
+        A moment in the past is refused with 400.
         """
         with self._moving.turn(org_id):
             if until < self._lab.clock.now(org_id):

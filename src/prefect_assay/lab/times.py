@@ -19,11 +19,7 @@ def read(text: str) -> datetime:
 
 
 def parse(text: str) -> datetime:
-    """Read any ISO 8601 date or timestamp (contract 4.1); without an offset it is UTC.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """Read an ISO 8601 date or timestamp (contract 4.1), as UTC without an offset; ValueError for other text."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -124,11 +124,7 @@ class Seal:
         return self._start + claims.slug + builder.build(self._pair.private_key).to_base64()
 
     def read(self, text: str) -> Opened:
-        """Verify a token.
-
-        Raises:
-            BadToken: malformed, forged, cut off, of another key, or its slug was changed.
-        """
+        """Verify a token; BadToken when it is malformed, forged, of another key, or its slug was changed."""
         shape = _SHAPE.fullmatch(text.removeprefix(self._start))
         if not text.startswith(self._start) or shape is None or len(text) > LENGTH_MAX:
             raise BadToken
@@ -156,11 +152,7 @@ class Seal:
         )
 
     def append(self, opened: Opened, code: str, values: Mapping[str, Any]) -> str:
-        """The token with one more block.
-
-        Raises:
-            BadToken: it is sealed against further blocks, or would become too long.
-        """
+        """The token with one more block; BadToken when it is sealed or would become too long."""
         try:
             child = opened.biscuit.append(BlockBuilder(code, dict(values)))
         except (BiscuitValidationError, BiscuitSerializationError, BiscuitBlockError) as error:

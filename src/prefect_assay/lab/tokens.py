@@ -79,16 +79,8 @@ class Tokens:
     ) -> Minted:
         """Make a root token.
 
-        Args:
-            db: the transaction.
-            org_id: the organisation that it belongs to.
-            role: what it may do there.
-            name: label for people; need not be unique.
-            days: lab days that it lives; 90 when neither this nor `expires_at` is given.
-            expires_at: when it expires instead.
-            user_id: whose token it is.
-            kind: how it came to be.
-            session: browser session that it belongs to (contract 5.7).
+        It lives for `days` lab days (90 by default) or until `expires_at`, or ends with the browser `session`
+        (contract 5.7). `kind` says how it came to be; names need not be unique.
         """
         now = self._clock.now(org_id)
         end = (expires_at or times.later(now, days=days or DEFAULT_DAYS)).replace(microsecond=0)
@@ -102,9 +94,7 @@ class Tokens:
     def _write(
         self, db: Db, token_id: str, record: Mapping[str, Any], end: datetime, session: str | None
     ) -> tuple[str, str]:
-        org = db.one("SELECT slug FROM organizations WHERE id = ?", record["org_id"])
-        if org is None:
-            raise Refusal(404, "organization not found")
+        org = db.known("organizations", record["org_id"], "organization")
         claims = Claims(
             token_id, record["org_id"], org["slug"], record["role"], record["user_id"], session, end
         )
@@ -149,21 +139,13 @@ class Tokens:
         return known[2]
 
     def authenticate(self, header: str | None) -> Principal:
-        """Who calls.
-
-        Raises:
-            Refusal: 401, without saying which of missing, unknown, expired or revoked it is.
-        """
+        """Who calls; a 401 does not say whether the token is missing, unknown, expired or revoked."""
         token = header[len(_BEARER) :].strip() if header and header.lower().startswith(_BEARER) else ""
         with self._store.transaction() as db:
             return self.principal(db, token)
 
     def principal(self, db: Db, token: str) -> Principal:
-        """Whose token it is, if it is genuine and alive.
-
-        Raises:
-            Refusal: 401 when it is not.
-        """
+        """Whose token it is; 401 unless it is genuine and alive."""
         opened = self._open(self._genuine(db, token))
         root, nearest = self._records(db, opened)
         if root is None or root["revoked_at"] or nearest is None or nearest["revoked_at"]:
@@ -217,10 +199,9 @@ class Tokens:
         return root, by_depth[-1] if by_depth else root
 
     def authorize(self, who: Principal, action: str, resource: str, *, destructive: bool = False) -> None:
-        """Whether the caller may do this. Any living token may ask who it is.
+        """Refuse with 403, naming the missing capability, what the caller may not do.
 
-        Raises:
-            Refusal: 403 that names the missing capability; 500 when the token's checks take too long.
+        Any living token may ask who it is. A token whose checks take too long is refused with 500.
         """
         if resource == SELF:
             return
@@ -233,26 +214,14 @@ class Tokens:
         raise Refusal(403, f"missing capability {capability}{how}: the token is restricted")
 
     def authorize_payment(self, who: Principal, action: str, resource: str, method: str) -> None:
-        """Whether the token's payment policy allows the method for this request.
-
-        Raises:
-            Refusal: 403 when it does not.
-        """
+        """Refuse with 403 a payment method that the token's payment policy does not allow."""
         if who.grant is not None and not who.grant.allows(action, resource, method=method):
             raise Refusal(403, f"the token's payment policy does not allow {method}")
 
     def attenuate(self, db: Db, token: str, wanted: Restrictions, name: str, parent: Row) -> Minted:
-        """Append restrictions to a genuine token and keep a record of the result.
+        """Append restrictions to a genuine token and keep a record of the result; 400 when it takes no further block.
 
-        Args:
-            db: the transaction.
-            token: the source.
-            wanted: the restrictions.
-            name: label for people.
-            parent: record of the source, or of its nearest recorded ancestor.
-
-        Raises:
-            Refusal: 400 when the token takes no further block.
+        `parent` is the record of the token, or of its nearest recorded ancestor.
         """
         source = self._open(self._genuine(db, token))
         code, values = attenuation.checks(wanted)
@@ -282,11 +251,7 @@ class Tokens:
         return Minted(child_id, text)
 
     def revoke_family(self, db: Db, token_id: str, at: datetime) -> int:
-        """Revoke the root of a token's family, and with it every descendant, recorded or not.
-
-        Returns:
-            how many recorded descendants this revoked; none when the family was revoked already.
-        """
+        """Revoke a token's root and all descendants; the number of recorded ones that this revoked."""
         row = db.one("SELECT id, root_token_id FROM tokens WHERE id = ?", token_id) or {"id": token_id}
         root = row.get("root_token_id") or row["id"]
         db.run("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", at, root)

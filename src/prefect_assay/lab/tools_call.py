@@ -70,16 +70,10 @@ class _Exchange:
 
 
 async def carry_out(edge: App, request: Request, *, authorization: str, outer: Mapping[str, Any]) -> Reply:
-    """The answer to a tool's request.
+    """The answer to a tool's request; LostAnswer when a fault broke the connection.
 
-    Args:
-        edge: the lab's application.
-        request: what the tool asks.
-        authorization: the caller's own Authorization header; the API checks it again.
-        outer: scope of the HTTP request that the tool call came in; a fault closes its connection.
-
-    Raises:
-        LostAnswer: a fault broke the connection.
+    `authorization` is the caller's header, which the API checks again. `outer` is the scope of the HTTP request that
+    the tool call came in: a fault closes its connection.
     """
     headers = {**request.headers, "authorization": authorization, "content-length": str(len(request.body))}
     host = [(name, value) for name, value in outer.get("headers", ()) if name == b"host"]

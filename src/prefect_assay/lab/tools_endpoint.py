@@ -5,13 +5,13 @@ the endpoint answers 501 and everything else works. Knows nothing of tools.
 """
 
 import asyncio
-import json
 import logging
 import secrets
 from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
 
 from prefect_assay.lab import oauth_endpoint
 from prefect_assay.lab.api import App, Receive, Scope, Send
@@ -36,7 +36,7 @@ class ToolEndpoint:
             server = await self._server.running()
         except ImportError:
             logger.exception("no tool endpoint")
-            await _refuse(send, 501, INSTALL)
+            await _refused(501, INSTALL)(scope, receive, send)
             return
         header = next(
             (value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"), None
@@ -44,12 +44,11 @@ class ToolEndpoint:
         try:
             await run_in_threadpool(self._core.lab.tokens.authenticate, header)
         except Refusal as refusal:
-            await _refuse(
-                send, refusal.status, refusal.message, ("www-authenticate", self._challenge(header))
-            )
+            challenge = {"www-authenticate": self._challenge(header)}
+            await _refused(refusal.status, refusal.message, challenge)(scope, receive, send)
             return
         if scope["method"] != "POST":  # no session, so there is nothing to listen to and nothing to end
-            await _refuse(send, 405, "the tool endpoint takes POST", ("allow", "POST"))
+            await _refused(405, "the tool endpoint takes POST", {"allow": "POST"})(scope, receive, send)
             return
         await server(scope, receive, send)
 
@@ -80,11 +79,7 @@ class _InBackground:
         self._ready: asyncio.Future[Starlette] | None = None
 
     async def running(self) -> Starlette:
-        """The application, started.
-
-        Raises:
-            ImportError: it cannot be made here.
-        """
+        """The application, started; ImportError where its libraries are missing."""
         loop = asyncio.get_running_loop()
         if (
             self._ready is None
@@ -107,16 +102,11 @@ class _InBackground:
                 ready.set_exception(error)
 
 
-async def _refuse(send: Send, status: int, message: str, *headers: tuple[str, str]) -> None:
+def _refused(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
     """The error body of contract 2.12."""
     request_id = f"req_{secrets.token_hex(12)}"
-    body = json.dumps({"error": message, "request_id": request_id}).encode()
-    sent = [
-        ("content-type", "application/json"),
-        ("content-length", str(len(body))),
-        ("x-request-id", request_id),
-        *headers,
-    ]
-    encoded = [(name.encode(), value.encode("latin-1")) for name, value in sent]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": body})
+    return JSONResponse(
+        {"error": message, "request_id": request_id},
+        status,
+        headers={"x-request-id": request_id} | (headers or {}),
+    )

@@ -6,7 +6,7 @@ Shape findings come from the strict schemas, rules that join several fields from
 import ipaddress
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -56,11 +56,7 @@ class Finding:
 
 
 def refuse(findings: Iterable[Finding]) -> None:
-    """Raise one answer for all findings; 400 wins over 422, 422 over 404.
-
-    Raises:
-        Refusal: when there is at least one finding.
-    """
+    """Raise one Refusal for all findings, if any; 400 wins over 422, 422 over 404."""
     found = list(findings)
     if found:
         statuses = {finding.status for finding in found}
@@ -82,14 +78,12 @@ def shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Finding]]
         ]
 
 
-def read(schema: type[Schema], raw: Any) -> Schema:
-    """The body as the schema's model.
-
-    Raises:
-        Refusal: 400 with every mismatch.
-    """
+def read(
+    schema: type[Schema], raw: Any, more: Callable[[Schema], Iterable[Finding]] = lambda _body: ()
+) -> Schema:
+    """The body as the schema's model, if `more` finds nothing wrong with it; 400 with every mismatch."""
     body, findings = shape(schema, raw)
-    refuse(findings)
+    refuse(findings if body is None else more(body))
     if body is None:
         raise Refusal(400, "the body does not match its schema")
     return body
@@ -206,10 +200,7 @@ def spec_findings(
 ) -> list[Finding]:
     """Which fields the experiment type needs, refuses and limits (contract 2.2 and 8).
 
-    Args:
-        raw: the specification.
-        n_sequences: how many sequences it has; None leaves their number alone.
-        target_needed: whether a binding type must have its target already.
+    Without `n_sequences` their number is not checked; without `target_needed` a binding type may lack its target.
     """
     kind = raw.get("experiment_type")
     if not isinstance(kind, str) or kind not in set(ExperimentType):

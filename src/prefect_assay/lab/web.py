@@ -14,11 +14,8 @@ from prefect_assay.lab import (
     openapi,
     portal,
     portal_account,
-    public_key,
-    sim,
-    sim_payments,
-    sim_portal,
-    sim_webhooks,
+    sim_actions,
+    sim_deliveries,
 )
 from prefect_assay.lab.api import Api
 from prefect_assay.lab.edge import Edge
@@ -42,13 +39,11 @@ def create_app(core: LabCore) -> Edge:
     )
     app.state.core = core
     app.add_api_route(f"{API_PREFIX}/openapi.json", _openapi(core), methods=["GET"], include_in_schema=False)
-    app.include_router(sim_webhooks.router, prefix="/_sim", include_in_schema=False)
-    app.include_router(sim_payments.router, prefix="/_sim", include_in_schema=False)
-    app.include_router(sim_portal.router, prefix="/_sim", include_in_schema=False)
-    app.include_router(sim.router, prefix="/_sim", include_in_schema=False)
+    app.include_router(sim_actions.router, prefix="/_sim", include_in_schema=False)
+    app.include_router(sim_deliveries.router, prefix="/_sim", include_in_schema=False)
     app.include_router(portal.router, prefix="/portal", include_in_schema=False)
     app.include_router(portal_account.router, prefix="/portal", include_in_schema=False)
-    app.include_router(public_key.router, prefix="/.well-known", include_in_schema=False)
+    app.add_api_route("/.well-known/token-key", _token_key(core), methods=["GET"], include_in_schema=False)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _not_routed)
     app.add_exception_handler(Exception, _broken)
@@ -66,6 +61,15 @@ def _openapi(core: LabCore) -> Callable[[Request], Response]:
         return Response(body, media_type="application/json")
 
     return document
+
+
+def _token_key(core: LabCore) -> Callable[[], dict[str, str]]:
+    """The key that the tokens are signed with, for whoever attenuates them offline; the contract has no place for it."""
+
+    def answer() -> dict[str, str]:
+        return {"public_key": core.lab.tokens.public_key, "token_prefix": core.lab.settings.token_prefix}
+
+    return answer
 
 
 def _is_partner(core: LabCore, header: str | None) -> bool:

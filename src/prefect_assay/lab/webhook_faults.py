@@ -4,19 +4,19 @@ They know nothing of how a delivery is sent: `take` says what shall happen to an
 probability is drawn from a seed, so that the same deliveries meet the same faults again.
 """
 
-import copy
 import random
-import threading
-from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, get_args
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, get_args
 
-from prefect_assay.lab.refusals import Refusal
+from pydantic import Field, PrivateAttr
+
+from prefect_assay.lab.fault_list import FaultList
+from prefect_assay.lab.schemas import Body
 
 Action = Literal["drop", "double", "reorder", "delay", "bad_signature", "old_secret", "stale"]
 WEBHOOK_ACTIONS: Final = get_args(Action)
 HOLDING: Final = frozenset({"reorder", "delay"})
 STALE_SECONDS: Final = 86_400.0
-_TEXTS: Final = ("organization_id", "experiment_id", "webhook_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,7 @@ class Target:
     holdable: bool
 
 
-@dataclass(slots=True)
-class WebhookFault:
+class WebhookFault(Body):
     """What happens to matching attempts.
 
     Attributes:
@@ -47,7 +46,7 @@ class WebhookFault:
             the delivery back until the next one of the experiment is through; `delay` holds it for `seconds` of
             lab time, or until it is released; `bad_signature` signs with a wrong secret; `old_secret` with the one
             before the last change (other deliveries do not match); `stale` dates the body `seconds` back.
-        count: how many attempts it still hits; None for all.
+        count: how many attempts it still hits; None for all, which is the default with a probability.
         after: how many matching attempts it lets pass first.
         probability: of being hit, per matching attempt.
         seed: decides the draws.
@@ -55,23 +54,25 @@ class WebhookFault:
         experiment_id: only this experiment's.
         webhook_id: only what goes to this webhook of an organisation.
         seconds: of `delay` and `stale`.
-        hits: attempts hit so far.
     """
 
     action: Action
-    count: int | None = 1
-    after: int = 0
-    probability: float = 1.0
+    count: Annotated[int, Field(ge=0)] | None = 1
+    after: Annotated[int, Field(ge=0)] = 0
+    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     seed: int | str = 0
     organization_id: str | None = None
     experiment_id: str | None = None
     webhook_id: str | None = None
-    seconds: float | None = None
-    hits: int = 0
-    _random: random.Random = field(init=False, repr=False, compare=False)
+    seconds: Annotated[float, Field(ge=0, lt=10**10)] | None = None
+    _hits: int = 0
+    _random: random.Random = PrivateAttr()
 
-    def __post_init__(self) -> None:
+    def model_post_init(self, _context: Any, /) -> None:
+        """Set the default count, and begin the draws."""
         self._random = random.Random(self.seed)  # noqa: S311 - faults, not secrets
+        if "probability" in self.model_fields_set and "count" not in self.model_fields_set:
+            self.count = None
 
     def hit(self, target: Target) -> bool:
         """Whether this attempt is hit; counts it."""
@@ -83,74 +84,28 @@ class WebhookFault:
         if self._random.random() >= self.probability:
             return False
         self.count = None if self.count is None else self.count - 1
-        self.hits += 1
+        self._hits += 1
         return True
 
     def _matches(self, target: Target) -> bool:
-        named = all(getattr(self, name) in (None, getattr(target, name)) for name in _TEXTS)
+        names = ("organization_id", "experiment_id", "webhook_id")
+        named = all(getattr(self, name) in (None, getattr(target, name)) for name in names)
         possible = target.rotated if self.action == "old_secret" else True
         return named and possible and (target.holdable or self.action not in HOLDING)
 
     def view(self) -> dict[str, Any]:
-        """As the control surface shows it."""
-        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        """As the control surface shows it; `hits` are the attempts hit so far."""
+        return {**self.model_dump(), "hits": self._hits}
 
 
-class WebhookFaults:
+class WebhookFaults(FaultList[WebhookFault]):
     """All faults asked for; the first that hits an attempt is the one that happens."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._faults: list[WebhookFault] = []
-
-    def add(self, action: Any, count: int | None = 1, **details: Any) -> None:
-        """Ask for a fault.
-
-        Raises:
-            Refusal: 400 for an unknown action or values that make no sense.
-        """
-        if action not in WEBHOOK_ACTIONS:
-            raise Refusal(400, f"unknown webhook fault {action!r}; known are {', '.join(WEBHOOK_ACTIONS)}")
-        fault = WebhookFault(action, count, **details)
-        _check(fault)
-        with self._lock:
-            self._faults.append(fault)
+    def add(self, action: Action, count: int | None = 1, **details: Any) -> None:
+        """Ask for a fault from inside the process."""
+        self.append(WebhookFault(action=action, count=count, **details))
 
     def take(self, target: Target) -> WebhookFault | None:
         """The fault of this attempt, if any."""
         with self._lock:
             return next((fault for fault in self._faults if fault.hit(target)), None)
-
-    def view(self) -> list[dict[str, Any]]:
-        """All, used up ones too, with their hits."""
-        with self._lock:
-            return [fault.view() for fault in self._faults]
-
-    def save(self) -> list[WebhookFault]:
-        """A copy of all, draws included, to be given to `load`."""
-        with self._lock:
-            return copy.deepcopy(self._faults)
-
-    def load(self, saved: list[WebhookFault]) -> None:
-        """Put these in place of all."""
-        with self._lock:
-            self._faults = copy.deepcopy(saved)
-
-    def clear(self) -> None:
-        """Drop all."""
-        with self._lock:
-            self._faults.clear()
-
-
-def _check(fault: WebhookFault) -> None:
-    numbers = [fault.count, fault.after]
-    whole = all(number is None or (type(number) is int and number >= 0) for number in numbers)
-    if not whole or fault.after is None:
-        raise Refusal(400, "count and after are whole numbers from 0; a count of null hits all")
-    if type(fault.probability) not in (int, float) or not 0 <= fault.probability <= 1:
-        raise Refusal(400, "probability is a number from 0 to 1")
-    seconds = fault.seconds
-    if seconds is not None and (type(seconds) not in (int, float) or not 0 <= seconds < 10**10):
-        raise Refusal(400, "seconds is a number from 0")
-    if any(not isinstance(getattr(fault, name), str | None) for name in _TEXTS):
-        raise Refusal(400, f"{', '.join(_TEXTS)} are ids")

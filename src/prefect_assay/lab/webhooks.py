@@ -6,12 +6,13 @@ their names. Who gets what is decided in `addressing`.
 
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from prefect_assay.lab import addressing, validation, webhook_rules
-from prefect_assay.lab.core import Answer, Call, uuid_or_none
-from prefect_assay.lab.refusals import Refusal, not_found
-from prefect_assay.lab.schemas_webhooks import CreateWebhook, ModifyWebhook
+from prefect_assay.lab.core import Answer, Call, owned, uuid_or_none
+from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.schemas import CreateWebhook, ModifyWebhook
 from prefect_assay.lab.store import Db, Row, load
 from prefect_assay.lab.validation import Finding
 
@@ -26,12 +27,7 @@ def listing(call: Call) -> Answer:
 
 def create(call: Call) -> Answer:
     """POST /webhooks."""
-    wanted, findings = validation.shape(CreateWebhook, call.json())
-    if wanted is not None:
-        findings += _findings(call, wanted.url, wanted.headers)
-    validation.refuse(findings)
-    if wanted is None:
-        raise Refusal(400, "the body does not match its schema")
+    wanted = validation.read(CreateWebhook, call.json(), partial(_findings, call))
     at = call.now()
     row: Row = {
         "id": str(uuid.uuid4()),
@@ -53,7 +49,7 @@ def modify(call: Call) -> Answer:
     raw = call.json()
     wanted, findings = validation.shape(ModifyWebhook, raw)
     if wanted is not None:
-        findings += _findings(call, wanted.url, wanted.headers)
+        findings += _findings(call, wanted)
     with call.lab.store.transaction() as db:
         row = _find(db, call, call.path["webhook_id"])
         validation.refuse(findings)
@@ -76,10 +72,10 @@ def delete(call: Call) -> Answer:
     return Answer(None, 204)
 
 
-def _findings(call: Call, url: str | None, headers: Mapping[str, str] | None) -> list[Finding]:
+def _findings(call: Call, wanted: CreateWebhook | ModifyWebhook) -> list[Finding]:
     settings = call.lab.settings
-    found = webhook_rules.url_findings(url, private=settings.allow_http_webhooks)
-    return found + webhook_rules.header_findings(headers, own_prefix=settings.words.header(""))
+    found = webhook_rules.url_findings(wanted.url, private=settings.allow_http_webhooks)
+    return found + webhook_rules.header_findings(wanted.headers, own_prefix=settings.words.header(""))
 
 
 def _changes(row: Row, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,12 +89,7 @@ def _changes(row: Row, raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find(db: Db, call: Call, webhook_id: str) -> Row:
-    row = db.one(
-        "SELECT * FROM webhooks WHERE id = ? AND org_id = ?", uuid_or_none(webhook_id), call.who.org_id
-    )
-    if row is None:
-        raise not_found("webhook")
-    return row
+    return owned(db, call, "webhooks", uuid_or_none(webhook_id), "webhook")
 
 
 def _may_change(call: Call) -> bool:

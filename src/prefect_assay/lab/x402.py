@@ -111,16 +111,9 @@ def encode(value: dict[str, Any]) -> str:
 def challenge(
     *, invoice: dict[str, Any], pay_url: str, settings: X402Settings, error: str | None = None
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """The 402 answer for an open invoice.
+    """The 402 answer for an open invoice: headers, and as JSON body the same terms (contract 2.12).
 
-    Args:
-        invoice: `id` and `amount_cents`.
-        pay_url: the absolute URL of the pay path.
-        settings: what is offered.
-        error: why the credential before this was refused.
-
-    Returns:
-        Headers to send, and the JSON body: the same terms in clear, with `error` as in contract 2.12.
+    `invoice` has `id` and `amount_cents`, `pay_url` is absolute, `error` says why the credential before was refused.
     """
     shown_url = f"{pay_url}/other" if settings.fault == "wrong_resource" else pay_url
     body: dict[str, Any] = {
@@ -174,18 +167,10 @@ def settle(
     nonce_used: Callable[[str, str], bool],
     now: datetime,
 ) -> Settlement:
-    """Check a PAYMENT-SIGNATURE against the offer for this invoice, and settle it locally.
+    """Check a PAYMENT-SIGNATURE against the offer of `challenge` for this invoice, and settle it locally.
 
-    Args:
-        header_value: the header as received.
-        invoice: `id` and `amount_cents`.
-        pay_url: the URL that `challenge` named.
-        settings: the same as for `challenge`.
-        nonce_used: whether (payer, nonce) settled something before; both as in `Settlement`.
-        now: wall time, aware; authorisations are signed with wall time.
-
-    Raises:
-        ConfigurationError: the extra `x402` is not installed.
+    `nonce_used` tells whether (payer, nonce), both as in `Settlement`, settled something before. `now` is wall time, as
+    authorisations are signed with it. ConfigurationError when the extra `x402` is not installed.
     """
     network = _with_fault(settings).network
     try:

@@ -1,20 +1,24 @@
 """Quotes and invoices (contract 2.6 to 2.8). Amounts are integer US cents, excluding VAT."""
 
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, StrictFloat
 
 from prefect_assay.models.base import Maybe, WireModel
 from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus
+
+# A whole number (contract 1): text, a boolean or a fraction may mean dollars.
+Cents = Annotated[int, Field(strict=True, ge=0)]
 
 
 class LineItem(WireModel):
     """One position of a quote."""
 
     description: Maybe[str] = None
-    quantity: Maybe[float] = None
-    unit_price_cents: Maybe[int] = None
-    total_cents: Maybe[int] = None
+    quantity: Maybe[StrictFloat] = None
+    unit_price_cents: Maybe[Cents] = None
+    total_cents: Maybe[Cents] = None
 
 
 class Quote(WireModel):
@@ -22,10 +26,10 @@ class Quote(WireModel):
 
     experiment_id: str | None = None
     id: str | None = None
-    amount_total: int | None = Field(
+    amount_total: Cents | None = Field(
         default=None, validation_alias=AliasChoices("amount_total", "total_cents", "amount_cents")
     )
-    amount_subtotal: int | None = Field(
+    amount_subtotal: Cents | None = Field(
         default=None, validation_alias=AliasChoices("amount_subtotal", "subtotal_cents")
     )
     currency: str | None = None
@@ -39,7 +43,7 @@ class Quote(WireModel):
     organization_id: Maybe[str] = None
     organization_name: Maybe[str] = None
     line_items: Maybe[tuple[LineItem, ...]] = None
-    tax_cents: Maybe[int] = None
+    tax_cents: Maybe[Cents] = None
     created_at: Maybe[datetime] = None
     updated_at: Maybe[datetime] = None
     notes: Maybe[str] = None
@@ -62,7 +66,7 @@ class Invoice(WireModel):
     provider_invoice_id: str | None = None
     status: AnyInvoiceStatus | None = None
     currency: str | None = None
-    amount: int | None = Field(default=None, validation_alias=AliasChoices("amount", "amount_cents"))
+    amount: Cents | None = Field(default=None, validation_alias=AliasChoices("amount", "amount_cents"))
     experiment_id: str | None = None
     quote_id: str | None = None
     created_at: Maybe[datetime] = None

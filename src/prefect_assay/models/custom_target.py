@@ -2,12 +2,9 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
-
-from pydantic import BeforeValidator, Field
 
 from prefect_assay.models.base import Maybe, WireModel
-from prefect_assay.models.vocabulary import snake_case
+from prefect_assay.models.vocabulary import KnownOrText
 
 
 class CustomTargetStatus(StrEnum):
@@ -26,9 +23,7 @@ class CustomTarget(WireModel):
     product_id: Maybe[str] = None
     sequence: Maybe[str] = None
     pdb_id: Maybe[str] = None
-    status: Annotated[
-        CustomTargetStatus | str | None, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
-    ] = None
+    status: KnownOrText[CustomTargetStatus] | None = None
     reason: Maybe[str] = None
     target_id: Maybe[str] = None
     created_at: Maybe[datetime] = None

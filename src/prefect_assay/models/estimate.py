@@ -3,23 +3,24 @@
 from typing import Any
 
 from prefect_assay.models.base import WireModel
+from prefect_assay.models.billing import Cents
 
 
 class AssayCost(WireModel):
     """The assay part. Two published field sets exist; both are read."""
 
     name: str | None = None
-    base_cents: int | None = None
-    replicate_addon_cents: int | None = None
-    subtotal_cents: int
+    base_cents: Cents | None = None
+    replicate_addon_cents: Cents | None = None
+    subtotal_cents: Cents
 
 
 class MaterialsCost(WireModel):
     """The materials part; absent for assays without a target."""
 
     target: dict[str, Any] | None = None
-    price_per_sequence_cents: int | None = None
-    subtotal_cents: int
+    price_per_sequence_cents: Cents | None = None
+    subtotal_cents: Cents
 
 
 class Breakdown(WireModel):
@@ -28,7 +29,7 @@ class Breakdown(WireModel):
     pricing_version: str
     assay: AssayCost
     materials: MaterialsCost | None = None
-    total_cents: int
+    total_cents: Cents
 
 
 class MaterialsUnavailable(WireModel):

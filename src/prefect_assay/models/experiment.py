@@ -31,18 +31,17 @@ class CreateRequest(Model):
 
     def wire(self) -> dict[str, Any]:
         """The JSON body. Holds the webhook secret in plain: it goes to the wire and nowhere else."""
-        body: dict[str, Any] = {"experiment_spec": self.experiment_spec.wire(), "name": self.name}
-        if self.skip_draft:
-            body["skip_draft"] = True
-        if self.auto_accept_quote:
-            body["auto_accept_quote"] = True
-        if self.payment_method is not None:
-            body["payment"] = {"method": str(self.payment_method)}
-        if self.webhook_url is not None:
-            body["webhook_url"] = self.webhook_url
-        if self.webhook_secret is not None:
-            body["webhook_secret"] = self.webhook_secret.get_secret_value()
-        return body
+        secret = self.webhook_secret
+        body = {
+            "experiment_spec": self.experiment_spec.wire(),
+            "name": self.name,
+            "skip_draft": self.skip_draft or None,
+            "auto_accept_quote": self.auto_accept_quote or None,
+            "payment": self.payment_method and {"method": str(self.payment_method)},
+            "webhook_url": self.webhook_url,
+            "webhook_secret": None if secret is None else secret.get_secret_value(),
+        }
+        return {name: value for name, value in body.items() if value is not None}
 
 
 class PaymentPointer(WireModel):

@@ -26,9 +26,8 @@ class Order(Model):
     experiment_url: str | None = None
     status: AnyExperimentStatus
     adopted: bool  # True: it existed already (an earlier run, or a create whose answer was lost)
-    # Hints from the create answer; the service is asked again when they are absent.
-    invoice_id: str | None = None
-    hosted_invoice_url: str | None = None
+    surplus: tuple[str, ...] = ()  # other experiments that carry the order key: unpaid and not confirmed
+    hosted_invoice_url: str | None = None  # from the create answer; the service is asked again without it
 
 
 class PaymentState(StrEnum):

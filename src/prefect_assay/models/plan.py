@@ -24,6 +24,7 @@ class Plan(StoredModel):
 
     plan_schema: int = PLAN_SCHEMA
     campaign_id: str
+    archive_id: str | None = None  # the archive that holds the campaign's orders
     source: str
     assay: Assay
     target_name: str | None = None

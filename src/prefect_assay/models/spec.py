@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from prefect_assay.models.base import Model
 from prefect_assay.models.sequences import Batch
 from prefect_assay.models.vocabulary import (
+    BINDING_TYPES,
     METHOD_TYPES,
     REPLICATES_MAX,
     REPLICATES_MIN,
@@ -107,6 +108,11 @@ class ExperimentSpec(Model):
             antigen_concentrations=assay.antigen_concentrations,
             parameters=assay.parameters,
         )
+
+    @property
+    def takes_target(self) -> bool:
+        """Whether it measures binding to a target. Only then can a create accept its own quote (contract 4.2)."""
+        return self.experiment_type in BINDING_TYPES
 
     def wire(self) -> dict[str, Any]:
         """The JSON body: only what is set, because inapplicable fields cause a 400 (contract 2.2)."""

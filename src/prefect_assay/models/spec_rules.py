@@ -89,8 +89,14 @@ def _replicates(spec: ExperimentSpec) -> Iterator[str]:
         return
     if spec.experiment_type is ExperimentType.EPITOPE_BINNING:
         yield "n_replicates: epitope_binning takes none; leave it out"
-    elif not REPLICATES_MIN <= spec.n_replicates <= REPLICATES_MAX:
-        yield f"n_replicates: {spec.n_replicates}; {REPLICATES_MIN} to {REPLICATES_MAX} are possible"
+    else:
+        yield from check_replicates(spec.n_replicates)
+
+
+def check_replicates(count: int) -> Iterator[str]:
+    """How many replicates are possible, whatever the assay."""
+    if not REPLICATES_MIN <= count <= REPLICATES_MAX:
+        yield f"n_replicates: {count}; {REPLICATES_MIN} to {REPLICATES_MAX} are possible"
 
 
 def _concentrations(spec: ExperimentSpec) -> Iterator[str]:
@@ -102,6 +108,11 @@ def _concentrations(spec: ExperimentSpec) -> Iterator[str]:
         return
     if not values:
         yield "antigen_concentrations: empty; name at least one in nM, or leave the field out"
+    yield from check_concentrations(values)
+
+
+def check_concentrations(values: Sequence[float]) -> Iterator[str]:
+    """Which concentrations are possible, whatever the assay."""
     wrong = [value for value in values if not math.isfinite(value) or value < 0]
     if wrong:
         yield f"antigen_concentrations: {', '.join(map(str, wrong))}; only finite numbers from 0 on, in nM"

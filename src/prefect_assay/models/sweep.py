@@ -7,20 +7,16 @@ the sweep then reads a little more and wakes a little more often, and misses not
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 
-from prefect_assay.models.base import Maybe
-
-
-class _Remembered(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+from prefect_assay.models.base import Maybe, StoredModel
 
 
 def _words(value: Any) -> tuple[str, ...]:
     return tuple(word for word in value if isinstance(word, str)) if isinstance(value, list | tuple) else ()
 
 
-class Watermark(_Remembered):
+class Watermark(StoredModel):
     """How far one credentials block's feed has been read, and what is known of the waits behind it.
 
     Attributes:
@@ -44,7 +40,7 @@ class Watermark(_Remembered):
     used: Maybe[datetime] = None
 
 
-class Silence(_Remembered):
+class Silence(StoredModel):
     """Which runs said nothing any more when a sweep looked.
 
     Attributes:
@@ -60,7 +56,7 @@ def _silence(value: Any) -> Any:
     return value if isinstance(value, Silence | dict) else {}
 
 
-class SweepMemory(_Remembered):
+class SweepMemory(StoredModel):
     """What concerns all runs.
 
     Attributes:

@@ -6,9 +6,11 @@ that is not listed here stays a plain string: a new status must never end a run 
 
 import re
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BeforeValidator, Field
+
+T = TypeVar("T")
 
 
 class ExperimentType(StrEnum):
@@ -124,16 +126,9 @@ def snake_case(value: Any) -> Any:
     return _WORD_START.sub("_", value).lower() if isinstance(value, str) else value
 
 
-AnyExperimentStatus = Annotated[
-    ExperimentStatus | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
-]
-AnyResultsStatus = Annotated[
-    ResultsStatus | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
-]
-AnyQuoteStatus = Annotated[QuoteStatus | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)]
-AnyInvoiceStatus = Annotated[
-    InvoiceStatus | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
-]
-AnyExperimentType = Annotated[
-    ExperimentType | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)
-]
+KnownOrText = Annotated[T | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)]
+AnyExperimentStatus = KnownOrText[ExperimentStatus]
+AnyResultsStatus = KnownOrText[ResultsStatus]
+AnyQuoteStatus = KnownOrText[QuoteStatus]
+AnyInvoiceStatus = KnownOrText[InvoiceStatus]
+AnyExperimentType = KnownOrText[ExperimentType]

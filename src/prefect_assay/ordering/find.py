@@ -1,185 +1,180 @@
-"""Find the order, else create it; after a lost answer look for it, with patience. Never a second create.
+"""Find the experiment of an order: by its log, or by the order key in its name; and say which of several it is.
 
-The service has no idempotency key, so the order key in the experiment's name is what makes an order
-findable. This module talks to a narrow protocol and knows neither Prefect nor httpx.
+The order's log in the archive holds the experiment's id; the key in the experiment's name leads to an experiment that
+no log knows. This module creates nothing and does not know why an order is looked for; it knows neither Prefect nor
+httpx.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Final, Protocol
 
+from prefect_assay.books import OrderBook, OrderState
+from prefect_assay.books.records import Ordered, Surplus
 from prefect_assay.errors import (
-    AssayError,
     NotFound,
+    OrderMismatch,
     OrderOutcomeUnknown,
-    PartialOrder,
-    TransientError,
-    UnexpectedAnswer,
 )
 from prefect_assay.models.experiment import (
-    Created,
-    CreateRequest,
     Experiment,
     ExperimentSummary,
-    QuoteAcceptance,
 )
 from prefect_assay.models.job import Order
-from prefect_assay.models.page import Page
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import ExperimentStatus
+from prefect_assay.ordering.agreement import differences
 from prefect_assay.ordering.key import search_token
 
-_NOT_READ: Final = "unknown"
-PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+# An experiment in one of these states competes with no order: nothing is committed by it any more.
+_INACTIVE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.CANCELED})
 
 
-class OrderApi(Protocol):
-    """What ordering needs of the client."""
+class SearchApi(Protocol):
+    """What a search needs of the client."""
 
-    def experiments(self, *, search: str | None = None, limit: int | None = None) -> Page[ExperimentSummary]:
-        """List experiments whose name or code contains a text."""
+    def iter_experiments(self, *, search: str | None = None) -> Iterable[ExperimentSummary]:
+        """All experiments whose name or code contains a text."""
         ...
 
     def experiment(self, experiment_id: str) -> Experiment:
         """One experiment."""
         ...
 
-    def create(self, request: CreateRequest) -> Created | QuoteAcceptance:
-        """Create an experiment."""
-        ...
 
+def find_order(api: SearchApi, key: str, spec: ExperimentSpec) -> Order | None:
+    """The oldest experiment that carries the order key and agrees with the specification, or None.
 
-def find_order(api: OrderApi, key: str) -> Order | None:
-    """The experiment that carries the order key, or None.
-
-    If there should ever be two, the older one is the order: every run then agrees on the same one.
+    Raises:
+        OrderMismatch: an experiment carries the key and does not agree.
     """
-    token = search_token(key)
-    matches = [
-        e for e in api.experiments(search=token, limit=100).items if e.name and token in e.name.split()
-    ]
-    if not matches:
-        return None
-    return _order_of(min(matches, key=lambda e: (e.created_at, e.id)), key, adopted=True)
+    found = agreeing(api, key, spec, strict=True)
+    return order_of(found[0], key, adopted=True) if found else None
 
 
-def read_order(api: OrderApi, experiment_id: str, key: str) -> Order:
+def read_order(api: SearchApi, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
     """The order whose experiment is known.
 
     Raises:
         NotFound: it does not exist, or this token may not see it.
     """
-    return _order_of(api.experiment(experiment_id), key, adopted=True)
+    return order_of(api.experiment(experiment_id), key, adopted=True, surplus=surplus)
 
 
-def find_or_create(
-    api: OrderApi,
-    request: CreateRequest,
+def recorded_order(api: SearchApi, book: OrderBook) -> Order | None:
+    """The order as its log has it, whatever the experiment is called by now; None when nothing is ordered.
+
+    Raises:
+        OrderOutcomeUnknown: the experiment cannot be seen any more.
+    """
+    state = book.read()
+    if state.ordered is None:
+        return None
+    experiment_id = state.ordered.experiment_id
+    try:
+        return read_order(api, experiment_id, book.order_key, surplus=state.surplus)
+    except NotFound as error:
+        raise OrderOutcomeUnknown(
+            f"experiment {experiment_id} was ordered, and these credentials cannot see it; nothing is ordered again. "
+            "Check the token and the address in the credentials block, then run it again",
+            request_id=error.request_id,
+        ) from error
+
+
+def adopt(book: OrderBook, experiment_id: str) -> None:
+    """Record an experiment as the order, if none is recorded."""
+    book.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment_id, adopted=True))
+
+
+def one_experiment(api: SearchApi, spec: ExperimentSpec, book: OrderBook) -> str:
+    """Search once more before money is committed, and record every other experiment of the order.
+
+    Where no log is shared, another Prefect server may have ordered the same: of two the older is the order, and both
+    sides come to the same answer. An order with a commitment stays where it is.
+
+    Returns:
+        The id of the experiment that is the order.
+    """
+    state = book.read()
+    if state.ordered is None:
+        raise OrderOutcomeUnknown(f"order {book.order_key} is not recorded in {book.location}")
+    current = state.ordered.experiment_id
+    if state.committed:
+        return current
+    try:
+        known = {current: api.experiment(current)}
+    except NotFound:
+        return current
+    found = agreeing(api, book.order_key, spec, known=known)
+    oldest = found[0]
+    if oldest.id != current and oldest.id not in state.surplus:
+        book.record(
+            lambda now: (
+                None
+                if now.committed or now.ordered != state.ordered
+                else Surplus(experiment_id=current, kept=oldest.id)
+            )
+        )
+    record_surplus(book, [e.id for e in found])
+    ordered = book.state.ordered
+    return ordered.experiment_id if ordered else current
+
+
+def record_surplus(book: OrderBook, experiment_ids: Iterable[str]) -> None:
+    """Record those that are not the order, each once."""
+    for experiment_id in dict.fromkeys(experiment_ids):
+
+        def decide(state: OrderState, seen: str = experiment_id) -> Surplus | None:
+            kept = state.ordered.experiment_id if state.ordered else seen
+            return None if seen == kept or seen in state.surplus else Surplus(experiment_id=seen, kept=kept)
+
+        book.record(decide)
+
+
+def agreeing(
+    api: SearchApi,
     key: str,
+    spec: ExperimentSpec,
     *,
-    intend: Callable[[], bool] = lambda: False,
-    sleep: Callable[[float], None] = time.sleep,
-    patience: tuple[float, ...] = PATIENCE_SECONDS,
-) -> Order:
-    """Return the one experiment of an order key, creating it only when it does not exist.
+    known: dict[str, Experiment] | None = None,
+    strict: bool = False,
+) -> list[ExperimentSummary]:
+    """The experiments that carry the key and agree with the specification, the oldest first, all pages.
 
     Args:
         api: the client.
-        request: what to create; its name must contain the key's search token.
         key: the order key.
-        intend: called right before the create, to write it down; True when an earlier process may have sent one
-            already: the order is looked for with patience first.
-        sleep: how to pass the time while looking for a lost order.
-        patience: seconds to wait before each look.
-
-    Raises:
-        OrderOutcomeUnknown: the answer of the create was lost and the experiment did not show up. Running the
-            same flow again looks for it again before it orders.
-        RequestRefused: the service refused the specification; nothing was ordered.
+        spec: what they are compared with.
+        known: experiments that belong to the list in any case.
+        strict: raise for one that does not agree, in place of passing it over.
     """
-    existing = find_order(api, key)
-    if existing is not None:
-        return existing
-    if intend():
-        sent = _look(api, key, sleep, patience)
-        if isinstance(sent, Order):
-            return sent
-        if sent is not None:
-            raise sent  # nobody can say whether it is there
-    try:
-        created = api.create(request)
-    except PartialOrder as partial:
-        # contract 4.2, create rule 6: the experiment exists, so it is the order.
-        return _named(api, partial.experiment_id, key, adopted=True)
-    except OrderOutcomeUnknown as lost:
-        return _look_for_lost_order(api, key, lost, sleep, patience)
-    if created.experiment_id is None:
-        # contract 2.6: the acceptance of a machine rail does not name the experiment.
-        unnamed = OrderOutcomeUnknown("the service accepted it and did not name its experiment")
-        found = _look_for_lost_order(api, key, unnamed, sleep, (0.0, *patience))
-    else:
-        found = _named(api, created.experiment_id, key, adopted=False)
-    return _with_hints(found, created)
-
-
-def _named(api: OrderApi, experiment_id: str, key: str, *, adopted: bool) -> Order:
-    """The order that the answer to its create has named. It exists, even if it cannot be read right now."""
-    try:
-        return _order_of(api.experiment(experiment_id), key, adopted=adopted)
-    except (TransientError, UnexpectedAnswer, NotFound):
-        # An error here would bring the next execution to a search, which may not list the order yet.
-        return Order(order_key=key, experiment_id=experiment_id, status=_NOT_READ, adopted=adopted)
-
-
-def _with_hints(found: Order, created: Created | QuoteAcceptance) -> Order:
-    """What only the answer to the create says."""
-    hints: dict[str, str | bool | None]
-    if isinstance(created, QuoteAcceptance):
-        hints = {"invoice_id": created.invoice_id, "hosted_invoice_url": created.hosted_invoice_url}
-    else:
-        hints = {
-            "hosted_invoice_url": created.provider_hosted_invoice_url,
-            "experiment_code": found.experiment_code or created.experiment_code,
-        }
-    return found.model_copy(update=hints | {"adopted": False})
-
-
-def _look_for_lost_order(
-    api: OrderApi,
-    key: str,
-    lost: OrderOutcomeUnknown,
-    sleep: Callable[[float], None],
-    patience: tuple[float, ...],
-) -> Order:
-    found = _look(api, key, sleep, patience)
-    if isinstance(found, Order):
-        return found
-    last = found or lost
-    raise OrderOutcomeUnknown(
-        f"the answer to the order {search_token(key)} was lost and the service does not list it after "
-        f"{sum(patience):.0f} s: {last.message}. Nothing is ordered again by itself; run the same flow again "
-        "with the same campaign id, which looks for the order first",
-        request_id=lost.request_id,
-    ) from lost
-
-
-def _look(
-    api: OrderApi, key: str, sleep: Callable[[float], None], patience: tuple[float, ...]
-) -> Order | AssayError | None:
-    """Search until the order is listed; else the last error, or None."""
-    last: AssayError | None = None
-    for seconds in patience:
-        sleep(seconds)
-        try:
-            order = find_order(api, key)
-        except (TransientError, UnexpectedAnswer) as error:
-            last = error
+    token = search_token(key)
+    agreeing: dict[str, ExperimentSummary] = dict(known or {})
+    for row in api.iter_experiments(search=token):
+        if row.id in agreeing or not row.name or token not in row.name.split():
             continue
-        last = None
-        if order is not None:
-            return order
-    return last
+        if not strict and row.status in _INACTIVE:
+            continue
+        found = differences(spec, api.experiment(row.id))
+        if not found:
+            agreeing[row.id] = row
+        elif strict:
+            raise OrderMismatch(
+                f"experiment {row.code} carries the order key {token} in its name, and is another one "
+                f"({'; '.join(found)}); nothing is ordered while it does. Rename it in the portal if it has nothing "
+                "to do with this order, or give the campaign another id, then run it again"
+            )
+    return sorted(agreeing.values(), key=lambda e: (e.created_at, e.id))
 
 
-def _order_of(experiment: ExperimentSummary, key: str, *, adopted: bool) -> Order:
+def order_of(
+    experiment: ExperimentSummary,
+    key: str,
+    *,
+    adopted: bool,
+    surplus: tuple[str, ...] = (),
+    url: str | None = None,
+) -> Order:
+    """The order that an experiment is."""
     return Order(
         order_key=key,
         experiment_id=experiment.id,
@@ -187,4 +182,6 @@ def _order_of(experiment: ExperimentSummary, key: str, *, adopted: bool) -> Orde
         experiment_url=experiment.experiment_url,
         status=experiment.status,
         adopted=adopted,
+        surplus=surplus,
+        hosted_invoice_url=url,
     )

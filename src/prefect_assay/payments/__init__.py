@@ -6,30 +6,19 @@ Knows neither Prefect nor the client; it talks to the two calls of `PayApi`. See
 from prefect_assay.payments.api import PayAnswer, PayApi
 from prefect_assay.payments.guard import PaymentPolicy, check_ready
 from prefect_assay.payments.hosted import hosted
-from prefect_assay.payments.ledger import (
-    KeyValueLedger,
-    KeyValueStore,
-    Ledger,
-    LedgerEntry,
-    MemoryLedger,
-    RollingCap,
-)
-from prefect_assay.payments.ledger_files import FileLedger
+from prefect_assay.payments.ledger import Ledger, LedgerEntry, PaymentAttempt, RollingCap
 from prefect_assay.payments.mpp import MppRail, TokenIssuer, TokenLimits
 from prefect_assay.payments.rails import Rail, rail_for
 from prefect_assay.payments.settle import settle
 from prefect_assay.payments.x402 import X402Rail
 
 __all__ = [
-    "FileLedger",
-    "KeyValueLedger",
-    "KeyValueStore",
     "Ledger",
     "LedgerEntry",
-    "MemoryLedger",
     "MppRail",
     "PayAnswer",
     "PayApi",
+    "PaymentAttempt",
     "PaymentPolicy",
     "Rail",
     "RollingCap",

@@ -19,7 +19,7 @@ from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard_terms
 from prefect_assay.payments.api import origin, pay_url
 from prefect_assay.payments.guard_terms import named
-from prefect_assay.payments.ledger import MAYBE_PAID, LedgerEntry, RollingCap
+from prefect_assay.payments.ledger import MAYBE_PAID, LedgerEntry, PaymentAttempt, RollingCap
 from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, dollars, shown
 
 CURRENCY: Final = "usd"
@@ -48,7 +48,7 @@ class PaymentPolicy(Model):
     max_cents_per_payment: int | None = Field(default=None, ge=0)
     max_cents_rolling: int | None = Field(default=None, ge=0)
     max_cents_per_campaign: int | None = Field(default=None, ge=0)
-    rolling_days: int = Field(default=30, ge=1, le=3660)
+    rolling_days: int = Field(default=30, ge=1, le=366)
     allowed_origins: tuple[str, ...] = ()
     allowed_networks: tuple[str, ...] = ()
     allowed_assets: tuple[str, ...] = ()
@@ -160,24 +160,44 @@ def choose(
     )
 
 
-def check_again(previous: LedgerEntry | None, entry: LedgerEntry, now: datetime) -> None:
-    """Whether an invoice whose ledger entry already exists may be paid by this new entry.
+def check_owner(invoice: Invoice, experiment_id: str | None) -> None:
+    """Raise PaymentRefused unless the invoice belongs to the experiment, where one is given."""
+    if experiment_id is not None and invoice.experiment_id != experiment_id:
+        raise PaymentRefused(
+            f"invoice {invoice.id} belongs to experiment {shown(invoice.experiment_id)}, and the order is experiment "
+            f"{experiment_id}; nothing was paid"
+        )
+
+
+def check_repeatable(previous: LedgerEntry, *, repeatable: bool) -> None:
+    """Raise PaymentRefused for a payment in doubt on a rail on which a second credential could settle, too."""
+    if not repeatable:
+        raise PaymentRefused(
+            f"a credential of {previous.rail.value} was sent and is {previous.state.value}; no other one is issued, "
+            "because both could be settled"
+        )
+
+
+def check_again(
+    previous: LedgerEntry | None, attempt: PaymentAttempt, now: datetime, *, repeatable: bool = True
+) -> None:
+    """Whether an invoice may be paid by this attempt after a previous one.
 
     An authorisation that has left this process can be settled until it expires, and one whose outcome is unknown
     may have been settled without the invoice showing it. With the same nonce on the same token contract the
-    contract refuses a second settlement; on any other, it could not.
+    contract refuses a second settlement; on any other, and on a rail that is not repeatable, it could not.
 
     Raises:
         PaymentRefused: a second settlement is conceivable.
     """
-    if previous is None or previous.sent_at is None or _same_authorisation(previous, entry):
+    if previous is None or (repeatable and _same_authorisation(previous, attempt)):
         return
     if previous.state in MAYBE_PAID or previous.expires_at > now:
         raise PaymentRefused(
-            f"invoice {entry.invoice_id}: an authorisation over {shown(previous.asset)} on {previous.network} with "
+            f"invoice {attempt.invoice_id}: an authorisation over {shown(previous.asset)} on {previous.network} with "
             f"nonce {previous.nonce} was sent and is {previous.state.value}, valid until "
-            f"{previous.expires_at:%Y-%m-%d %H:%M:%S} UTC; one over {shown(entry.asset)} on {entry.network} with "
-            f"nonce {entry.nonce} could be settled besides it"
+            f"{previous.expires_at:%Y-%m-%d %H:%M:%S} UTC; one over {shown(attempt.asset)} on {attempt.network} with "
+            f"nonce {attempt.nonce} could be settled besides it"
         )
 
 
@@ -204,9 +224,9 @@ def findings(
     return tuple(finding for finding in checks if finding)
 
 
-def _same_authorisation(one: LedgerEntry, other: LedgerEntry) -> bool:
+def _same_authorisation(one: PaymentAttempt, other: PaymentAttempt) -> bool:
     # The amount as well: an invoice that changes while a payment of it is in doubt is for a person to decide.
-    def same(e: LedgerEntry) -> tuple[object, ...]:
+    def same(e: PaymentAttempt) -> tuple[object, ...]:
         return e.nonce, e.network, e.asset.lower(), e.amount_cents
 
     return same(one) == same(other)

@@ -5,7 +5,7 @@ Pure functions of the terms and of what is allowed. An empty allow-list allows n
 
 from collections.abc import Collection
 from typing import Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin, urlparse, urlsplit
 
 from prefect_assay.payments.api import origin
 from prefect_assay.payments.terms import MppTerms, X402Terms, shown
@@ -50,10 +50,11 @@ def named(values: Collection[str]) -> str:
 
 def _resource(terms: X402Terms, expected: str) -> str | None:
     try:
-        given = urljoin(expected, terms.resource_url or "")
+        stated = terms.resource_url or ""
+        given = urljoin(expected, stated)
         parts = urlsplit(given)
         same = (
-            terms.resource_url is not None
+            urlparse(stated).path != ""  # without a path, urljoin gives back what is expected
             and f"{origin(given)}{parts.path}" == expected
             and not (parts.query or parts.fragment or parts.username or parts.password)
         )

@@ -2,12 +2,10 @@
 
 A token may be used for no more than the invoice's amount, and no longer than the challenge lives. Nothing here
 makes a second settlement impossible, as the nonce of a signed transfer does: each challenge and each token can be
-settled. So only the identical credential is ever sent again, and only while this object still holds it. This
-module judges no terms; the guard has done so before.
+settled. So a payment in doubt is never sent again. This module judges no terms; the guard has done so before.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pydantic import SecretStr
@@ -59,11 +57,11 @@ class MppRail:
 
     method = PaymentMethod.MPP_SPT
     payer = "shared payment tokens"
+    repeatable = False
 
     def __init__(self, issue: TokenIssuer) -> None:
         """Take what issues tokens: called once for each payment, after every check and right before sending."""
         self._issue = issue
-        self._made: dict[str, tuple[MppTerms, SecretStr]] = {}
         self._tokens: list[SecretStr] = []
 
     def __repr__(self) -> str:
@@ -86,13 +84,8 @@ class MppRail:
         receipt = {name: self._hidden(value) for name, value in (said.receipt or {}).items()}
         return said.model_copy(update={"receipt": receipt or None})
 
-    def kept(self, nonce: str) -> Terms | None:
-        """The terms of a credential that this object has made and can repeat unchanged."""
-        made = self._made.get(nonce)
-        return made[0] if made else None
-
-    def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
-        """The request header that pays, with a token that is issued now; the kept one for a challenge met before.
+    def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:  # noqa: ARG002 - the challenge has it
+        """The request header that pays, with a token that is issued now.
 
         Args:
             terms: accepted by the guard.
@@ -102,13 +95,7 @@ class MppRail:
         Raises:
             PaymentRefused: no token was issued.
         """
-        charge = _own(terms)
-        made = self._made.get(nonce)
-        if made is None or made[0] != charge:
-            made = charge, SecretStr(self._new(charge, valid_before))
-            self._forget_expired()
-            self._made[nonce] = made
-        return {CREDENTIAL_HEADER: made[1].get_secret_value()}
+        return {CREDENTIAL_HEADER: self._new(_own(terms), valid_before)}
 
     def _new(self, charge: MppTerms, expires_at: int) -> str:
         limits = TokenLimits(
@@ -128,10 +115,6 @@ class MppRail:
         for token in self._tokens:
             value = value.replace(token.get_secret_value(), "***") if isinstance(value, str) else value
         return value
-
-    def _forget_expired(self) -> None:
-        now = datetime.now(UTC)
-        self._made = {nonce: made for nonce, made in self._made.items() if made[0].expires > now}
 
 
 def _own(terms: Terms) -> MppTerms:

@@ -28,6 +28,11 @@ class Rail(Protocol):
         """Who pays, for people; no secret."""
         ...
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether a second credential with the same nonce cannot settle besides the first."""
+        ...
+
     def nonce(self, base_url: str, invoice_id: str, terms: Terms) -> str:
         """The reference of the payment: two credentials with the same one can settle only once."""
         ...
@@ -38,10 +43,6 @@ class Rail(Protocol):
 
     def settlement(self, answer: PayAnswer) -> Settlement:
         """What an answer says became of the payment; never fails."""
-        ...
-
-    def kept(self, nonce: str) -> Terms | None:
-        """The terms of a credential made earlier that only this object can repeat; None where anyone can."""
         ...
 
     def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:

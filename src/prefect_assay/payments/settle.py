@@ -1,8 +1,8 @@
-"""Pay one invoice, once: read, judge, record the intent, send, and look what became of it.
+"""Pay the invoice of one order, once: read, judge, record, send, and look what became of it.
 
-Every step may run again after any crash, on any machine, because the invoice and the ledger are asked first.
-A credential is sent at most once per call, and never again for a payment that may have been made unless the
-rail's nonce makes a second settlement impossible. This module reads no header and signs nothing.
+Every step may run again after any crash, on any machine, because the invoice and the record are asked first. A
+credential is sent at most once per call, and never again for a payment that may have been made unless the rail's
+nonce makes a second settlement impossible. This module reads no header and signs nothing.
 """
 
 import logging
@@ -34,11 +34,11 @@ from prefect_assay.payments.api import (
     PayApi,
     address,
 )
-from prefect_assay.payments.books import Books
 from prefect_assay.payments.guard import PaymentPolicy
-from prefect_assay.payments.ledger import MAYBE_PAID, Ledger, LedgerEntry, ledger_key
+from prefect_assay.payments.ledger import Ledger, LedgerEntry, PaymentAttempt
 from prefect_assay.payments.rails import Rail
-from prefect_assay.payments.terms import Offers, Settlement, Terms, dollars
+from prefect_assay.payments.reconciliation import Reconciliation
+from prefect_assay.payments.terms import Settlement, Terms, dollars
 
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 READ_DELAYS: Final = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each reading of an invoice in doubt
@@ -60,10 +60,10 @@ def settle(
     ledger: Ledger,
     *,
     expected_cents: int,
+    experiment_id: str | None = None,
     now: Callable[[], datetime] = utc_now,
     sleep: Callable[[float], None] = time.sleep,
     read_delays: Sequence[float] = READ_DELAYS,
-    campaign_id: str | None = None,
 ) -> Payment:
     """Pay an open invoice by machine, or find it paid.
 
@@ -72,12 +72,12 @@ def settle(
         invoice_id: the invoice, by any id the service knows it by.
         rail: the means of payment, from `rail_for`.
         policy: what may be paid.
-        ledger: where payments are recorded; it must outlive the process.
+        ledger: the payment record of the order; it must outlive the process.
         expected_cents: the amount that was approved, in US cents; the invoice must ask for exactly this.
+        experiment_id: the experiment that the invoice must belong to.
         now: the wall clock.
         sleep: waits between readings of an invoice in doubt.
         read_delays: seconds before each of these readings.
-        campaign_id: recorded in the ledger.
 
     Returns:
         A payment in state `settled`.
@@ -91,8 +91,10 @@ def settle(
             safe; it reads the invoice first.
         TransientError: the service was away before anything was sent.
     """
-    books = Books(api, ledger, rail.method, sleep, read_delays)
-    return _Settling(api, rail, policy, ledger, books, expected_cents, now, campaign_id).run(invoice_id)
+    reconciliation = Reconciliation(api, ledger, rail.method, sleep, read_delays)
+    return _Settling(api, rail, policy, ledger, reconciliation, expected_cents, experiment_id, now).run(
+        invoice_id
+    )
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,10 @@ class _Settling:
     rail: Rail
     policy: PaymentPolicy
     ledger: Ledger
-    books: Books
+    books: Reconciliation
     cents: int
+    experiment_id: str | None
     now: Callable[[], datetime]
-    campaign_id: str | None
 
     @property
     def base_url(self) -> str:
@@ -115,25 +117,26 @@ class _Settling:
 
     def run(self, invoice_id: str) -> Payment:
         """From the invoice to a payment; the only place that decides the order of the steps."""
-        # From here on only the service's own id: an alias would get a nonce and a ledger entry of its own.
+        # From here on only the service's own id: an alias would get a nonce of its own.
         invoice = self.api.invoice_by_id(invoice_id)
+        guard.check_owner(invoice, self.experiment_id)
         if invoice.status == InvoiceStatus.PAID:
             return self.books.paid(invoice, already_paid=True)
-        previous = self.ledger.get(ledger_key(self.base_url, invoice.id))
-        in_doubt = previous is not None and previous.state in MAYBE_PAID
-        if in_doubt:
-            invoice = self.books.watch(invoice.id) or invoice
-            if invoice.status == InvoiceStatus.PAID:
-                return self.books.paid(invoice, already_paid=True)
+        previous = self.ledger.get()
+        if previous is None or not previous.in_doubt:
+            return self.attempt(invoice, previous)
+        invoice = self.books.watch(invoice.id) or invoice
+        if invoice.status == InvoiceStatus.PAID:
+            return self.books.paid(invoice, already_paid=True)
         try:
+            guard.check_repeatable(previous, repeatable=self.rail.repeatable)
             return self.attempt(invoice, previous)
         except PaymentError as error:
-            if in_doubt:  # "nothing was paid" would be wrong: an earlier credential is still out
-                raise PaymentOutcomeUnknown(
-                    f"an earlier payment of invoice {invoice.id} was sent, and the invoice does not show it; it is "
-                    f"not sent again, because: {error}"
-                ) from error
-            raise
+            # "Nothing was paid" would be wrong: an earlier credential is still out.
+            raise PaymentOutcomeUnknown(
+                f"an earlier payment of invoice {invoice.id} was sent, and the invoice does not show it; it is "
+                f"not sent again, because: {error}"
+            ) from error
 
     def attempt(self, invoice: Invoice, previous: LedgerEntry | None) -> Payment:
         """Judge, record and send for an unpaid invoice."""
@@ -144,80 +147,72 @@ class _Settling:
             return self.unchallenged(invoice, answer)
         terms = guard.choose(
             self.policy,
-            self.offers(answer, previous),
+            self.rail.offers(answer),
             base_url=self.base_url,
             invoice=invoice,
             cents=self.cents,
             now=self.now(),
         )
-        entry = self.entry(invoice, terms, previous)
-        guard.check_again(previous, entry, self.now())
+        payment = self.described(invoice, terms, previous)
+        guard.check_again(previous, payment, self.now(), repeatable=self.rail.repeatable)
         if self.policy.dry_run:
             raise PaymentsDisabled(
                 f"dry run, nothing is signed; invoice {invoice.id} would pay {terms.summary()}"
             )
-        if not self.ledger.claim(entry, previous=previous, cap=self.policy.rolling_cap(self.now())):
-            return self.another_run(invoice)
-        return self.send(invoice, terms, entry)
+        self.ledger.reserve(self.cents, self.policy.rolling_cap(self.now()))
+        return self.send(invoice, terms, payment, previous)
 
-    def offers(self, answer: PayAnswer, previous: LedgerEntry | None) -> Offers:
-        """What may be paid: the terms of the credential in doubt, where only that one can be sent again."""
-        in_doubt = previous is not None and previous.state in MAYBE_PAID
-        kept = self.rail.kept(previous.nonce) if previous and in_doubt else None
-        return Offers(terms=(kept,)) if kept else self.rail.offers(answer)
-
-    def entry(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> LedgerEntry:
-        """The intent as the ledger keeps it."""
+    def described(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> PaymentAttempt:
+        """The payment as it is recorded."""
         now = self.now()
-        in_doubt = previous is not None and previous.state in MAYBE_PAID
+        # Another spelling of the service's address must not give the same wallet a second nonce.
+        same_wallet = previous is not None and previous.rail is self.rail.method and self.rail.repeatable
+        if previous and same_wallet and previous.payer == self.rail.payer:
+            nonce = previous.nonce
+        else:
+            nonce = self.rail.nonce(self.base_url, invoice.id, terms)
         expires_at = terms.until(now)
-        if previous and in_doubt and previous.expires_at > now + timedelta(seconds=REUSE_SECONDS):
+        if previous and previous.in_doubt and previous.expires_at > now + timedelta(seconds=REUSE_SECONDS):
             expires_at = previous.expires_at  # the same window and nonce give the identical credential
-        return LedgerEntry(
-            key=ledger_key(self.base_url, invoice.id),
-            base_url=self.base_url,
+        return PaymentAttempt(
             invoice_id=invoice.id,
+            experiment_id=self.experiment_id,
             rail=self.rail.method,
+            payer=self.rail.payer,
             amount_cents=self.cents,
-            nonce=self.rail.nonce(self.base_url, invoice.id, terms),
+            nonce=nonce,
             network=terms.network,
             asset=terms.asset,
             pay_to=terms.pay_to,
             expires_at=expires_at.replace(microsecond=0),
-            recorded_at=now,
-            # What is in doubt stays so: no later answer can prove that the first sending moved nothing.
-            state=PaymentState.UNKNOWN if in_doubt else PaymentState.INTENDED,
-            sent_at=previous.sent_at if previous else None,
-            experiment_id=invoice.experiment_id,
-            campaign_id=self.campaign_id,
-            remark=previous.remark if previous and in_doubt else None,
         )
 
-    def send(self, invoice: Invoice, terms: Terms, claimed: LedgerEntry) -> Payment:
-        """Sign, record that it is sent, send once."""
+    def send(
+        self, invoice: Invoice, terms: Terms, payment: PaymentAttempt, previous: LedgerEntry | None
+    ) -> Payment:
+        """Sign, record, send once."""
         try:
             credential = self.rail.credential(
-                terms, nonce=claimed.nonce, valid_before=int(claimed.expires_at.timestamp())
+                terms, nonce=payment.nonce, valid_before=int(payment.expires_at.timestamp())
             )
         except PaymentError:
-            if claimed.state is PaymentState.INTENDED:  # else an earlier one is out, and its doubt stays
-                self.ledger.update(claimed, claimed.moved(PaymentState.FAILED))
+            if previous is None or not previous.in_doubt:
+                self.ledger.release()
             raise
-        sent = claimed.moved(PaymentState.SENT, sent_at=self.now())
-        if not self.ledger.update(claimed, sent):
+        sent = self.ledger.begin(payment, previous=previous)
+        if sent is None:
             return self.another_run(invoice)
         logger.info("invoice %s: paying %s by %s", invoice.id, dollars(self.cents), self.rail.method.value)
+        idempotency = f"pa-{invoice.id}"
         try:
-            answer = self.api.pay(invoice.id, {**credential, IDEMPOTENCY_HEADER: f"pa-{claimed.key}"})
+            answer = self.api.pay(invoice.id, {**credential, IDEMPOTENCY_HEADER: idempotency})
         except Exception as error:  # noqa: BLE001 - whatever it was: the credential may have arrived
             status = getattr(error, "status_code", None)
             told = f"status {status}" if status else f"nothing ({type(error).__name__})"
-            return self.resolve(claimed, sent, None, told)
-        return self.resolve(claimed, sent, answer, f"status {answer.status_code}")
+            return self.resolve(sent, None, told)
+        return self.resolve(sent, answer, f"status {answer.status_code}")
 
-    def resolve(
-        self, claimed: LedgerEntry, sent: LedgerEntry, answer: PayAnswer | None, told: str
-    ) -> Payment:
+    def resolve(self, sent: LedgerEntry, answer: PayAnswer | None, told: str) -> Payment:
         """What became of a sent credential. The invoice decides; the answer only explains."""
         settlement = self.rail.settlement(answer) if answer is not None else Settlement()
         told = f"{told}{f', {settlement.reason}' if settlement.reason else ''}"
@@ -230,12 +225,12 @@ class _Settling:
             answer is not None and answer.status_code == HTTP_PAYMENT_REQUIRED and settlement.success is False
         )
         still_open = latest is not None and latest.status == InvoiceStatus.OPEN
-        first = claimed.state is PaymentState.INTENDED
-        if refused and still_open and first and self.books.record(sent, PaymentState.FAILED, remark=remark):
+        first = sent.state is PaymentState.SENT
+        if refused and still_open and first and self.books.record(sent, PaymentState.FAILED, remark):
             raise PaymentFailed(
                 f"the service refused the payment of invoice {sent.invoice_id}: {settlement.reason or 'no reason given'}"
             )
-        self.books.record(sent, PaymentState.UNKNOWN, remark=remark)
+        self.books.record(sent, PaymentState.UNKNOWN, remark)
         raise PaymentOutcomeUnknown(
             f"a payment of {dollars(self.cents)} for invoice {sent.invoice_id} was sent and answered with {told}; the "
             f"invoice is {latest.status if latest else 'not readable'}. Read the invoice before anything else; "
@@ -262,12 +257,13 @@ class _Settling:
         raise PaymentFailed(f"invoice {invoice.id} takes no {self.rail.method.value} payment: {cause}")
 
     def another_run(self, invoice: Invoice) -> Payment:
-        """Another run pays the same invoice right now; nothing was sent by this one."""
+        """The record has changed: another run pays, the order is settled, or it is another experiment by now."""
         latest = self.books.watch(invoice.id)
         if latest is not None and latest.status == InvoiceStatus.PAID:
             return self.books.paid(latest, already_paid=True)
         raise PaymentOutcomeUnknown(
-            f"another run is paying invoice {invoice.id}; this one sent nothing. Read the invoice before anything else"
+            f"another run is paying invoice {invoice.id}, or the order is settled; this one sent nothing. Read the "
+            "invoice before anything else"
         )
 
 

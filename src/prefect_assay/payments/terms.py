@@ -23,8 +23,9 @@ def shown(value: object) -> str:
 
 
 def dollars(cents: int) -> str:
-    """Integer cents as a figure for people: 5000 becomes `50.00 USD`."""
-    return f"{cents // 100}.{cents % 100:02d} USD"
+    """Integer cents as a figure for people: 123450 becomes `1,234.50 USD`."""
+    whole, rest = divmod(abs(cents), 100)
+    return f"{'-' if cents < 0 else ''}{whole:,}.{rest:02d} USD"
 
 
 class Terms(Model):

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.api import PayAnswer, header
+from prefect_assay.payments.api import HTTP_PAYMENT_REQUIRED, PayAnswer, header
 from prefect_assay.payments.terms import Offers, Settlement, Terms, X402Terms
 from prefect_assay.payments.wire import RECEIPT_VALUE_MAX, plain
 from prefect_assay.payments.x402_wire import (
@@ -52,6 +52,7 @@ class X402Rail:
     """
 
     method = PaymentMethod.X402_EXACT
+    repeatable = True
 
     def __init__(self, private_key: SecretStr) -> None:
         """Take the wallet's key.
@@ -76,12 +77,12 @@ class X402Rail:
 
     def settlement(self, answer: PayAnswer) -> Settlement:
         """What an answer says became of the payment; never fails."""
-        said = read_settlement(header(answer, RESPONSE_HEADER))
+        refused = answer.status_code == HTTP_PAYMENT_REQUIRED
+        said = read_settlement(
+            header(answer, RESPONSE_HEADER), header(answer, REQUIRED_HEADER) if refused else None
+        )
         why = plain(answer.body.get("error"))
         return said if said.reason or not why else said.model_copy(update={"reason": why[:RECEIPT_VALUE_MAX]})
-
-    def kept(self, nonce: str) -> None:
-        """Nothing: the same terms, nonce and window give the identical credential again."""
 
     def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
         """The request header that pays, signed.

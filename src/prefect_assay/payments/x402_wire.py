@@ -1,9 +1,10 @@
 """The x402 v2 headers: base64 JSON in and out. Reads anything without harm, judges nothing.
 
 `PAYMENT-REQUIRED` comes from the other side before anything is allowed: it is limited in size, and whatever
-is wrong with it is a PaymentRefused. `PAYMENT-RESPONSE` comes after the payment: reading it never fails.
+is wrong with it is a PaymentRefused. What comes after the payment is read without failing.
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -13,7 +14,7 @@ from pydantic import Field, ValidationError
 from prefect_assay.errors import PaymentRefused
 from prefect_assay.models.base import WireModel
 from prefect_assay.payments.terms import Offers, Settlement, X402Terms, shown
-from prefect_assay.payments.wire import compact, decode, receipt
+from prefect_assay.payments.wire import compact, decode, plain, receipt
 
 REQUIRED_HEADER: Final = "PAYMENT-REQUIRED"
 SIGNATURE_HEADER: Final = "PAYMENT-SIGNATURE"
@@ -24,6 +25,13 @@ TRANSFER_METHOD: Final = "eip3009"
 
 OFFERS_MAX: Final = 32
 RECEIPT_FIELDS: Final = ("success", "transaction", "network", "payer", "errorReason")
+
+# A reason for a refusal is one word; a sentence is the challenge's own text.
+_REASON = re.compile(r"\w{1,80}", re.ASCII)
+# Reasons found before anything is broadcast. One about the nonce or a transaction may come of an earlier sending.
+_NEVER_BROADCAST = re.compile(
+    r"(?!\w*(nonce|transaction|transfer|settle))((insufficient|invalid|missing|unsupported)_\w+|\w+_(expired|mismatch))"
+)
 
 Address = Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")]
 
@@ -75,22 +83,23 @@ def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
     )
 
 
-def read_settlement(value: str | None) -> Settlement:
-    """The `PAYMENT-RESPONSE` header; an unreadable one is the same as none."""
-    if value is None:
-        return Settlement()
+def read_settlement(value: str | None, refusal: str | None = None) -> Settlement:
+    """The `PAYMENT-RESPONSE` header; without one, the `PAYMENT-REQUIRED` of a 402. An unreadable one says nothing."""
     try:
+        if value is None:
+            reason = plain(decode(refusal or "").get("error")) or ""
+            refused = False if _NEVER_BROADCAST.fullmatch(reason) else None
+            return Settlement(success=refused, reason=reason) if _REASON.fullmatch(reason) else Settlement()
         stated = decode(value)
     except ValueError:
         return Settlement()
     success = stated.get("success")
     kept = receipt(stated, RECEIPT_FIELDS)
-    if success is False and kept.get("transaction"):
-        success = None  # it was broadcast, so it may still be settled
+    reason = kept.get("errorReason", "")
+    if success is False and (kept.get("transaction") or not _NEVER_BROADCAST.fullmatch(reason)):
+        success = None  # it was broadcast or may have been, so it may still be settled
     return Settlement(
-        success=success if isinstance(success, bool) else None,
-        reason=kept.get("errorReason"),
-        receipt=kept or None,
+        success=success if isinstance(success, bool) else None, reason=reason or None, receipt=kept or None
     )
 
 

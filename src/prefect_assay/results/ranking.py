@@ -26,14 +26,10 @@ def best_binders(
         row
         for row in rows
         if row.level is Level.SUMMARY
-        and (row.outcome is Outcome.BINDING or (row.outcome is Outcome.MEASURED and _has_affinity(row)))
+        and (row.outcome is Outcome.BINDING or (row.outcome is Outcome.MEASURED and (row.kd_M or 0) > 0))
         and (controls or not row.control)
     ]
     return tuple(sorted(candidates, key=_order)[:limit])
-
-
-def _has_affinity(row: ResultRow) -> bool:
-    return row.kd_M is not None and row.kd_M > 0
 
 
 def _order(row: ResultRow) -> tuple[int, float, int, str]:

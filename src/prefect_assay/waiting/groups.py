@@ -13,13 +13,11 @@ from prefect.client.schemas.filters import (
     FlowFilter,
     FlowRunFilter,
     FlowRunFilterEndTime,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
     FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import TERMINAL_STATES, StateType
 
-from prefect_assay.waiting.runs import GROUP_TAG, LOST_AFTER, WAITS_TAG, pages_with, tag_values
+from prefect_assay.waiting.runs import GROUP_TAG, LOST_AFTER, WAITS_TAG, in_state, pages_with, tag_values
 from prefect_assay.waiting.wake import wake
 
 _GOING_ON: Final = [state for state in StateType if state not in TERMINAL_STATES]
@@ -27,10 +25,7 @@ _GOING_ON: Final = [state for state in StateType if state not in TERMINAL_STATES
 
 def groups_with_news(client: SyncPrefectClient, flows: FlowFilter, since: datetime) -> set[str]:
     """The groups of which a child has ended since then."""
-    ended = FlowRunFilter(
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=sorted(TERMINAL_STATES))),
-        end_time=FlowRunFilterEndTime.model_validate({"after_": since}),
-    )
+    ended = FlowRunFilter(state=in_state(*sorted(TERMINAL_STATES)), end_time=_after(since))
     return {
         group
         for page in pages_with(client, ended, flows)
@@ -53,10 +48,11 @@ def wake_finished(client: SyncPrefectClient, groups: Iterable[str]) -> list[UUID
 def _goes_on(client: SyncPrefectClient, group: str) -> bool:
     """Whether a child has not ended. One that has crashed lately is started again, and has not; see `has_ended`."""
     tags = FlowRunFilterTags(all_=[GROUP_TAG + group])
-    going_on = FlowRunFilter(tags=tags, state=FlowRunFilterState(type=FlowRunFilterStateType(any_=_GOING_ON)))
-    crashed = FlowRunFilter(
-        tags=tags,
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
-        end_time=FlowRunFilterEndTime.model_validate({"after_": datetime.now(UTC) - LOST_AFTER}),
-    )
+    going_on = FlowRunFilter(tags=tags, state=in_state(*_GOING_ON))
+    lately = _after(datetime.now(UTC) - LOST_AFTER)
+    crashed = FlowRunFilter(tags=tags, state=in_state(StateType.CRASHED), end_time=lately)
     return any(client.count_flow_runs(flow_run_filter=chosen) for chosen in (going_on, crashed))
+
+
+def _after(moment: datetime) -> FlowRunFilterEndTime:
+    return FlowRunFilterEndTime.model_validate({"after_": moment})

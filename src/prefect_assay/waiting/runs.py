@@ -1,6 +1,7 @@
 """The few questions this package asks the Prefect API about its runs. It knows tags and states, nothing else.
 
-Tags are the only index: `assay-experiment:<id>` on a run that waits for an experiment, `assay-group:<group>` on
+Tags are the only index: `assay-experiment:<id>` on a run that waits for an experiment, `assay-archive:<id>` beside it,
+`assay-children:<group>` on the run that starts a group, `assay-group:<group>` on
 a child run, `assay-waits:<group>` on the run that waits for the whole group, `assay-campaign:<id>` on a campaign,
 `assay-canceled:<execution>-<what was told>` on a canceled run, `assay-asks` on one that asks a person, and
 `assay-again:<times>` on one that could not look at what it waits for.
@@ -31,6 +32,8 @@ from pydantic import BaseModel
 from prefect_assay.errors import ConfigurationError
 
 EXPERIMENT_TAG: Final = "assay-experiment:"
+ARCHIVE_TAG: Final = "assay-archive:"
+CHILDREN_TAG: Final = "assay-children:"
 GROUP_TAG: Final = "assay-group:"
 WAITS_TAG: Final = "assay-waits:"
 CAMPAIGN_TAG: Final = "assay-campaign:"
@@ -44,9 +47,9 @@ LOST_AFTER: Final = timedelta(days=7)
 _PAGE: Final = 200  # the server's limit
 
 
-def campaign_group(campaign_id: str) -> str:
-    """The group of a campaign's experiments."""
-    return f"campaign-{campaign_id}"
+def campaign_group(campaign_id: str, scope: str = "") -> str:
+    """The group of a campaign's experiments; without a scope also what people know it by."""
+    return f"campaign-{campaign_id}{scope and '@'}{scope}"
 
 
 def start_run(
@@ -82,10 +85,15 @@ def start_run(
     return cast("FlowRun", run)  # a coroutine only where an event loop runs
 
 
+def in_state(*types: StateType) -> FlowRunFilterState:
+    """The part of a filter that chooses runs by the types of their states."""
+    return FlowRunFilterState(type=FlowRunFilterStateType(any_=list(types)))
+
+
 def tagged_filter(tag: str, *, suspended_only: bool) -> FlowRunFilter:
     """Runs that carry a tag, all of them or only those that are suspended."""
-    state = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PAUSED]))
-    return FlowRunFilter(tags=FlowRunFilterTags(all_=[tag]), state=state if suspended_only else None)
+    state = in_state(StateType.PAUSED) if suspended_only else None
+    return FlowRunFilter(tags=FlowRunFilterTags(all_=[tag]), state=state)
 
 
 def ids_filter(run_ids: Sequence[UUID]) -> FlowRunFilter:
@@ -133,7 +141,7 @@ def pages_with(
 
 def suspended_filter() -> FlowRunFilter:
     """Every suspended run."""
-    return FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PAUSED])))
+    return FlowRunFilter(state=in_state(StateType.PAUSED))
 
 
 def waits_for_input(run: FlowRun) -> bool:
@@ -163,29 +171,26 @@ def resume(client: SyncPrefectClient, run_id: UUID) -> bool:
 
 def drop_tags(run_id: UUID, prefixes: tuple[str, ...]) -> None:
     """Take the tags of some kinds from a run."""
-    with get_client(sync_client=True) as client:
-        tags = client.read_flow_run(run_id).tags
-        kept = [tag for tag in tags if not tag.startswith(prefixes)]
-        if len(kept) < len(tags):
-            client.update_flow_run(run_id, tags=kept)
+    _change_tags(run_id, prefixes, [])
 
 
 def set_tag(run_id: UUID, prefix: str, value: str) -> None:
     """Give a run one tag of a kind, in place of the one it may have."""
-    with get_client(sync_client=True) as client:
-        run = client.read_flow_run(run_id)
-        others = [tag for tag in run.tags if not tag.startswith(prefix)]
-        if prefix + value not in run.tags or len(others) + 1 != len(run.tags):
-            client.update_flow_run(run_id, tags=[*others, prefix + value])
+    _change_tags(run_id, (prefix,), [prefix + value])
 
 
 def add_tags(run_id: UUID, tags: list[str]) -> None:
     """Add tags to a run; those it already has cost no write."""
+    _change_tags(run_id, (), tags)
+
+
+def _change_tags(run_id: UUID, dropped: tuple[str, ...], added: list[str]) -> None:
     with get_client(sync_client=True) as client:
-        run = client.read_flow_run(run_id)
-        missing = [tag for tag in tags if tag not in run.tags]
-        if missing:
-            client.update_flow_run(run_id, tags=[*run.tags, *missing])
+        tags = client.read_flow_run(run_id).tags
+        kept = [tag for tag in tags if not tag.startswith(dropped)]
+        changed = [*kept, *(tag for tag in added if tag not in kept)]
+        if sorted(changed) != sorted(tags):
+            client.update_flow_run(run_id, tags=changed)
 
 
 def as_parameter(value: Any) -> Any:

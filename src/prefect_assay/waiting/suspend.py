@@ -86,7 +86,15 @@ def wait_until(
         return value
     if can_suspend():
         _suspend(key, timeout, trouble=trouble, ready=ready)
-    return _poll(ready, key, timeout, poll or PollPolicy(), sleep)
+    deadline = time.monotonic() + timeout.total_seconds()
+    attempt = 0
+    while value is None:
+        if time.monotonic() >= deadline:
+            raise Overdue(f"waited {timeout} for {key} in vain; run the same flow again to go on waiting")
+        sleep((poll or PollPolicy()).pause(attempt))
+        attempt += 1
+        value, _ = _checked(ready)
+    return value
 
 
 def outlast(
@@ -170,20 +178,13 @@ def suspend(run: FlowRun, **options: Any) -> None:
     try:
         suspend_flow_run(**options)
     except RuntimeError:
-        _leave_to_another(run)
+        # The process was declared dead (no heartbeat, a late report about an earlier one), and the run is scheduled
+        # again: an error from here would end it under the other execution.
+        with get_client(sync_client=True) as client:
+            state = client.read_flow_run(run.id).state
+        if state is not None and not state.is_running():
+            raise Abort(f"the run is {state.name}: another execution of it goes on") from None
         raise
-
-
-def _leave_to_another(run: FlowRun) -> None:
-    """End this process without a word when its run is not its own any more.
-
-    It was declared dead (no heartbeat, a late report about an earlier process), and the run is scheduled again. An
-    error from here would end the run under the other execution.
-    """
-    with get_client(sync_client=True) as client:
-        state = client.read_flow_run(run.id).state
-    if state is not None and not state.is_running():
-        raise Abort(f"the run is {state.name}: another execution of it goes on")
 
 
 def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
@@ -218,21 +219,3 @@ def this_run() -> FlowRun:
     assert context is not None  # noqa: S101 - can_suspend() has just looked
     assert context.flow_run is not None  # noqa: S101
     return context.flow_run
-
-
-def _poll(
-    ready: Callable[[], T | None],
-    key: str,
-    timeout: timedelta,
-    poll: PollPolicy,
-    sleep: Callable[[float], None],
-) -> T:
-    deadline = time.monotonic() + timeout.total_seconds()
-    attempt = 0
-    while time.monotonic() < deadline:
-        sleep(poll.pause(attempt))
-        attempt += 1
-        value, _ = _checked(ready)
-        if value is not None:
-            return value
-    raise Overdue(f"waited {timeout} for {key} in vain; run the same flow again to go on waiting")

@@ -12,12 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
-)
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from prefect_assay.errors import AssayError, UnexpectedAnswer
@@ -27,6 +22,7 @@ from prefect_assay.waiting.runs import (
     EXPERIMENT_TAG,
     WAITS_TAG,
     drop_tags,
+    in_state,
     set_tag,
     tag_values,
 )
@@ -95,7 +91,4 @@ def could_not_be_marked(run: FlowRun) -> bool:
 def marked_filter() -> FlowRunFilter:
     """Suspended runs that ask a person or could not look."""
     tags = [ASKS_TAG, *(f"{AGAIN_TAG}{times}" for times in range(1, TIMES_MAX + 1))]
-    return FlowRunFilter(
-        tags=FlowRunFilterTags(any_=tags),
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PAUSED])),
-    )
+    return FlowRunFilter(tags=FlowRunFilterTags(any_=tags), state=in_state(StateType.PAUSED))

@@ -22,7 +22,7 @@ from prefect_assay.webhooks.answers import NotNow, Refused
 from prefect_assay.webhooks.metrics import ReceiverMetrics
 from prefect_assay.webhooks.recent import Recent
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.signature import ORDER_KEY, Proof, derive_secret, prove
+from prefect_assay.webhooks.signature import ORDER_KEY, derive_secret, in_utc, prove
 from prefect_assay.webhooks.sparing import SparingLog
 from prefect_assay.webhooks.turns import Turns
 
@@ -58,13 +58,13 @@ class Deliveries:
         try:
             return await self._answer(request)
         except Refused as refused:
-            self._metrics.refused(refused.reason)
+            self._metrics.answered("refused", refused.reason)
             raise
         except NotNow as later:
-            self._metrics.not_now(later.reason)
+            self._metrics.answered("not_now", later.reason)
             raise
         except Exception:
-            self._metrics.not_now("failure")
+            self._metrics.answered("not_now", "failure")
             raise  # ours: the app answers 500, and the service sends again
 
     async def _answer(self, request: Request) -> Response:
@@ -74,7 +74,7 @@ class Deliveries:
         body = await self._body(request)
         delivery = self._proved(body, request, order_key)
         resumed = await self._handled(delivery, order_key)
-        self._metrics.acknowledged(
+        self._metrics.answered(
             "repeated" if resumed is _REPEATED else "woken" if resumed else "nothing_waiting"
         )
         return JSONResponse({"resumed": resumed or 0})
@@ -109,7 +109,8 @@ class Deliveries:
             )
         except SignatureError as error:
             self._refuse(error, order_key)
-        self._genuine(proof, now)
+        age = now - in_utc(proof.delivery.timestamp)
+        self._metrics.genuine(proof.secret, age.total_seconds())
         return proof.delivery
 
     def _refuse(self, error: SignatureError, order_key: str) -> NoReturn:
@@ -123,11 +124,6 @@ class Deliveries:
             # Signed, and no replay: those are old. One of two clocks is wrong, and it may be this one.
             raise NotNow(reason, str(error)) from None
         raise Refused(401, reason, str(error)) from None
-
-    def _genuine(self, proof: Proof, now: datetime) -> None:
-        stamp = proof.delivery.timestamp
-        age = now - (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC))  # contract 1: timestamps are UTC
-        self._metrics.genuine(proof.secret, age.total_seconds())
 
     async def _handled(self, delivery: Delivery, order_key: str) -> int | None:
         """Runs resumed, or None for an update that was handled lately."""

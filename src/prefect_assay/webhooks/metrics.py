@@ -16,17 +16,20 @@ _WAKE_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 _AGE_SECONDS: Final = (1, 2.5, 5, 10, 30, 60, 120, 300, 600, 900, 3600)
 
 # Made before they happen, so that a rate over the first of its kind is seen.
-_REFUSED: Final = ("path", "too_large", "unsigned", "signature", "malformed", "too_old", "label")
-_NOT_NOW: Final = (
-    "slow_body",
-    "incomplete_body",
-    "ahead",
-    "prefect_away",
-    "slow_wake",
-    "no_turn",
-    "overload",
-    "failure",
-)
+_OUTCOMES: Final = {
+    **dict.fromkeys(("woken", "nothing_waiting", "repeated"), ("",)),
+    "refused": ("path", "too_large", "unsigned", "signature", "malformed", "too_old", "label"),
+    "not_now": (
+        "slow_body",
+        "incomplete_body",
+        "ahead",
+        "prefect_away",
+        "slow_wake",
+        "no_turn",
+        "overload",
+        "failure",
+    ),
+}
 
 
 class ReceiverMetrics:
@@ -69,12 +72,9 @@ class ReceiverMetrics:
         self._waiting = Gauge(
             "assay_receiver_waiting", "Deliveries that wait for their turn to wake", registry=self.registry
         )
-        for outcome in ("woken", "nothing_waiting", "repeated"):
-            self._deliveries.labels(outcome, "")
-        for reason in _REFUSED:
-            self._deliveries.labels("refused", reason)
-        for reason in _NOT_NOW:
-            self._deliveries.labels("not_now", reason)
+        for outcome, reasons in _OUTCOMES.items():
+            for reason in reasons:
+                self._deliveries.labels(outcome, reason)
 
     def knows_keys(self, count: int) -> None:
         """There are so many signing keys; each is shown from zero on."""
@@ -85,17 +85,9 @@ class ReceiverMetrics:
         """Ask for the length of the queue whenever it is shown."""
         self._waiting.set_function(waiting)
 
-    def acknowledged(self, outcome: str) -> None:
-        """A 200: `woken`, `nothing_waiting` or `repeated`."""
-        self._deliveries.labels(outcome, "").inc()
-
-    def refused(self, reason: str) -> None:
-        """A 4xx."""
-        self._deliveries.labels("refused", reason).inc()
-
-    def not_now(self, reason: str) -> None:
-        """A 5xx."""
-        self._deliveries.labels("not_now", reason).inc()
+    def answered(self, outcome: str, reason: str = "") -> None:
+        """A 200 (`woken`, `nothing_waiting` or `repeated`), a 4xx (`refused`) or a 5xx (`not_now`)."""
+        self._deliveries.labels(outcome, reason).inc()
 
     def genuine(self, key: int, age_seconds: float) -> None:
         """A delivery was proved by the key at this place, from 0."""

@@ -161,13 +161,15 @@ def _parse(body: bytes) -> Delivery:
         raise MalformedDelivery(f"the signed body is not a delivery ({type(error).__name__})") from None
 
 
+def in_utc(moment: datetime) -> datetime:
+    """A timestamp without a zone is UTC (contract 1)."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def _check_time(timestamp: datetime, now: datetime, tolerance: timedelta | None) -> None:
     if tolerance is None:
         return
-    moment = (
-        timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-    )  # contract 1: timestamps are UTC
-    age = now - moment
+    age = now - in_utc(timestamp)
     if abs(age) > tolerance:
         raise SignatureError(
             f"the delivery's timestamp is {abs(age).total_seconds():.0f} s {'old' if age > timedelta(0) else 'ahead'}, "

@@ -3,15 +3,13 @@
 from typing import Final
 
 from prefect_assay.lab import access, account
-from prefect_assay.lab.routing.route import Route
-from prefect_assay.lab.schemas_feedback import SubmitFeedback
+from prefect_assay.lab.routing.route import Route, shown
+from prefect_assay.lab.schemas import SubmitFeedback
 from prefect_assay.lab.shapes.errors import Error
 from prefect_assay.lab.shapes.identity import Health, Identity
 from prefect_assay.lab.shapes.info import FeedbackReceipt
 
-IDENTITY: Final = (
-    Route("GET", "/whoami", access.whoami, "Who the token is", "read", "identity", answers={200: Identity}),
-)
+IDENTITY: Final = (shown("/whoami", access.whoami, "Who the token is", "identity", Identity),)
 
 INFO: Final = (
     Route(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from prefect_assay.lab import acceptance, documents, invoices, payment, quotes
-from prefect_assay.lab.routing.route import PAGE, Route
+from prefect_assay.lab.routing.route import Route, listed, shown
 from prefect_assay.lab.schemas import ConfirmQuote, RejectQuote
 from prefect_assay.lab.shapes.billing import (
     ConfirmedQuote,
@@ -26,14 +26,12 @@ _ACCEPT: Final = (
 )
 
 QUOTES: Final = (
-    Route(
-        "GET",
+    shown(
         f"{_EXPERIMENT}/quote",
         quotes.of_experiment,
         "Show the quote",
-        "read",
         "quote",
-        answers={200: ExperimentQuote},
+        ExperimentQuote,
         description="The quote is prepared after the submission. Until it exists the answer is 404: ask again.",
     ),
     Route(
@@ -57,18 +55,8 @@ QUOTES: Final = (
         refuses={409: Error},
         description=_ACCEPT,
     ),
-    Route(
-        "GET",
-        "/quotes",
-        quotes.listing,
-        "List quotes, newest first",
-        "list",
-        "quote",
-        parameters=(*PAGE, "status", "experiment_id"),
-        answers={200: QuotePage},
-        listing=quotes.LISTING,
-    ),
-    Route("GET", "/quotes/{quote_id}", quotes.detail, "Show a quote", "read", "quote", answers={200: Quote}),
+    listed("/quotes", quotes.listing, "List quotes, newest first", "quote", QuotePage, quotes.LISTING),
+    shown("/quotes/{quote_id}", quotes.detail, "Show a quote", "quote", Quote),
     Route(
         "POST",
         "/quotes/{quote_id}/confirm",
@@ -109,26 +97,10 @@ INVOICES: Final = (
         description="An invoice exists once the quote is accepted. Before, the 404 names the next call to make;"
         " an unknown experiment is a 400, another organisation's a 403.",
     ),
-    Route(
-        "GET",
-        "/invoices",
-        invoices.listing,
-        "List invoices, newest first",
-        "list",
-        "invoice",
-        parameters=(*PAGE, "status", "experiment_id"),
-        answers={200: InvoicePage},
-        listing=invoices.LISTING,
+    listed(
+        "/invoices", invoices.listing, "List invoices, newest first", "invoice", InvoicePage, invoices.LISTING
     ),
-    Route(
-        "GET",
-        "/invoices/{invoice_id}",
-        invoices.detail,
-        "Show an invoice",
-        "read",
-        "invoice",
-        answers={200: Invoice},
-    ),
+    shown("/invoices/{invoice_id}", invoices.detail, "Show an invoice", "invoice", Invoice),
     Route(
         "GET",
         "/invoices/{invoice_id}/pdf",

@@ -3,7 +3,7 @@
 from typing import Final
 
 from prefect_assay.lab import experiments, orders, records, sequences
-from prefect_assay.lab.routing.route import PAGE, Route
+from prefect_assay.lab.routing.route import Route, listed, shown
 from prefect_assay.lab.schemas import AddSequences, CreateExperiment, EstimateCost, ModifyExperiment
 from prefect_assay.lab.shapes.billing import ConfirmedQuote
 from prefect_assay.lab.shapes.costs import CostEstimate
@@ -22,16 +22,13 @@ from prefect_assay.lab.shapes.sequences import AddedSequences, Sequence, Sequenc
 _ONE: Final = "/experiments/{experiment_id}"
 
 EXPERIMENTS: Final = (
-    Route(
-        "GET",
+    listed(
         "/experiments",
         experiments.listing,
         "List experiments, newest first",
-        "list",
         "experiment",
-        parameters=(*PAGE, "status", "state", "experiment_type", "results_status"),
-        answers={200: ExperimentPage},
-        listing=experiments.LISTING,
+        ExperimentPage,
+        experiments.LISTING,
     ),
     Route(
         "POST",
@@ -63,15 +60,7 @@ EXPERIMENTS: Final = (
         description="Creates nothing. A target without self-service pricing gives an incomplete estimate, which"
         " is no price. 422 for a body off its schema and for an unknown target, 400 for rules it breaks.",
     ),
-    Route(
-        "GET",
-        _ONE,
-        experiments.detail,
-        "Show an experiment",
-        "read",
-        "experiment",
-        answers={200: Experiment},
-    ),
+    shown(_ONE, experiments.detail, "Show an experiment", "experiment", Experiment),
     Route(
         "PATCH",
         _ONE,
@@ -96,54 +85,35 @@ EXPERIMENTS: Final = (
         refuses={400: Error, 409: SubmitError},
         description="Takes no body, and returns before the quote exists.",
     ),
-    Route(
-        "GET",
+    listed(
         f"{_ONE}/results",
         records.results_of_experiment,
         "Results of an experiment",
-        "list",
         "result",
-        parameters=PAGE,
-        answers={200: ResultPage},
-        listing=records.RESULTS,
+        ResultPage,
+        records.RESULTS_IN_ORDER,
         description="Whole records; an empty list until something is released.",
     ),
-    Route(
-        "GET",
+    listed(
         f"{_ONE}/sequences",
         sequences.of_experiment,
         "Sequences of an experiment",
-        "list",
         "sequence",
-        parameters=PAGE,
-        answers={200: SequencePage},
-        listing=sequences.LISTING,
+        SequencePage,
+        sequences.IN_ORDER,
     ),
-    Route(
-        "GET",
+    listed(
         f"{_ONE}/updates",
         records.updates_of_experiment,
         "Updates of an experiment, oldest first",
-        "list",
         "update",
-        parameters=PAGE,
-        answers={200: UpdatePage},
-        listing=records.UPDATES,
+        UpdatePage,
+        records.UPDATES_IN_ORDER,
     ),
 )
 
 SEQUENCES: Final = (
-    Route(
-        "GET",
-        "/sequences",
-        sequences.listing,
-        "List sequences",
-        "list",
-        "sequence",
-        parameters=(*PAGE, "experiment_id"),
-        answers={200: SequencePage},
-        listing=sequences.LISTING,
-    ),
+    listed("/sequences", sequences.listing, "List sequences", "sequence", SequencePage, sequences.LISTING),
     Route(
         "POST",
         "/sequences",
@@ -156,13 +126,5 @@ SEQUENCES: Final = (
         refuses={404: Error, 409: Error, 422: Error},
         description="Only a draft takes sequences (409 otherwise).",
     ),
-    Route(
-        "GET",
-        "/sequences/{sequence_id}",
-        sequences.detail,
-        "Show a sequence",
-        "read",
-        "sequence",
-        answers={200: Sequence},
-    ),
+    shown("/sequences/{sequence_id}", sequences.detail, "Show a sequence", "sequence", Sequence),
 )

@@ -3,45 +3,33 @@
 from typing import Final
 
 from prefect_assay.lab import custom_targets, records
-from prefect_assay.lab.routing.route import PAGE, Route
-from prefect_assay.lab.schemas_targets import RequestCustomTarget
+from prefect_assay.lab.routing.route import Route, listed, shown
+from prefect_assay.lab.schemas import RequestCustomTarget
 from prefect_assay.lab.shapes.custom_targets import CustomTarget, CustomTargetPage
 from prefect_assay.lab.shapes.errors import Error
 from prefect_assay.lab.shapes.records import Target, TargetPage, UpdatePage
 from prefect_assay.lab.shapes.results import Result, ResultItemPage
 
 TARGETS: Final = (
-    Route(
-        "GET",
+    listed(
         "/targets",
         records.targets,
         "List catalog targets",
-        "list",
         "target",
-        parameters=(
-            *PAGE,
-            "selfservice_only",
-            "detailed",
-            "show_conjugated",
-            "name",
-            "vendor_name",
-            "vendor",
-            "catalog_number",
-        ),
-        answers={200: TargetPage},
-        listing=records.TARGETS,
+        TargetPage,
+        records.TARGETS,
+        "selfservice_only",
+        "detailed",
+        "show_conjugated",
     ),
     # Before the target of an id, which would take the name of this collection for one.
-    Route(
-        "GET",
+    listed(
         "/targets/request-custom",
         custom_targets.listing,
         "List requests for custom targets, newest first",
-        "list",
         "target",
-        parameters=(*PAGE, "status", "name", "product_id"),
-        answers={200: CustomTargetPage},
-        listing=custom_targets.LISTING,
+        CustomTargetPage,
+        custom_targets.LISTING,
     ),
     Route(
         "POST",
@@ -55,59 +43,25 @@ TARGETS: Final = (
         refuses={409: Error, 422: Error},
         description="By its residues or by a structure. 409 when the product id is known already.",
     ),
-    Route(
-        "GET",
+    shown(
         "/targets/request-custom/{request_id}",
         custom_targets.detail,
         "Show a request for a custom target",
-        "read",
         "target",
-        answers={200: CustomTarget},
+        CustomTarget,
     ),
-    Route(
-        "GET",
-        "/targets/{target_id}",
-        records.one_target,
-        "Show a target",
-        "read",
-        "target",
-        answers={200: Target},
-    ),
+    shown("/targets/{target_id}", records.one_target, "Show a target", "target", Target),
 )
 
 RESULTS: Final = (
-    Route(
-        "GET",
-        "/results",
-        records.results,
-        "List results, newest first",
-        "list",
-        "result",
-        parameters=(*PAGE, "experiment_id", "result_type"),
-        answers={200: ResultItemPage},
-        listing=records.RESULTS,
+    listed(
+        "/results", records.results, "List results, newest first", "result", ResultItemPage, records.RESULTS
     ),
-    Route(
-        "GET",
-        "/results/{result_id}",
-        records.one_result,
-        "Show a result",
-        "read",
-        "result",
-        answers={200: Result},
-    ),
+    shown("/results/{result_id}", records.one_result, "Show a result", "result", Result),
 )
 
 UPDATES: Final = (
-    Route(
-        "GET",
-        "/updates",
-        records.updates,
-        "The updates feed, newest first",
-        "list",
-        "update",
-        parameters=(*PAGE, "experiment_id", "type"),
-        answers={200: UpdatePage},
-        listing=records.UPDATES,
+    listed(
+        "/updates", records.updates, "The updates feed, newest first", "update", UpdatePage, records.UPDATES
     ),
 )

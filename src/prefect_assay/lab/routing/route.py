@@ -65,3 +65,43 @@ class Route:
 
 
 PAGE: Final = ("limit", "offset", "filter", "search", "sort")
+
+
+def listed(
+    path: str,
+    handler: Callable[[Call], Answer],
+    summary: str,
+    resource: Resource,
+    shape: type[BaseModel],
+    listing: Listing,
+    *more: str,
+    description: str = "",
+) -> Route:
+    """The GET of a list, with the parameters of every list and those of this one."""
+    return Route(
+        "GET",
+        path,
+        handler,
+        summary,
+        "list",
+        resource,
+        parameters=(*PAGE, *more, *listing.plain),
+        answers={200: shape},
+        listing=listing,
+        description=description,
+    )
+
+
+def shown(
+    path: str,
+    handler: Callable[[Call], Answer],
+    summary: str,
+    resource: Resource,
+    shape: type[BaseModel],
+    *,
+    description: str = "",
+) -> Route:
+    """The GET of one record."""
+    return Route(
+        "GET", path, handler, summary, "read", resource, answers={200: shape}, description=description
+    )

@@ -3,22 +3,19 @@
 from typing import Final
 
 from prefect_assay.lab import access, partners
-from prefect_assay.lab.routing.route import PAGE, Route
+from prefect_assay.lab.routing.route import Route, listed
 from prefect_assay.lab.schemas_tokens import AttenuateToken, MintToken
 from prefect_assay.lab.shapes.errors import Error
 from prefect_assay.lab.shapes.tokens import AttenuatedToken, MintedToken, Revocation, TokenPage
 
 TOKENS: Final = (
-    Route(
-        "GET",
+    listed(
         "/tokens",
         access.listing,
         "List the organization's tokens, newest first",
-        "list",
         "token",
-        parameters=PAGE,
-        answers={200: TokenPage},
-        listing=access.TOKENS,
+        TokenPage,
+        access.TOKENS,
         description="A flat list of roots and attenuated tokens. Tokens that were revoked are left out.",
     ),
     # Reading is enough: whoever holds a token may hand out less of it (contract 4.6, `token:read`).

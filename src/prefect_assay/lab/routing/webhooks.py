@@ -4,7 +4,7 @@ from typing import Final
 
 from prefect_assay.lab import webhooks
 from prefect_assay.lab.routing.route import Route
-from prefect_assay.lab.schemas_webhooks import CreateWebhook, ModifyWebhook
+from prefect_assay.lab.schemas import CreateWebhook, ModifyWebhook
 from prefect_assay.lab.shapes.errors import Error
 from prefect_assay.lab.shapes.webhooks import Webhook, Webhooks
 

@@ -165,3 +165,4 @@ class PaymentRequired(Error):
     x402Version: Literal[2] = absent()  # noqa: N815 - x402's spelling
     resource: X402Resource = absent()
     accepts: list[X402Terms] = absent()
+    type: str = absent()  # mpp-spt: which problem it is

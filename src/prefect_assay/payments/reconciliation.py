@@ -1,6 +1,6 @@
-"""What the service and the ledger say of an invoice, and what is noted of its payment.
+"""What the service says of an invoice, and what is recorded of its payment.
 
-Money may have moved whenever this is asked: no reading that fails, and no ledger that fails, may hide that. This
+Money may have moved whenever this is asked: no reading that fails, and no record that fails, may hide that. This
 module sends nothing.
 """
 
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
-from prefect_assay.payments.api import PayApi, address
-from prefect_assay.payments.ledger import Ledger, LedgerEntry, ledger_key
+from prefect_assay.payments.api import PayApi
+from prefect_assay.payments.ledger import Ledger, LedgerEntry
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Books:
-    """The service's word and the ledger, for one rail.
+class Reconciliation:
+    """The service's word and the record, for one rail.
 
     Attributes:
         api: the service.
-        ledger: where payments are recorded.
+        ledger: the payment record of the order.
         method: the rail.
         sleep: waits between readings of an invoice in doubt.
         read_delays: seconds before each of these readings.
@@ -43,8 +43,19 @@ class Books:
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> Payment:
-        """The invoice is paid: say so, in the ledger as well."""
-        entry = self._record_paid(invoice, receipt, remark)
+        """The invoice is paid: record it, and return it with the receipt of an earlier run."""
+        try:
+            entry = self.ledger.get()
+            if entry is None or entry.state is not PaymentState.SETTLED:
+                self.ledger.paid(
+                    invoice.id,
+                    invoice.amount,
+                    receipt=receipt,
+                    remark=remark or (entry.remark if entry else None),
+                )
+        except Exception:
+            logger.exception("invoice %s is paid; that cannot be recorded now", invoice.id)
+            entry = None
         logger.info("invoice %s is paid%s", invoice.id, f", though {remark}" if remark else "")
         return Payment(
             invoice_id=invoice.id,
@@ -57,36 +68,12 @@ class Books:
             remark=remark or (entry.remark if entry else None),
         )
 
-    def _record_paid(
-        self, invoice: Invoice, receipt: dict[str, str] | None, remark: str | None
-    ) -> LedgerEntry | None:
-        """Note that the invoice is paid; returns the entry as it was, with the receipt of an earlier run.
-
-        The payment stands, even if the ledger fails now.
-        """
+    def record(self, entry: LedgerEntry, state: PaymentState, remark: str | None = None) -> bool:
+        """Record how a payment ended. A record that fails now must not hide whether money has moved."""
         try:
-            entry = self.ledger.get(ledger_key(address(self.api.base_url), invoice.id))
+            return self.ledger.end(entry, state, remark=remark)
         except Exception:
-            logger.exception("invoice %s: the ledger cannot be read", invoice.id)
-            return None
-        if entry is not None and entry.state is not PaymentState.SETTLED:
-            # An intent that was never sent frees its share of the rolling cap: someone else has paid.
-            state = PaymentState.SETTLED if entry.sent_at else PaymentState.FAILED
-            self.record(entry, state, receipt, remark)
-        return entry
-
-    def record(
-        self,
-        entry: LedgerEntry,
-        state: PaymentState,
-        receipt: dict[str, str] | None = None,
-        remark: str | None = None,
-    ) -> bool:
-        """Note what became of a payment. A ledger that fails now must not hide whether money has moved."""
-        try:
-            return self.ledger.update(entry, entry.moved(state, receipt=receipt, remark=remark))
-        except Exception:
-            logger.exception("invoice %s: the ledger cannot note %s", entry.invoice_id, state.value)
+            logger.exception("invoice %s: %s cannot be recorded now", entry.invoice_id, state.value)
             return False
 
     def watch(self, invoice_id: str) -> Invoice | None:

@@ -1,0 +1,12 @@
+"""The books: an append-only log of orders and payments in the archive (docs/books.md).
+
+Several processes, machines and Prefect servers share one archive and need no lock: a record has a number, and the
+store's conditional write gives each number to one writer. Knows neither Prefect nor the client.
+"""
+
+from prefect_assay.books.books import Books, OrderBook
+from prefect_assay.books.budget import Budget
+from prefect_assay.books.ledger import OrderLedger
+from prefect_assay.books.state import OrderState
+
+__all__ = ["Books", "Budget", "OrderBook", "OrderLedger", "OrderState"]

@@ -1,0 +1,168 @@
+"""The books of one service account in one archive, and the log of one order in them.
+
+Layout: `<prefix>/BOOKS/<scope>/<campaign>/<order key>/000001.json` and `<prefix>/BOOKS/<scope>/BUDGET/`. The scope
+is a digest of the organisation, so that an alias of the service's address leads to the same log.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Final
+from uuid import uuid4
+
+from pydantic import TypeAdapter, ValidationError
+
+from prefect_assay.archive.layout import BOOKS_FOLDER, safe_name, safe_prefix
+from prefect_assay.archive.store import Store, join_key
+from prefect_assay.books.budget import Budget, Reservation
+from prefect_assay.books.log import Log
+from prefect_assay.books.records import OrderRecord, Planned
+from prefect_assay.books.state import OrderState, next_state
+from prefect_assay.errors import ArchiveError
+from prefect_assay.models.base import StoredModel
+
+_RECORDS: Final[TypeAdapter[OrderRecord]] = TypeAdapter(OrderRecord)
+_BUDGET: Final = "BUDGET"
+_ARCHIVE: Final = "ARCHIVE.json"
+
+
+class _ArchiveIdentity(StoredModel):
+    archive_id: str
+
+
+class OrderBook:
+    """The log of one order. `read` first; each action towards the service follows an own record."""
+
+    def __init__(
+        self, books: "Books", campaign_id: str, order_key: str, *, folder: str | None = None
+    ) -> None:
+        self.books = books
+        self.campaign_id = campaign_id
+        self.order_key = order_key
+        self.state = OrderState()
+        where = join_key(books.folder, folder or safe_name(campaign_id), order_key)
+        self._log: Log[OrderRecord] = Log(books.store, where, _RECORDS)
+
+    @property
+    def location(self) -> str:
+        """Where a person finds the log."""
+        return self._log.store.location(self._log.folder)
+
+    def read(self) -> OrderState:
+        """The state after all records that exist now.
+
+        Raises:
+            ArchiveError: the log is damaged, or belongs to another archive.
+        """
+        state = self.state
+        for record in self.records(state.count + 1):
+            state = next_state(state, record)
+        self.state = state
+        return state
+
+    def records(self, first: int = 1) -> Iterator[OrderRecord]:
+        """The records from a number on."""
+        for record in self._log.read(first, all_of_it=first == 1):
+            if isinstance(record, Planned) and record.archive_id != self.books.archive_id:
+                raise ArchiveError(
+                    f"{self.location} was written in another archive; nothing is ordered or paid. Use the archive "
+                    "in which the campaign was begun, or another campaign id"
+                )
+            yield record
+
+    def record(self, decide: Callable[[OrderState], OrderRecord | None]) -> OrderRecord | None:
+        """Append what `decide` makes of the state, or nothing where it makes None.
+
+        Another writer's record leads to another decision, so the answer is this call's own record or None.
+        """
+        state = self.state if self.state.count else self.read()  # a number that is taken says that it is old
+        while True:
+            record = decide(state) if state.planned else self._planned()
+            if record is not None:
+                following = next_state(state, record)  # what contradicts the log is never written
+                if self._log.append(state.count + 1, record):
+                    state = self.state = following
+                    if isinstance(record, Planned):
+                        continue
+                    return record
+            seen, state = state, self.read()
+            if record is None and state is seen:
+                return None
+
+    def _planned(self) -> Planned:
+        return Planned(archive_id=self.books.archive_id, campaign_id=self.campaign_id)
+
+
+class Books:
+    """All logs of one organisation in one archive.
+
+    Args:
+        store: the archive's store.
+        prefix: the archive's folder in the store.
+        account: what names the organisation at the service.
+        imported: see `Budget`.
+        scope: the folder of the organisation, where only that is known.
+    """
+
+    @classmethod
+    def every(cls, store: Store, prefix: str) -> "list[Books]":
+        """The books of every organisation in an archive, for reports."""
+        root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
+        names = {key.removeprefix(f"{root}/").partition("/")[0] for key in store.keys(root)}
+        return [cls(store, prefix, name, scope=name) for name in sorted(names - {_ARCHIVE})]
+
+    def __init__(
+        self,
+        store: Store,
+        prefix: str,
+        account: str,
+        imported: Callable[[], Iterable[Reservation]] = tuple,
+        *,
+        scope: str | None = None,
+    ) -> None:
+        self.store = store
+        self._root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
+        self.account = account
+        self.folder = join_key(self._root, scope or _digest(account))
+        self.budget = Budget(store, join_key(self.folder, _BUDGET), imported)
+
+    @cached_property
+    def archive_id(self) -> str:
+        """The archive's own id, made at its first use.
+
+        Raises:
+            ArchiveError: it cannot be read.
+        """
+        key = join_key(self._root, _ARCHIVE)
+        body = self.store.find(key)
+        if body is None:
+            made = _ArchiveIdentity(archive_id=uuid4().hex)
+            self.store.put_if_absent(key, made.model_dump_json().encode(), "application/json")
+            body = self.store.read(key)
+        try:
+            return _ArchiveIdentity.model_validate_json(body).archive_id
+        except ValidationError:
+            raise ArchiveError(f"{self.store.location(key)} is damaged; restore it from a backup") from None
+
+    def scope(self, base_url: str) -> str:
+        """What sets runs apart that order at different services, organisations or archives."""
+        return _digest(json.dumps([base_url, self.account, self.archive_id]))
+
+    def order(self, campaign_id: str, order_key: str) -> OrderBook:
+        """The log of one order."""
+        return OrderBook(self, campaign_id, order_key)
+
+    def orders(self) -> Iterator[OrderBook]:
+        """The logs of all orders, for reports; a listing is a hint and decides nothing."""
+        seen = set()
+        for key in self.store.keys(self.folder):
+            campaign, _, rest = key.removeprefix(f"{self.folder}/").partition("/")
+            order_key = rest.partition("/")[0]
+            if campaign != _BUDGET and (campaign, order_key) not in seen:
+                seen.add((campaign, order_key))
+                yield OrderBook(self, campaign, order_key, folder=campaign)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,242 @@
+"""What orders commit a campaign to, and what machine payments come to: one log per service and archive.
+
+A reservation names its order, so that it counts once. Every `EVERY`th record is a checkpoint with all that counts,
+so that a decision reads the last checkpoint and what follows it. Archives do not share caps.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import AwareDatetime, Field, TypeAdapter
+
+from prefect_assay.archive.store import Store
+from prefect_assay.books.log import Log
+from prefect_assay.books.records import Record
+from prefect_assay.errors import BudgetExceeded
+from prefect_assay.models.base import Model, StoredModel
+from prefect_assay.payments.ledger import RollingCap
+from prefect_assay.payments.terms import dollars
+
+EVERY: Final = 32
+LONGEST_WINDOW: Final = timedelta(days=366)
+
+
+class Reservation(StoredModel):
+    """What one order counts, in US cents.
+
+    Attributes:
+        paid_at: when it was last to be paid by machine; None otherwise.
+        runs: the runs that were to pay it and have not released it.
+    """
+
+    order_key: str
+    campaign_id: str | None
+    cents: int
+    paid_at: AwareDatetime | None = None
+    runs: tuple[str, ...] = ()
+    changed: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+
+
+class Reserved(Record):
+    """A reservation is made, changed, or with 0 cents released."""
+
+    kind: Literal["reserved"] = "reserved"
+    reservation: Reservation
+
+
+class CapRaised(Record):
+    """A person has allowed a campaign more than the policy does."""
+
+    kind: Literal["cap_raised"] = "cap_raised"
+    campaign_id: str
+    cents: int
+    approver: str
+
+
+class Checkpoint(Record):
+    """Everything that counts so far."""
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    reservations: tuple[Reservation, ...]
+    caps: dict[str, int]
+
+
+BudgetRecord = Annotated[Reserved | CapRaised | Checkpoint, Field(discriminator="kind")]
+_RECORDS: Final[TypeAdapter[BudgetRecord]] = TypeAdapter(BudgetRecord)
+
+
+class BudgetState(Model):
+    """The reservations by order key, and the campaign caps that people have raised."""
+
+    last: int = 0
+    reservations: dict[str, Reservation] = Field(default_factory=dict)
+    caps: dict[str, int] = Field(default_factory=dict)
+
+    def campaign_cents(self, campaign_id: str) -> int:
+        """What the orders of a campaign come to."""
+        return sum(r.cents for r in self.reservations.values() if r.campaign_id == campaign_id)
+
+    def paid_cents(self, since: datetime) -> int:
+        """What has been paid by machine since then, or may have been."""
+        return sum(r.cents for r in self.reservations.values() if r.paid_at and r.paid_at >= since)
+
+
+class Budget:
+    """The log of reservations.
+
+    Args:
+        store: the archive's store.
+        folder: the log's folder.
+        imported: reservations of an earlier version, asked for once, when the log is empty.
+    """
+
+    def __init__(
+        self, store: Store, folder: str, imported: Callable[[], Iterable[Reservation]] = tuple
+    ) -> None:
+        self._log = Log(store, folder, _RECORDS)
+        self._imported = imported
+        self._state = BudgetState()
+
+    def read(self) -> BudgetState:
+        """What counts now."""
+        state = self._state
+        fresh = not state.last
+        if fresh:
+            state = BudgetState(last=max(0, self._last_checkpoint() - 1))
+        for record in self._log.read(state.last + 1, all_of_it=fresh):
+            state = _after(state, record)
+        self._state = state
+        return state
+
+    def reserve(
+        self,
+        order_key: str,
+        campaign_id: str,
+        cents: int,
+        *,
+        campaign_cap_cents: int | None = None,
+        rolling: RollingCap | None = None,
+        run: str = "",
+    ) -> None:
+        """Count an order with this amount, once; with `rolling` also as a machine payment that `run` is to make.
+
+        Raises:
+            BudgetExceeded: a cap would be passed; nothing is reserved.
+        """
+
+        def decide(state: BudgetState) -> BudgetRecord | None:
+            now = datetime.now(UTC)
+            before = state.reservations.get(order_key)
+            wanted = (
+                before or Reservation(order_key=order_key, campaign_id=campaign_id, cents=0)
+            ).model_copy(update={"campaign_id": campaign_id, "cents": cents, "changed": now})
+            had = before.cents if before else 0
+            if rolling is not None:  # money may move from now on, whenever it was tried before
+                paid_at = max(now, wanted.paid_at or now)
+                runs = tuple(dict.fromkeys((*wanted.runs, run)))
+                wanted = wanted.model_copy(update={"paid_at": paid_at, "runs": runs})
+            elif before and before.model_copy(update={"changed": now}) == wanted:
+                return None
+            if campaign_cap_cents is not None and cents > had:
+                cap = max(campaign_cap_cents, state.caps.get(campaign_id, 0))
+                total = state.campaign_cents(campaign_id) - had + cents
+                _check("campaign", f"the cap of campaign {campaign_id}", wanted, total, cap)
+            if rolling is not None:
+                counted = had if before and before.paid_at and before.paid_at >= rolling.since else 0
+                total = state.paid_cents(rolling.since) - counted + cents
+                if cents > counted:
+                    words = f"rolling_cents of the spending policy since {rolling.since:%Y-%m-%d}"
+                    _check("rolling", words, wanted, total, rolling.max_cents)
+            return Reserved(reservation=wanted)
+
+        self._append(decide)
+
+    def release(self, order_key: str, *, payment_only: bool = False, run: str | None = None) -> None:
+        """Stop counting an order, or only its machine payment: by one run, if given, while no other run pays it."""
+
+        def decide(state: BudgetState) -> BudgetRecord | None:
+            before = state.reservations.get(order_key)
+            if before is None or (payment_only and before.paid_at is None):
+                return None
+            if run is not None and run not in before.runs:
+                return None
+            runs = tuple(r for r in before.runs if run not in {None, r})
+            less: dict[str, object] = {"runs": runs, "changed": datetime.now(UTC)}
+            if not runs:
+                less["paid_at"] = None
+            if not payment_only:
+                less["cents"] = 0
+            return Reserved(reservation=before.model_copy(update=less))
+
+        self._append(decide)
+
+    def raise_cap(self, campaign_id: str, cents: int, approver: str) -> None:
+        """Note that a person allows a campaign so much."""
+        self._append(
+            lambda state: (
+                None
+                if state.caps.get(campaign_id, 0) >= cents
+                else CapRaised(campaign_id=campaign_id, cents=cents, approver=approver)
+            )
+        )
+
+    def _append(self, decide: Callable[[BudgetState], BudgetRecord | None]) -> None:
+        while True:
+            state = self.read()
+            number = state.last + 1
+            if number == 1:
+                imported = tuple(self._imported())
+                self._log.append(1, Checkpoint(reservations=imported, caps={}))
+            elif number % EVERY == 0:
+                self._log.append(number, _checkpoint(state))
+            else:
+                record = decide(state)
+                if record is None or self._log.append(number, record):
+                    return
+
+    def _last_checkpoint(self) -> int:
+        """The number of the last checkpoint, in a logarithm of requests; 1 when there is none but the first."""
+        high = 1
+        while self._log.exists(EVERY * high):
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._log.exists(EVERY * middle) else (low, middle)
+        return EVERY * low or 1
+
+
+def _after(state: BudgetState, record: BudgetRecord) -> BudgetState:
+    last = state.last + 1
+    match record:
+        case Checkpoint():
+            known = {r.order_key: r for r in record.reservations}
+            return BudgetState(last=last, reservations=known, caps=record.caps)
+        case CapRaised():
+            return state.model_copy(
+                update={"last": last, "caps": state.caps | {record.campaign_id: record.cents}}
+            )
+        case Reserved():
+            known = state.reservations | {record.reservation.order_key: record.reservation}
+            return state.model_copy(update={"last": last, "reservations": known})
+
+
+def _checkpoint(state: BudgetState) -> Checkpoint:
+    """All that counts: released reservations, and those of campaigns without a change for a year, are left out."""
+    since = datetime.now(UTC) - LONGEST_WINDOW
+    counting = [r for r in state.reservations.values() if r.cents or r.paid_at]
+    recent = {r.campaign_id for r in counting if r.changed >= since}
+    kept = tuple(r for r in counting if r.campaign_id in recent or r.changed >= since)
+    return Checkpoint(reservations=kept, caps=state.caps)
+
+
+def _check(name: str, words: str, wanted: Reservation, total: int, cap: int) -> None:
+    if total > cap:
+        raise BudgetExceeded(
+            f"order {wanted.order_key} of {dollars(wanted.cents)} would pass {words}: "
+            f"{dollars(total - wanted.cents)} of {dollars(cap)} is committed",
+            cap=name,
+            total_cents=total,
+            cap_cents=cap,
+        )

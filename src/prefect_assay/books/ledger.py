@@ -1,0 +1,106 @@
+"""The payment record of one order, as `settle` needs it: on the order's log and the budget."""
+
+from uuid import uuid4
+
+from prefect_assay.books.books import OrderBook
+from prefect_assay.books.records import InDoubt, NotSettled, Paying, Settled
+from prefect_assay.books.state import OrderState
+from prefect_assay.models.job import PaymentState
+from prefect_assay.payments.ledger import LedgerEntry, PaymentAttempt, RollingCap
+
+
+class OrderLedger:
+    """`Ledger` of one order."""
+
+    def __init__(self, book: OrderBook) -> None:
+        self._book = book
+        self._run = uuid4().hex
+
+    def get(self) -> LedgerEntry | None:
+        """The last payment attempt of the order, and how it ended."""
+        return self._book.read().payment
+
+    def reserve(self, cents: int, cap: RollingCap) -> None:
+        """Count the payment against the rolling and the campaign's cap."""
+        book = self._book
+        had = book.books.budget.read().reservations.get(book.order_key)
+        book.books.budget.reserve(
+            book.order_key,
+            book.campaign_id,
+            max(cents, had.cents if had else 0),
+            campaign_cap_cents=cap.campaign_cents,
+            rolling=cap,
+            run=self._run,
+        )
+
+    def release(self) -> None:
+        """This run has sent no credential, or it was refused: its reservation does not count."""
+        self._book.books.budget.release(self._book.order_key, payment_only=True, run=self._run)
+
+    def begin(self, attempt: PaymentAttempt, *, previous: LedgerEntry | None) -> LedgerEntry | None:
+        """Record that a credential is about to leave; None when it must not.
+
+        Another run's payment came first, the order is settled, or it has become another experiment.
+        """
+
+        def decide(state: OrderState) -> Paying | None:
+            ordered = state.ordered and state.ordered.experiment_id
+            changed = state.settled or _key(state.payment) != _key(previous)
+            moved = attempt.experiment_id not in {None, ordered}
+            return None if changed or moved else Paying(**attempt.attempt())
+
+        if self._book.record(decide) is None:
+            self.release()
+            return None
+        return self._book.state.payment
+
+    def end(
+        self,
+        entry: LedgerEntry,
+        state: PaymentState,
+        *,
+        receipt: dict[str, str] | None = None,
+        remark: str | None = None,
+    ) -> bool:
+        """Record how an attempt has ended; False when the log says more than that already."""
+
+        def decide(now: OrderState) -> InDoubt | NotSettled | None:
+            if now.settled or _key(now.payment) != _key(entry):
+                return None
+            if state is PaymentState.FAILED and entry.state is not PaymentState.SENT:
+                return None  # what is in doubt stays so
+            return NotSettled(remark=remark) if state is PaymentState.FAILED else InDoubt(remark=remark)
+
+        if state is PaymentState.SETTLED:
+            return self.paid(entry.invoice_id, entry.amount_cents, receipt=receipt, remark=remark)
+        written = self._book.record(decide)
+        if written and state is PaymentState.FAILED:
+            self.release()
+        return written is not None
+
+    def paid(
+        self,
+        invoice_id: str,
+        amount_cents: int | None,
+        *,
+        receipt: dict[str, str] | None = None,
+        remark: str | None = None,
+    ) -> bool:
+        """Record that the invoice is paid, once."""
+        by_machine = False
+
+        def decide(state: OrderState) -> Settled | None:
+            nonlocal by_machine
+            by_machine = state.payment is not None and state.payment.in_doubt
+            if state.settled or state.ordered is None:
+                return None
+            return Settled(invoice_id=invoice_id, amount_cents=amount_cents, receipt=receipt, remark=remark)
+
+        written = self._book.record(decide)
+        if written and not by_machine:
+            self._book.books.budget.release(self._book.order_key, payment_only=True)
+        return written is not None
+
+
+def _key(entry: LedgerEntry | None) -> tuple[str, PaymentState] | None:
+    return (entry.id, entry.state) if entry else None

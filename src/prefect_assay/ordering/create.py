@@ -1,0 +1,235 @@
+"""Create the experiment of an order, and look for it when the answer is lost. Each attempt is recorded first.
+
+It decides only about creates. How an experiment is found and compared is `find`; it knows neither Prefect nor httpx,
+no budget and no payment.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Protocol
+
+from prefect_assay.books import OrderBook, OrderState
+from prefect_assay.books.records import Ordered, Refused, Sending
+from prefect_assay.errors import (
+    AccessError,
+    AssayError,
+    NotFound,
+    OrderOutcomeUnknown,
+    PartialOrder,
+    TransientError,
+    UnexpectedAnswer,
+)
+from prefect_assay.models.billing import Invoice
+from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.models.job import Order, OrderRoute
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering.find import (
+    SearchApi,
+    adopt,
+    agreeing,
+    one_experiment,
+    order_of,
+    record_surplus,
+    recorded_order,
+)
+from prefect_assay.ordering.key import search_token
+
+_NOT_READ: Final = "unknown"
+_UNREAD: Final = (TransientError, UnexpectedAnswer, NotFound, AccessError)
+# Longer than a create may take to be answered.
+PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+
+class OrderApi(SearchApi, Protocol):
+    """What ordering needs of the client."""
+
+    def create(self, request: CreateRequest) -> Created | QuoteAcceptance:
+        """Create an experiment."""
+        ...
+
+    def invoice_by_id(self, invoice_id: str) -> Invoice:
+        """One invoice."""
+        ...
+
+
+def find_or_create(
+    api: OrderApi,
+    request: CreateRequest,
+    book: OrderBook,
+    *,
+    reserve: Callable[[], None] = lambda: None,
+    release: Callable[[], None] = lambda: None,
+    may_repeat: bool | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    patience: tuple[float, ...] = PATIENCE_SECONDS,
+) -> Order:
+    """Return the one experiment of an order, creating it only when there is none.
+
+    Args:
+        api: the client.
+        request: what to create; its name must contain the key's search token.
+        book: the order's log.
+        reserve: called before a create is recorded; what it raises ends the attempt with nothing sent.
+        release: called when the service has refused the create for certain.
+        may_repeat: whether another create may follow one whose outcome is unknown. By default only where neither
+            commits: a create with a hosted invoice accepts its quote (contract 4.2, rule 3).
+        sleep: how to pass the time while looking for a lost order.
+        patience: seconds to wait before each look.
+
+    Raises:
+        OrderMismatch: another experiment carries the key.
+        OrderOutcomeUnknown: a create may have been carried out, and its experiment is not listed.
+        RequestRefused: the service refused the specification; nothing was ordered.
+    """
+    ordering = _Ordering(api, request, book, sleep, patience)
+    while True:
+        state = book.read()
+        if state.ordered is None:
+            ordering.adopt_listed()
+            state = book.read()
+        found = recorded_order(api, book)
+        if found is not None:
+            return found
+        if state.open_attempts:
+            error = ordering.look()
+            if error is not None:
+                raise error  # whether it exists cannot be found out now
+            if book.read().ordered is not None:
+                continue
+            if not (ordering.repeatable(state) if may_repeat is None else may_repeat):
+                raise OrderOutcomeUnknown(
+                    f"an earlier order {search_token(book.order_key)} was sent at "
+                    f"{state.open_attempts[-1].at:%Y-%m-%d %H:%M} UTC, and the service does not list its experiment; "
+                    "nothing is ordered again. Ask the laboratory whether it has the order"
+                )
+        reserve()
+        attempt = ordering.attempt(state)
+        if book.record(lambda now, new=attempt: ordering.unless_changed(now, new)) is not None:  # type: ignore[misc]
+            return ordering.create(attempt, release)
+
+
+class _Ordering:
+    """One call of `find_or_create`."""
+
+    def __init__(
+        self,
+        api: OrderApi,
+        request: CreateRequest,
+        book: OrderBook,
+        sleep: Callable[[float], None],
+        patience: tuple[float, ...],
+    ) -> None:
+        self.api = api
+        self.request = request
+        self.book = book
+        self.sleep = sleep
+        self.patience = patience
+
+    @property
+    def spec(self) -> ExperimentSpec:
+        return self.request.experiment_spec
+
+    def repeatable(self, state: OrderState) -> bool:
+        """Neither the next create nor one whose outcome is unknown accepts a quote."""
+        return not any(sent.commits for sent in (*state.open_attempts, self.attempt(state)))
+
+    def attempt(self, state: OrderState) -> Sending:
+        """The record of the next create."""
+        route = OrderRoute.SELF_SERVICE if self.request.auto_accept_quote else OrderRoute.QUOTED
+        rail = self.request.payment_method or PaymentMethod.ASYNC_INVOICE
+        return Sending(attempt=state.attempts + 1, route=route, rail=rail)
+
+    def unless_changed(self, state: OrderState, attempt: Sending) -> Sending | None:
+        """The attempt, unless another run has ordered or sent meanwhile."""
+        return None if state.ordered or state.attempts + 1 != attempt.attempt else attempt
+
+    def create(self, sent: Sending, release: Callable[[], None]) -> Order:
+        """Send the create that was recorded, once."""
+        try:
+            created = self.api.create(self.request)
+        except PartialOrder as partial:
+            # contract 4.2, create rule 6: the experiment exists, so it is the order.
+            return self.ordered(partial.experiment_id)
+        except OrderOutcomeUnknown as lost:
+            return self.lost(lost)
+        except AssayError as error:
+            refused = Refused(attempt=sent.attempt, reason=str(error))
+            self.book.record(lambda state: refused if sent in state.open_attempts else None)
+            if not self.book.state.open_attempts and self.book.state.ordered is None:
+                release()
+            raise
+        if isinstance(created, Created):
+            return self.ordered(created.experiment_id, url=created.provider_hosted_invoice_url)
+        # contract 2.6: the acceptance of a machine rail need not name the experiment; its invoice does.
+        experiment_id = created.experiment_id or self.owner(created.invoice_id)
+        if experiment_id is None:
+            return self.lost(
+                OrderOutcomeUnknown("the service accepted it and did not name its experiment"), first=0.0
+            )
+        return self.ordered(experiment_id, created.invoice_id, created.hosted_invoice_url)
+
+    def owner(self, invoice_id: str | None) -> str | None:
+        """The experiment that an invoice belongs to."""
+        try:
+            return self.api.invoice_by_id(invoice_id).experiment_id if invoice_id else None
+        except _UNREAD:
+            return None
+
+    def ordered(self, mine: str, invoice_id: str | None = None, url: str | None = None) -> Order:
+        """Record what a create has made. An older experiment of the key is the order, and this one is surplus."""
+        own = Ordered(experiment_id=mine, invoice_id=invoice_id if self.owner(invoice_id) == mine else None)
+        self.book.record(lambda state: None if state.ordered else own)
+        with suppress(*_UNREAD):  # the search is repeated before money is committed
+            one_experiment(self.api, self.spec, self.book)
+        record_surplus(self.book, [mine])
+        state = self.book.state
+        kept = state.ordered.experiment_id if state.ordered else mine
+        try:
+            read = self.api.experiment(kept)
+        except _UNREAD:
+            return Order(
+                order_key=self.book.order_key,
+                experiment_id=kept,
+                status=_NOT_READ,
+                adopted=kept != mine,
+                surplus=state.surplus,
+            )
+        url = url if kept == mine else None
+        return order_of(read, self.book.order_key, adopted=kept != mine, surplus=state.surplus, url=url)
+
+    def lost(self, lost: OrderOutcomeUnknown, first: float | None = None) -> Order:
+        """Look for an experiment whose answer was lost. It is never created again in this execution."""
+        last = self.look(*(() if first is None else (first,)))
+        order = recorded_order(self.api, self.book)
+        if order is not None:
+            return order
+        raise OrderOutcomeUnknown(
+            f"the answer to the order {search_token(self.book.order_key)} was lost and the service does not list it "
+            f"after {sum(self.patience):.0f} s: {(last or lost).message}. Run the same flow again with the same "
+            "campaign id, which looks for the order first",
+            request_id=lost.request_id,
+        ) from lost
+
+    def look(self, *first: float) -> AssayError | None:
+        """Search until the order is listed or recorded; the error of the last look where that was not answered."""
+        last: AssayError | None = None
+        for seconds in (*first, *self.patience):
+            self.sleep(seconds)
+            try:
+                last = None
+                if self.book.read().ordered is None:
+                    self.adopt_listed()
+            except (TransientError, UnexpectedAnswer) as error:
+                last = error
+            if self.book.state.ordered is not None:
+                return None
+        return last
+
+    def adopt_listed(self) -> None:
+        """Adopt the oldest experiment that carries the key and agrees; the others are surplus."""
+        found = agreeing(self.api, self.book.order_key, self.spec, strict=True)
+        if found:
+            adopt(self.book, found[0].id)
+            record_surplus(self.book, [e.id for e in found])

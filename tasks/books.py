@@ -1,0 +1,188 @@
+"""Open the books of a run: the log of its service account in its archive, with what earlier versions have recorded.
+
+Versions before the books kept orders and payments in Prefect variables. Those of an order are read once, when its log
+is begun; the reservations once, when the archive's budget is.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Final
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import VariableFilter, VariableFilterName
+
+from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.books import Books, OrderBook, OrderLedger, OrderState
+from prefect_assay.books.budget import Reservation
+from prefect_assay.books.records import (
+    Approved,
+    InDoubt,
+    NotSettled,
+    OrderRecord,
+    Paying,
+    Sending,
+    Settled,
+)
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import NotFound
+from prefect_assay.models.job import OrderRoute, PaymentState
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments.api import address
+from prefect_assay.payments.ledger import RollingCap
+
+_ORDERS: Final = "assay_order_"
+_PAYMENTS: Final = "assay_payment_"
+_PAGE: Final = 200
+
+
+def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
+    """The books of the organisation behind the token, in this archive.
+
+    Raises:
+        AccessError: the token may not say whose it is.
+        ArchiveError: the archive cannot be used.
+    """
+    with credentials.get_client() as client:
+        account = _account(client)
+    base_url = address(credentials.base_url)
+    return Books(archive.get_store(), archive.prefix, account, lambda: _reservations(base_url))
+
+
+def _account(client: AssayClient) -> str:
+    """The organisation's id, which is the same by every address of the service; else the address."""
+    try:
+        identity = client.whoami()
+    except NotFound:  # contract: not shown, so a service need not have it
+        return address(client.base_url)
+    active = [o.id for o in identity.organizations if o.active] or [o.id for o in identity.organizations]
+    return identity.active_organization_id or (active[0] if active else address(client.base_url))
+
+
+def import_variables(book: OrderBook, base_url: str, invoice_id: str | None = None) -> None:
+    """Bring what an earlier version recorded of this order into its log.
+
+    Args:
+        book: the order's log.
+        base_url: the service's address.
+        invoice_id: the order's invoice, once it is known; its payment is then brought, too.
+    """
+    where = address(base_url)
+    with get_client(sync_client=True) as client:
+        state = book.read()
+        if state.ordered is None and not state.attempts:
+            intent = _value(client, _intent_name(book.campaign_id, where) + book.order_key)
+            for record in _of_intent(intent) if intent else ():
+                _bring(book, [record])
+        if invoice_id is not None and book.state.payment is None and book.state.settled is None:
+            payment = _value(client, _PAYMENTS + _payment_key(where, invoice_id))
+            if payment and payment["sent_at"]:  # what was only intended never left
+                _bring(book, _of_payment(payment))
+                if payment["state"] != PaymentState.FAILED:
+                    _count_once(book, payment)
+
+
+def _bring(book: OrderBook, records: Iterable[OrderRecord]) -> None:
+    """Write the records in turn; the first that the log does not need ends it."""
+    for record in records:
+        own = book.record(lambda state, new=record: new if _is_missing(state, new) else None)  # type: ignore[misc]
+        if own is None:
+            return
+
+
+def _count_once(book: OrderBook, entry: dict[str, Any]) -> None:
+    """The budget has imported the payment by its invoice; from here on it counts with its order."""
+    everything = RollingCap(max_cents=sys.maxsize, since=datetime.now(UTC))
+    OrderLedger(book).reserve(entry["amount_cents"], everything)
+    book.books.budget.release(_reserved_as(entry))
+
+
+def _is_missing(state: OrderState, record: OrderRecord) -> bool:
+    match record:
+        case Sending():
+            return state.ordered is None and not state.attempts
+        case Approved():
+            return state.approved is None
+        case Paying():
+            return state.ordered is not None and state.payment is None and state.settled is None
+        case _:
+            return state.payment is not None and state.payment.state is PaymentState.SENT
+
+
+def _of_intent(intent: dict[str, Any]) -> Iterator[OrderRecord]:
+    if intent["amount_cents"]:
+        yield Approved(amount_cents=intent["amount_cents"], approver="an earlier version")
+    if intent["sent_at"]:
+        # With an amount the create may have accepted its quote: nothing says by which rail.
+        route = OrderRoute.SELF_SERVICE if intent["amount_cents"] else OrderRoute.QUOTED
+        yield Sending(attempt=1, route=route, rail=PaymentMethod.ASYNC_INVOICE, at=intent["sent_at"])
+
+
+def _of_payment(entry: dict[str, Any]) -> Iterator[OrderRecord]:
+    yield Paying.model_validate(
+        {**entry, "experiment_id": None, "id": entry["claim_id"], "at": entry["sent_at"]}
+    )
+    match PaymentState(entry["state"]):
+        case PaymentState.SETTLED:
+            yield Settled(
+                invoice_id=entry["invoice_id"], amount_cents=entry["amount_cents"], receipt=entry["receipt"]
+            )
+        case PaymentState.FAILED:
+            yield NotSettled(remark=entry["remark"])
+        case _:
+            yield InDoubt(remark=entry["remark"])
+
+
+def _reservations(base_url: str) -> Iterator[Reservation]:
+    """What orders and machine payments of an earlier version count, on the Prefect server at hand."""
+    with get_client(sync_client=True) as client:
+        for name, intent in _values(client, _ORDERS):
+            if name.startswith(_intent_name(intent["campaign_id"], base_url)):
+                yield Reservation(
+                    order_key=intent["order_key"],
+                    campaign_id=intent["campaign_id"],
+                    cents=intent["amount_cents"],
+                )
+        for _, entry in _values(client, _PAYMENTS):
+            sent = entry["sent_at"] and entry["state"] != PaymentState.FAILED
+            if entry["base_url"] == base_url and sent:
+                yield Reservation(
+                    order_key=_reserved_as(entry),
+                    campaign_id=None,
+                    cents=entry["amount_cents"],
+                    paid_at=entry["recorded_at"],
+                )
+
+
+def _reserved_as(entry: dict[str, Any]) -> str:
+    return f"invoice-{entry['invoice_id']}"
+
+
+def _intent_name(campaign_id: str, base_url: str) -> str:
+    digest = sha256(f"{len(campaign_id)}:{campaign_id}{base_url}".encode()).hexdigest()[:16]
+    return f"{_ORDERS}{digest}_"
+
+
+def _payment_key(base_url: str, invoice_id: str) -> str:
+    return sha256(f"{len(base_url)}:{base_url}{invoice_id}".encode()).hexdigest()[:40]
+
+
+def _value(client: SyncPrefectClient, name: str) -> dict[str, Any] | None:
+    variable = client.read_variable_by_name(name)
+    return None if variable is None else dict(json.loads(str(variable.value)))
+
+
+def _values(client: SyncPrefectClient, prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    chosen = VariableFilter(name=VariableFilterName(like_=prefix)).model_dump(mode="json")
+    offset = 0
+    while True:
+        # The client's own listing takes neither a filter nor an offset.
+        page = client.request(
+            "POST", "/variables/filter", json={"variables": chosen, "limit": _PAGE, "offset": offset}
+        ).json()
+        yield from ((row["name"], json.loads(str(row["value"]))) for row in page)
+        if len(page) < _PAGE:
+            return
+        offset += len(page)

@@ -1,1 +1,0 @@
-"""Fetch results and keep them."""

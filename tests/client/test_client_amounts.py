@@ -1,0 +1,134 @@
+"""Amounts on the wire are whole US cents (contract 1). Anything else is refused before it decides anything."""
+
+import json
+
+import pytest
+
+from prefect_assay import errors
+from prefect_assay.blocks import AssayCredentials
+from prefect_assay.client import experiments, invoices, quotes
+from prefect_assay.client.failures import result
+from prefect_assay.client.request import Answer
+from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.tasks.quote import confirm_quote
+from support.faces import CANARY
+from support.fault_server import reply
+from support.memory_store import a_book
+
+SPEC = ExperimentSpec(
+    experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
+)
+# JSON texts, as they come: the parser makes a float of 1e3.
+WRONG = [
+    '"438.00"',
+    '"43800"',
+    '"60000.00"',
+    "true",
+    "false",
+    "-5",
+    "1e3",
+    "438.5",
+    "438.0",
+    '" 7 "',
+    '"4_3"',
+    "[]",
+]
+wrong = pytest.mark.parametrize("amount", WRONG)
+ASSAY = {"base_cents": 0, "replicate_addon_cents": 0, "subtotal_cents": 0}
+PRICED = {"pricing_version": "v1", "assay": ASSAY, "total_cents": 0}
+MATERIALS = {"price_per_sequence_cents": 0, "subtotal_cents": 0}
+UNPRICED = {"pricing_version": "v1", "materials_unavailable": {"reason": "none"}}
+
+
+def read(operation, body, amount):
+    """Read an answer in which `amount`, a JSON text, is in the place of the mark."""
+    content = json.dumps(body).replace('"AMOUNT"', amount).encode()
+    return result(operation, Answer(status=200, content=content))
+
+
+def refused(operation, body, amount):
+    with pytest.raises(errors.UnexpectedAnswer) as caught:
+        read(operation, body, amount)
+    return str(caught.value)
+
+
+@wrong
+@pytest.mark.parametrize(
+    "field", ["amount_total", "total_cents", "amount_cents", "amount_subtotal", "subtotal_cents"]
+)
+def test_an_amount_of_a_quote_that_is_no_whole_cents_is_refused_by_name(field, amount):
+    body = {"status": "pending", "currency": "usd", field: "AMOUNT"}
+    for operation in (quotes.quote("e1"), quotes.quote_by_id("q1")):
+        assert f"{field}: " in refused(operation, body, amount)
+    assert f"row 0: {field}: " in refused(quotes.quotes(), {"items": [body]}, amount)
+
+
+@wrong
+@pytest.mark.parametrize("field", ["amount", "amount_cents"])
+def test_an_amount_of_an_invoice_that_is_no_whole_cents_is_refused_by_name(field, amount):
+    body = {"id": "inv_1", "status": "open", "currency": "usd", field: "AMOUNT"}
+    assert f"{field}: " in refused(invoices.invoice_by_id("inv_1"), body, amount)
+
+
+@wrong
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ({"breakdown": {**PRICED, "total_cents": "AMOUNT"}}, "breakdown.total_cents"),
+        *(
+            ({"breakdown": {**PRICED, "assay": {**ASSAY, field: "AMOUNT"}}}, f"breakdown.assay.{field}")
+            for field in ASSAY
+        ),
+        *(
+            ({"breakdown": {**PRICED, "materials": {**MATERIALS, field: "AMOUNT"}}}, f"materials.{field}")
+            for field in MATERIALS
+        ),
+        (
+            {"incomplete": {**UNPRICED, "assay": {"subtotal_cents": "AMOUNT"}}},
+            "incomplete.assay.subtotal_cents",
+        ),
+    ],
+)
+def test_an_amount_of_an_estimate_that_is_no_whole_cents_is_refused_by_name(body, place, amount):
+    assert f"{place}: " in refused(experiments.estimate(SPEC), body, amount)
+
+
+@pytest.mark.parametrize(("amount", "cents"), [("0", 0), ("-0", 0), ("43800", 43800), ("null", None)])
+def test_whole_cents_are_read_and_null_is_no_amount(amount, cents):
+    quote = read(quotes.quote("e1"), {"status": "pending", "amount_total": "AMOUNT"}, amount)
+    invoice = read(invoices.invoice_by_id("inv_1"), {"id": "inv_1", "amount": "AMOUNT"}, amount)
+    assert quote.amount_total == invoice.amount == cents
+
+
+def test_an_absent_amount_is_none():
+    assert read(quotes.quote("e1"), {"status": "draft"}, "0").amount_total is None
+    assert read(invoices.invoice_by_id("inv_1"), {"id": "inv_1"}, "0").amount is None
+
+
+@wrong
+def test_an_amount_that_decides_nothing_is_left_empty_and_never_made_into_a_number(amount):
+    line = {"description": "assay", "unit_price_cents": "AMOUNT", "total_cents": "AMOUNT"}
+    body = {"status": "pending", "amount_total": 5, "tax_cents": "AMOUNT", "line_items": [line]}
+    quote = read(quotes.quote("e1"), body, amount)
+    assert (quote.amount_total, quote.tax_cents) == (5, None)
+    assert [(item.description, item.unit_price_cents, item.total_cents) for item in quote.line_items] == [
+        ("assay", None, None)
+    ]
+
+
+@pytest.mark.parametrize(("quantity", "number"), [("2", 2.0), ("1.5", 1.5), ('"2"', None), ("true", None)])
+def test_a_quantity_is_a_number_or_left_empty(quantity, number):
+    body = {"status": "pending", "line_items": [{"quantity": "AMOUNT"}]}
+    assert read(quotes.quote("e1"), body, quantity).line_items[0].quantity == number
+
+
+@pytest.mark.parametrize("amount", ["60000.00", True, -5, 1000.0])
+def test_a_quote_with_such_an_amount_is_not_confirmed(server, amount):
+    quote = {"status": "pending", "currency": "usd", "amount_total": amount}
+    experiment = {"id": "e1", "code": "c-1", "status": "quote_sent", "created_at": "2026-11-21T12:00:00Z"}
+    server.will(reply(404, {"error": "no invoice yet"}), reply(200, experiment), reply(200, quote))
+    credentials = AssayCredentials(base_url=server.base_url, token=CANARY)
+    with pytest.raises(errors.UnexpectedAnswer, match="amount_total"):
+        confirm_quote.fn(credentials, "e1", book=a_book(experiment="e1"), approved_cents=100_000)
+    assert server.methods == ["GET", "GET", "GET"]

@@ -1,0 +1,176 @@
+"""All seven experiment types, from the order to the archive: in both flows, deployed and in a script, on every rail."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+
+import httpx
+import pytest
+
+from prefect_assay.archive import LocalStore, verify
+from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
+from prefect_assay.flows import campaign, experiment
+from prefect_assay.flows.children import call_children
+from prefect_assay.models.job import OutcomeKind
+from prefect_assay.models.report import CampaignReport, ExperimentReport
+from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.models.vocabulary import BINDING_TYPES, MACHINE_RAILS, ExperimentType, PaymentMethod
+from support.issuer import ISSUER_KEY, issuer_server
+from support.world import EGFR, eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
+
+KINDS, RAILS = list(ExperimentType), list(PaymentMethod)
+# epitope_binning takes at least four.
+DESIGNS = {name: f"MKTAYIAKQR{name * 3}" for name in "ACDE"}
+PATIENCE = 240
+
+
+@pytest.fixture(scope="module")
+def blocks(world):
+    """The parameters that all runs share, and the wallet of each rail."""
+    policy = SpendingPolicy(
+        accept_quotes=True,
+        per_experiment_cents=2_000_000,
+        per_campaign_cents=5_000_000,
+        machine_payments=True,
+        rolling_cents=500_000_000,
+        network_ids=[world.stack.lab.mpp["network_id"]],
+    )
+    policy.save("types-policy", overwrite=True)
+    with issuer_server() as issuer:
+        tokens = SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY)
+        tokens.save("types-tokens", overwrite=True)
+        yield world.shared() | {"policy": policy}, {"x402-exact": world.wallet, "mpp-spt": tokens}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One experiment type in one flow, paid by one rail."""
+
+    campaign_id: str
+    kind: ExperimentType
+    rail: PaymentMethod
+
+    def parameters(self, world, blocks, flow):
+        """What the flow is called with."""
+        shared, wallets = blocks
+        given = shared | {"campaign_id": self.campaign_id, "payment_method": self.rail.value}
+        assay = Assay(experiment_type=self.kind, target=EGFR if self.kind in BINDING_TYPES else None)
+        if flow == "campaign":
+            fasta = "".join(f">{name}\n{residues}\n" for name, residues in DESIGNS.items())
+            given |= {"designs": fasta, "assay": assay}
+        else:
+            fields = {"method": assay.effective_method, "sequences": DESIGNS}
+            if assay.target:
+                fields["target_id"] = next(t.id for t in world.service.iter_targets() if t.name == EGFR)
+            given["spec"] = ExperimentSpec.model_validate({"experiment_type": self.kind, **fields})
+        return given | ({"wallet": wallets[self.rail]} if self.rail in wallets else {"wallet": None})
+
+    def check(self, world, end):
+        """Ordered once, by the right route; paid once, by the right rail; measured and archived."""
+        if isinstance(end, BaseException):
+            raise end
+        (order,) = world.orders(self.campaign_id)
+        paths = {request["path"] for request in world.stack.lab.journal(method="POST")}
+        confirmed = f"/api/v1/experiments/{order.id}/quote/confirm" in paths
+        assert confirmed == (self.kind not in BINDING_TYPES)
+        (settled,) = world.settlements(self.campaign_id)
+        invoice = world.service.find_invoice(order.id)
+        assert (settled["payment_method"], settled["amount_cents"]) == (self.rail, invoice.amount)
+        if isinstance(end, CampaignReport):
+            assert end.problems == ()
+            assert end.rows >= len(DESIGNS)
+        else:
+            assert end.outcome.kind is OutcomeKind.DONE
+            assert end.archive is not None
+        assert verify(LocalStore(world.folder / "archive"), self.campaign_id).ok
+
+
+def cases(flow, where, shift):
+    """All types; every rail is used, and another shift gives every type another rail."""
+    return [
+        Case(f"{where}-{flow}-{kind}", kind, RAILS[(number + shift) % len(RAILS)])
+        for number, kind in enumerate(KINDS)
+    ]
+
+
+def days(world, wanted, *, quiet=lambda: True):
+    """Let the laboratory's days pass in three steps, and pay the hosted invoices in between."""
+
+    def ordered():
+        found = {case: world.orders(case.campaign_id) for case in wanted}
+        return {case: orders[0].id for case, orders in found.items()} if all(found.values()) else None
+
+    def invoices(*, paid=frozenset()):
+        found = {invoice.experiment_id: invoice for invoice in world.service.iter_invoices()}
+        have = {case: found.get(order) for case, order in orders.items()}
+        done = all(
+            invoice and (case.rail not in paid or invoice.status == "paid") for case, invoice in have.items()
+        )
+        return have if done and quiet() else None
+
+    orders = eventually(ordered, seconds=PATIENCE, what="all orders")
+    eventually(quiet, seconds=PATIENCE, what="all runs to wait")
+    world.advance(days=2)  # quotes are sent, accepted and invoiced
+    billed = eventually(partial(invoices, paid=MACHINE_RAILS), seconds=PATIENCE, what="machine payments")
+    for case, invoice in billed.items():
+        if case.rail is PaymentMethod.ASYNC_INVOICE:
+            address = invoice.provider_hosted_invoice_url.rstrip("/")
+            assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
+    world.advance(days=20)
+
+
+def run_here(world, blocks, wanted):
+    """Call the flows side by side in this process, and check how they end."""
+    flows = {"campaign": campaign, "experiment": experiment}
+    calls = [
+        partial(flows[flow], **case.parameters(world, blocks, flow) | {"webhook": None, "poll_seconds": 2.0})
+        for case, flow in wanted.items()
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        ends = pool.submit(copy_context().run, call_children, calls)
+        try:
+            days(world, list(wanted))
+        finally:
+            while not ends.done():  # also after a failure: the threads end with their experiments
+                world.advance(days=5)
+                time.sleep(1)
+    for case, end in zip(wanted, ends.result(), strict=True):
+        case.check(world, end)
+
+
+def test_an_assay_without_a_target_is_ordered_by_quote(world, blocks):
+    case = Case("untargeted", ExperimentType.THERMOSTABILITY, PaymentMethod.ASYNC_INVOICE)
+    run_here(world, blocks, {case: "campaign"})
+
+
+@pytest.mark.long
+def test_every_type_in_a_script(world, blocks):
+    wanted = dict.fromkeys(cases("campaign", "script", 2), "campaign")
+    wanted |= dict.fromkeys(cases("experiment", "script", 0), "experiment")
+    run_here(world, blocks, wanted)
+
+
+@pytest.mark.long
+def test_every_type_deployed(world, blocks):
+    wanted = {"campaign": cases("campaign", "deployed", 0), "experiment": cases("experiment", "deployed", 1)}
+    runs = {}
+    for flow, group in wanted.items():
+        for case in group:
+            given = case.parameters(world, blocks, flow)
+            runs[case] = world.start(flow, **{k: v for k, v in given.items() if v is not None})
+
+    def quiet():
+        waiting = all(world.run(run).state.name == "Suspended" for run in runs.values())
+        children = [child for case in wanted["campaign"] for child in world.children(case.campaign_id)]
+        asleep = all(child.state.name == "Suspended" for child in children)
+        return waiting and asleep and len(children) == len(KINDS) and not world.stack.runner_processes()
+
+    days(world, list(runs), quiet=quiet)
+    for flow, model in (("campaign", CampaignReport), ("experiment", ExperimentReport)):
+        for case in wanted[flow]:
+            done = world.until(runs[case], "Completed", seconds=PATIENCE)
+            case.check(world, world.result(done, model))

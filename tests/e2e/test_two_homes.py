@@ -1,0 +1,167 @@
+"""Two Prefect homes at one service, with one archive or without a shared one. The lab's books are the judge."""
+
+import threading
+
+import pytest
+
+from prefect_assay.archive import LocalStore
+from prefect_assay.books import Books
+from prefect_assay.client import AssayClient
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.lab.x402 import X402Settings
+from support import here
+from support.world import EGFR, UNPRICED, WALLET_KEY, eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
+
+DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+
+
+@pytest.fixture
+def lab():
+    with LocalLab() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    return here.template(tmp_path_factory.mktemp("homes") / "empty")
+
+
+@pytest.fixture
+def client(lab):
+    with AssayClient(lab.base_url, lab.token) as made:
+        yield made
+
+
+def job(lab, client, campaign_id, archive, target, *, rail=True, base_url=None):
+    rails = X402Settings()
+    wallet = {
+        "private_key": WALLET_KEY,
+        "networks": [rails.network],
+        "assets": [rails.asset],
+        "pay_to": [rails.pay_to],
+    }
+    target_id = next(t.id for t in client.iter_targets() if t.name == target)
+    return {
+        "base_url": base_url or lab.base_url,
+        "token": lab.token,
+        "archive": str(archive),
+        "campaign_id": campaign_id,
+        "wallet": wallet if rail else None,
+        "spec": {
+            "experiment_type": "affinity",
+            "method": "bli",
+            "target_id": target_id,
+            "sequences": {"design": {"aa_string": DESIGN}},
+        },
+    }
+
+
+@pytest.fixture
+def passing(lab):
+    """The lab's days pass while the processes poll."""
+    ended = threading.Event()
+
+    def days():
+        while not ended.wait(1.0):
+            lab.advance(days=0.5)
+
+    thread = threading.Thread(target=days)
+    thread.start()
+    yield
+    ended.set()
+    thread.join()
+
+
+def orders_of(client, campaign_id):
+    return sorted(client.iter_experiments(search=campaign_id), key=lambda e: (e.created_at, e.id))
+
+
+def paid_for(lab, order):
+    return [s for s in lab.settlements() if s["experiment_id"] == order.id]
+
+
+def state_of(lab, archive, key, campaign_id):
+    books = Books(LocalStore(archive), "", lab.organization_id)
+    return books.order(campaign_id, key).read()
+
+
+@pytest.mark.parametrize("target", [EGFR, UNPRICED])
+@pytest.mark.parametrize("shared", [True, False])
+def test_two_homes_order_at_the_same_moment(lab, client, empty, tmp_path, passing, target, shared):
+    name = f"homes-{shared}-{target == EGFR}".lower()
+    # Each create is handled and its answer held back: both have searched before either is listed.
+    for _ in range(2):
+        lab.fault("delay", method="POST", path="/api/v1/experiments", seconds=6)
+    archives = [tmp_path / "archive", tmp_path / ("archive" if shared else "archive-2")]
+    began = [
+        here.start(tmp_path / f"home-{n}", empty, **job(lab, client, name, archive, target))
+        for n, archive in enumerate(archives)
+    ]
+    answers = [here.said(process) for process in began]
+
+    orders = orders_of(client, name)
+    paid = [s for s in lab.settlements() if s["experiment_id"] in {o.id for o in orders}]
+    ended = {answer.get("experiment_id") for answer in answers}
+    assert len(ended) == 1, answers
+    assert None not in ended, answers
+    assert [s["experiment_id"] for s in paid] == [*ended]
+    if not shared:
+        assert ended == {orders[0].id}
+    key = orders[0].name.split()[-1].removeprefix("pa-")
+    states = [state_of(lab, archive, key, name) for archive in archives]
+    for other in orders:
+        if other.id not in ended:
+            assert any(other.id in state.surplus for state in states)
+            invoice = client.find_invoice(other.id)
+            assert invoice is None or (invoice.status != "paid" and target == EGFR)
+
+
+def test_an_alias_of_the_address_is_the_same_order_and_payment(lab, client, empty, tmp_path, passing):
+    alias = lab.base_url.replace("127.0.0.1", "localhost")
+    archive = tmp_path / "archive"
+    began = [
+        here.start(tmp_path / f"home-{n}", empty, **job(lab, client, "alias", archive, EGFR, base_url=url))
+        for n, url in enumerate([lab.base_url, alias])
+    ]
+    first, second = (here.said(process) for process in began)
+    (order,) = orders_of(client, "alias")
+    assert first.get("experiment_id") == order.id, first
+    # The challenge names the lab's own address, so that an alias may find the order paid and may not pay it.
+    assert second.get("experiment_id") == order.id or "resource.url" in second["message"], second
+    assert len(paid_for(lab, order)) == 1
+
+
+def test_a_renamed_experiment_is_still_the_order(lab, client, empty, tmp_path):
+    archive = tmp_path / "archive"
+    first = here.start(tmp_path / "home-0", empty, **job(lab, client, "renamed", archive, EGFR))
+    order = eventually(lambda: orders_of(client, "renamed"), seconds=90, what="an order")[0]
+    eventually(lambda: paid_for(lab, order), seconds=60, what="its payment")
+    lab.event("stall_review", order.id)
+    lab.advance(days=20)
+    assert client.experiment(order.id).status == "in_review"
+    here.kill(first)
+    client.modify(order.id, name="what the laboratory calls it")
+    again = here.start(tmp_path / "home-1", empty, **job(lab, client, "renamed", archive, EGFR))
+    lab.event("release_review", order.id)
+    lab.advance(days=20)
+    assert here.said(again)["experiment_id"] == order.id
+    assert len(paid_for(lab, order)) == 1
+    assert orders_of(client, "renamed") == []
+    assert sum(e.name == "what the laboratory calls it" for e in client.iter_experiments()) == 1
+
+
+def test_a_hosted_order_without_an_answer_is_never_sent_again_in_a_script(lab, client, empty, tmp_path):
+    archive = tmp_path / "archive"
+    lab.fault("reset", method="POST", path="/api/v1/experiments")
+    lost = here.said(
+        here.start(tmp_path / "home-0", empty, **job(lab, client, "hosted", archive, EGFR, rail=False))
+    )
+    assert lost["error"] == "OrderOutcomeUnknown", lost
+    again = here.said(
+        here.start(tmp_path / "home-1", empty, **job(lab, client, "hosted", archive, EGFR, rail=False))
+    )
+    assert again["error"] == "OrderOutcomeUnknown"
+    assert "Ask the laboratory" in again["message"]
+    assert orders_of(client, "hosted") == []

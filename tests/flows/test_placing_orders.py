@@ -1,0 +1,189 @@
+"""When a run sends an order a second time, when it asks a person first, and which experiment it goes on with."""
+
+import logging
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.books.records import Confirming, Sending, Surplus
+from prefect_assay.errors import OrderOutcomeUnknown, QuoteRejected
+from prefect_assay.flows import paying, steps
+from prefect_assay.flows.approval import Approval
+from prefect_assay.flows.paying import place_order
+from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.job import Order, OrderRoute
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
+from prefect_assay.ordering import experiment_name, find_or_create, order_key
+from prefect_assay.tasks.quote import Billing, BillingStage
+from prefect_assay.waiting import PollPolicy
+from prefect_assay.waiting.runs import EXPERIMENT_TAG
+from support.memory_store import a_book
+from support.order_service import OrderService
+
+SPEC = ExperimentSpec.model_validate(
+    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
+)
+KEY = order_key("c", 0, SPEC)
+HAND, MACHINE = PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT
+SELF_SERVICE, QUOTED = OrderRoute.SELF_SERVICE, OrderRoute.QUOTED
+
+
+def job(method=HAND, *, experiment=None, ask=False):
+    """What the steps of a run share, as far as they look."""
+    policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, ask_before_reordering=ask)
+    return SimpleNamespace(
+        key=KEY,
+        name=experiment_name("c", 0, 1, KEY),
+        label="c-1",
+        campaign_id="c",
+        spec=SPEC,
+        credentials=None,
+        policy=policy,
+        payment_method=method,
+        webhook=None,
+        cap_cents=1,
+        campaign_cap_cents=1,
+        patience=timedelta(days=1),
+        poll=PollPolicy(),
+        book=a_book(key=KEY, experiment=experiment),
+    )
+
+
+@pytest.fixture
+def service(monkeypatch):
+    """The task, without Prefect and on a service in memory."""
+    made = OrderService()
+
+    def order_experiment(_credentials, spec, *, book, name, route, payment_method, may_repeat, **_):
+        request = CreateRequest(
+            experiment_spec=spec,
+            name=name,
+            auto_accept_quote=route is SELF_SERVICE,
+            payment_method=payment_method if payment_method in MACHINE_RAILS else None,
+        )
+        return find_or_create(made, request, book, may_repeat=may_repeat, sleep=lambda s: None, patience=())
+
+    monkeypatch.setattr(paying, "order_experiment", order_experiment)
+    return made
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """A deployed run; a person says yes to everything."""
+    questions = []
+
+    def approve(_policy, *, what, amount_cents, **_):
+        questions.append(what)
+        return Approval(amount_cents, "Ada")
+
+    monkeypatch.setattr(paying, "can_suspend", lambda: True)
+    monkeypatch.setattr(paying, "approve_spending", approve)
+    return questions
+
+
+def interrupted(order, route, rail):
+    order.book.record(lambda _: Sending(attempt=1, route=route, rail=rail))
+    return order
+
+
+CASES = [
+    # the earlier create, the next one, the policy asks, a person is asked
+    ((SELF_SERVICE, HAND), (21_900, HAND), False, True),
+    ((SELF_SERVICE, HAND), (None, HAND), False, True),
+    ((SELF_SERVICE, HAND), (21_900, MACHINE), False, True),
+    ((QUOTED, HAND), (21_900, HAND), False, True),
+    ((QUOTED, HAND), (None, HAND), False, False),
+    ((SELF_SERVICE, MACHINE), (21_900, MACHINE), False, False),
+    ((QUOTED, MACHINE), (None, MACHINE), False, False),
+    ((QUOTED, HAND), (None, HAND), True, True),
+    ((SELF_SERVICE, MACHINE), (21_900, MACHINE), True, True),
+]
+
+
+@pytest.mark.parametrize(("earlier", "now", "policy", "person"), CASES)
+def test_who_decides_about_a_second_create(service, asked, earlier, now, policy, person):
+    total, method = now
+    order = place_order(interrupted(job(method, ask=policy), *earlier), total)
+    assert (order.experiment_id, service.creates) == ("id-1", 1)
+    assert [("Ordering" in what, "again" in what) for what in asked] == [(True, True)] * person
+
+
+@pytest.mark.parametrize(("earlier", "now", "policy", "person"), CASES)
+def test_without_a_deployment_what_needs_a_person_is_not_sent(service, earlier, now, policy, person):
+    total, method = now
+    work = interrupted(job(method, ask=policy), *earlier)
+    if person:
+        with pytest.raises(OrderOutcomeUnknown):
+            place_order(work, total)
+    else:
+        place_order(work, total)
+    assert service.creates == (0 if person else 1)
+
+
+def test_an_experiment_that_cannot_be_seen_is_no_question(service, asked):
+    with pytest.raises(OrderOutcomeUnknown, match="cannot see it"):
+        place_order(job(experiment="gone"), 21_900)
+    assert (asked, service.creates) == ([], 0)
+
+
+@pytest.fixture
+def billing(monkeypatch):
+    """Where each experiment is, by its id."""
+    stages = {}
+    monkeypatch.setattr(
+        steps, "_await_billing", lambda _job, order: Billing(stage=stages[order.experiment_id])
+    )
+    monkeypatch.setattr(
+        steps,
+        "confirm_order",
+        lambda _credentials, _spec, _order, *, book: order_of(book.read().ordered.experiment_id),
+    )
+    return stages
+
+
+@pytest.fixture
+def tags(monkeypatch):
+    """The tags of the run, as other processes find it."""
+    given = [f"{EXPERIMENT_TAG}younger", "assay-archive:before"]
+
+    def set_tag(_run_id, prefix, value):
+        given[:] = [*(tag for tag in given if not tag.startswith(prefix)), prefix + value]
+
+    monkeypatch.setattr(steps, "current_run", SimpleNamespace(id="run", tags=tuple(given)))
+    monkeypatch.setattr(steps, "get_run_logger", lambda: logging.getLogger("test"))
+    monkeypatch.setattr(steps.artifacts, "show_order", lambda label, order: None)
+    monkeypatch.setattr(steps, "can_suspend", lambda: True)
+    monkeypatch.setattr(steps, "add_tags", lambda _run_id, new: given.extend(new))
+    monkeypatch.setattr(steps, "set_tag", set_tag)
+    return given
+
+
+def order_of(experiment_id):
+    return Order(order_key=KEY, experiment_id=experiment_id, status="quote_sent", adopted=True)
+
+
+def test_a_surplus_experiment_whose_quote_was_rejected_does_not_end_the_order(billing, tags):
+    """A run that waited for the younger one goes on with the older, which another run has found and confirmed.
+
+    The older one's updates must wake it, and the younger one's must not.
+    """
+    work = job(experiment="younger")
+    work.book.record(lambda _: Surplus(experiment_id="younger", kept="older"))
+    work.book.record(lambda _: Confirming(amount_cents=1))
+    billing |= {"younger": BillingStage.QUOTE_REJECTED, "older": BillingStage.INVOICED}
+    assert steps._await_invoice(work, order_of("younger")).experiment_id == "older"
+    assert work.book.read().confirmed
+    assert [tag for tag in tags if tag.startswith(EXPERIMENT_TAG)] == [f"{EXPERIMENT_TAG}older"]
+
+
+def test_an_order_whose_quote_was_rejected_is_withdrawn_and_frees_its_share(billing):
+    work = job(experiment="only")
+    work.book.books.budget.reserve(KEY, "c", 500, campaign_cap_cents=500)
+    billing["only"] = BillingStage.QUOTE_REJECTED
+    with pytest.raises(QuoteRejected):
+        steps._await_invoice(work, order_of("only"))
+    assert [record.kind for record in work.book.records()][-1] == "withdrawn"
+    assert work.book.books.budget.read().campaign_cents("c") == 0

@@ -1,0 +1,115 @@
+"""An archive's store in memory, with the faults a real one has, and logs of orders in it."""
+
+import hashlib
+import threading
+from collections import Counter, deque
+
+from prefect_assay.archive.store import ObjectInfo, check_key, chunks_of
+from prefect_assay.books import Books, OrderBook
+from prefect_assay.books.records import Ordered
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+
+ACCOUNT = "org-1"
+
+
+class MemoryStore:
+    """A `Store`. Each fault befalls the next call that it fits, once for each time it was asked for.
+
+    Attributes:
+        objects: the content by key.
+        calls: how often each method was called.
+        before_put: called with the key before each put, outside the lock: a test may wait or write there.
+    """
+
+    def __init__(self):
+        self.objects = {}
+        self.calls = Counter()
+        self.before_put = lambda key: None
+        self._lock = threading.Lock()
+        self._puts = deque()
+        self._hidden = Counter()
+
+    def fail_before_writing(self, times=1):
+        """The next puts do not arrive."""
+        self._puts.extend(["before"] * times)
+
+    def lose_answer(self, times=1):
+        """The next puts arrive, and their answers are lost."""
+        self._puts.extend(["after"] * times)
+
+    def pass_puts(self, times=1):
+        """The next puts go well; for faults that come later."""
+        self._puts.extend([""] * times)
+
+    def hide(self, suffix, times=1):
+        """The next readings do not see the key that ends like this."""
+        self._hidden[suffix] += times
+
+    def put_if_absent(self, key, data, content_type, *, sha256=None):
+        self.calls["put_if_absent"] += 1
+        self.before_put(check_key(key))
+        with self._lock:
+            fault = self._puts.popleft() if self._puts else ""
+            if fault == "before":
+                raise ArchiveUnavailable(f"{key}: no connection")
+            body = b"".join(chunks_of(data))
+            written = self.objects.setdefault(key, body) is body
+            if fault == "after":
+                raise ArchiveUnavailable(f"{key}: the answer was lost")
+        return written
+
+    def find(self, key):
+        self.calls["find"] += 1
+        return None if self._is_hidden(key) else self.objects.get(key)
+
+    def read(self, key):
+        found = self.find(key)
+        if found is None:
+            raise ArchiveError(f"{key} is not in the archive")
+        return found
+
+    def stream(self, key):
+        yield self.read(key)
+
+    def stat(self, key):
+        self.calls["stat"] += 1
+        found = None if self._is_hidden(key) else self.objects.get(key)
+        return (
+            None if found is None else ObjectInfo(size=len(found), sha256=hashlib.sha256(found).hexdigest())
+        )
+
+    def keys(self, prefix):
+        folder = f"{prefix}/" if prefix else ""
+        yield from sorted(key for key in list(self.objects) if key.startswith(folder))
+
+    def location(self, key):
+        return f"memory:{key}"
+
+    def probe(self, prefix=""):
+        pass
+
+    def _is_hidden(self, key):
+        with self._lock:
+            for suffix in +self._hidden:
+                if key.endswith(suffix):
+                    self._hidden[suffix] -= 1
+                    return True
+        return False
+
+
+def books_in(store=None, account=ACCOUNT, **options):
+    """The books of an account in a new or a given store."""
+    return Books(store if store is not None else MemoryStore(), "", account, **options)
+
+
+def a_book(store=None, campaign="c", key="k", experiment="exp_1") -> OrderBook:
+    """The log of an order whose experiment is known; without one with `experiment=None`. Each call is another run."""
+    book = books_in(store).order(campaign, key)
+    if experiment is not None:
+        book.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment))
+    return book
+
+
+def spent_cents(book, since) -> int:
+    """What machine payments come to, as another run reads it."""
+    return books_in(book.books.store).budget.read().paid_cents(since)

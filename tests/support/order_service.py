@@ -1,0 +1,140 @@
+"""A service that only takes orders, and a store and a killer to break runs at any call. In memory, and it counts."""
+
+from datetime import UTC, datetime, timedelta
+
+from prefect_assay.archive import LocalStore
+from prefect_assay.books import Books
+from prefect_assay.errors import NotFound
+from prefect_assay.models.billing import Invoice
+from prefect_assay.models.experiment import Created, Experiment, QuoteAcceptance
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+PAGE = 3
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Killer:
+    """Ends the process at one call: before it takes effect, or when its answer is on the way."""
+
+    def __init__(self, at=0, *, after=False):
+        self.at, self.after, self.calls = at, after, 0
+
+    def around(self, call, *given, **options):
+        self.calls += 1
+        now = self.calls == self.at
+        if now and not self.after:
+            raise Killed
+        result = call(*given, **options)
+        if now:
+            raise Killed
+        return result
+
+
+class KillingStore:
+    """A store whose calls go through a killer."""
+
+    def __init__(self, store, killer):
+        self._store, self.killer = store, killer
+
+    def __getattr__(self, name):
+        found = getattr(self._store, name)
+        if name not in {"put_if_absent", "find", "stat", "read"}:
+            return found
+        return lambda *given, **options: self.killer.around(found, *given, **options)
+
+
+class OrderService:
+    """Experiments by name, listed newest first over several pages.
+
+    Args:
+        lag: how many looks a new experiment stays out of the list.
+        answer: `created` (201), or `accepted` (200 of a machine rail, which names no experiment).
+        trouble: raised by a create after the experiment exists; before it with `refuses`.
+        unread: raised by every reading of one experiment.
+        unlisted: raised by every search.
+    """
+
+    def __init__(self, *, lag=0, answer="created", trouble=None, refuses=False, unread=None, unlisted=None):
+        self.orders, self.specs, self.hidden = [], {}, {}
+        self.creates = self.looks = 0
+        self.lag, self.answer, self.trouble, self.refuses = lag, answer, trouble, refuses
+        self.unread, self.unlisted = unread, unlisted
+        self.invoices = {}
+        self.killer = Killer()
+        self.before_answer = lambda made: None
+
+    def add(self, name, spec, *, days=None, status="waiting_for_confirmation"):
+        number = len(self.orders) + 1
+        made = Experiment(
+            id=f"id-{number}",
+            code=f"ORG-001-{number:03d}",
+            name=name,
+            status=status,
+            created_at=START + (timedelta(days=days) if days is not None else timedelta(seconds=number)),
+            experiment_type=spec.experiment_type,
+            experiment_spec=spec.wire(),
+        )
+        self.orders.append(made)
+        return made
+
+    def change(self, experiment_id, **changes):
+        at = next(i for i, e in enumerate(self.orders) if e.id == experiment_id)
+        self.orders[at] = self.orders[at].model_copy(update=changes)
+
+    def iter_experiments(self, *, search=None):
+        return self.killer.around(self._listed, search)
+
+    def _listed(self, search):
+        if self.unlisted:
+            raise self.unlisted
+        self.looks += 1
+        seen = [e for e in self.orders if search in (e.name or "") and self.hidden.get(e.id, 0) < self.looks]
+        newest = sorted(seen, key=lambda e: e.created_at, reverse=True)
+        pages = [newest[i : i + PAGE] for i in range(0, len(newest), PAGE)]
+        return (e for page in pages for e in page)
+
+    def experiment(self, experiment_id):
+        return self.killer.around(self._read, experiment_id)
+
+    def _read(self, experiment_id):
+        if self.unread:
+            raise self.unread
+        found = [e for e in self.orders if e.id == experiment_id]
+        if not found:
+            raise NotFound(experiment_id)
+        return found[0]
+
+    def create(self, request):
+        return self.killer.around(self._create, request)
+
+    def _create(self, request):
+        self.creates += 1
+        if self.refuses:
+            raise self.trouble
+        made = self.add(request.name, request.experiment_spec)
+        self.hidden[made.id] = self.looks + self.lag
+        self.before_answer(made)
+        if self.trouble:
+            raise self.trouble
+        if self.answer == "created":
+            return Created(experiment_id=made.id, provider_hosted_invoice_url="https://pay.example/inv")
+        invoice = f"inv-{made.id}"
+        self.invoices.setdefault(invoice, made.id)
+        return QuoteAcceptance(id=f"q-{made.id}", status="accepted", invoice_id=invoice)
+
+    def invoice_by_id(self, invoice_id):
+        return self.killer.around(self._invoice, invoice_id)
+
+    def _invoice(self, invoice_id):
+        if invoice_id not in self.invoices:
+            raise NotFound(invoice_id)
+        return Invoice(id=invoice_id, status="open", amount=21_900, experiment_id=self.invoices[invoice_id])
+
+
+def books(folder, killer=None):
+    """The books of one account in a folder."""
+    store = LocalStore(folder)
+    return Books(KillingStore(store, killer) if killer else store, "", "account")

@@ -1,0 +1,92 @@
+"""Of two experiments of one order only the recorded one is confirmed or paid, whatever a slow run still believes."""
+
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from prefect_assay.books import OrderLedger
+from prefect_assay.books.records import Confirming, Ordered, Sending, Surplus
+from prefect_assay.errors import ArchiveError, NotReady, TransientError
+from prefect_assay.models.billing import ExperimentInvoice, Quote
+from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.job import OrderRoute
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments.ledger import PaymentAttempt
+from prefect_assay.tasks.quote import BillingStage, confirm_quote
+from support.order_service import books
+
+NOW = datetime.now(UTC)
+
+
+class Service:
+    """Every experiment has an open quote until it is confirmed."""
+
+    def __init__(self):
+        self.confirmed = []
+
+    def get_client(self):
+        return nullcontext(self)
+
+    def invoice(self, experiment_id):
+        if experiment_id not in self.confirmed:
+            raise NotReady("no invoice")
+        return ExperimentInvoice(experiment_id=experiment_id, status="open")
+
+    def experiment(self, experiment_id):
+        return Experiment(id=experiment_id, code="LAB-001-001", status="quote_sent", created_at=NOW)
+
+    def quote(self, _experiment_id):
+        return Quote(status="open", amount_total=21_900, currency="usd")
+
+    def confirm_quote(self, experiment_id):
+        self.confirmed.append(experiment_id)
+
+
+@pytest.fixture
+def book(tmp_path):
+    """An order whose older experiment, `older`, has come to light after `younger`."""
+    book = books(tmp_path).order("camp", "0" * 20)
+    book.record(lambda _: Ordered(experiment_id="younger"))
+    book.record(lambda _: Surplus(experiment_id="younger", kept="older"))
+    return book
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_the_quote_of_a_surplus_experiment_is_not_confirmed(book, confirmed):
+    """Also when the order's own quote is confirmed already: that was another experiment's."""
+    service = Service()
+    if confirmed:
+        book.record(lambda _: Confirming(amount_cents=21_900))
+    with pytest.raises(TransientError, match="not the order any more"):
+        confirm_quote.fn(service, "younger", book=book, approved_cents=21_900)
+    assert service.confirmed == []
+    assert confirm_quote.fn(service, "older", book=book, approved_cents=21_900).stage is BillingStage.INVOICED
+    assert service.confirmed == ["older"]
+
+
+def test_no_payment_begins_for_a_surplus_experiment(book):
+    attempt = PaymentAttempt(
+        invoice_id="inv",
+        experiment_id="younger",
+        rail=PaymentMethod.X402_EXACT,
+        amount_cents=21_900,
+        nonce="0x01",
+        network="eip155:84532",
+        asset="0xa",
+        pay_to="0xb",
+        expires_at=NOW + timedelta(minutes=5),
+    )
+    assert OrderLedger(book).begin(attempt, previous=None) is None
+    assert book.read().payment is None
+    right = attempt.model_copy(update={"experiment_id": "older"})
+    assert OrderLedger(book).begin(right, previous=None).invoice_id == "inv"
+
+
+def test_a_record_that_contradicts_the_log_is_not_written(book):
+    """It could never be read again, and the order would be stuck."""
+    before = book.read().count
+    late = Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE)
+    with pytest.raises(ArchiveError, match="contradicts"):
+        book.record(lambda _: late)
+    assert len(list(book.records())) == before

@@ -1,0 +1,49 @@
+"""An order that exists counts against the campaign's cap, whoever has created it."""
+
+import logging
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+import prefect_assay.tasks.order as task
+from prefect_assay.models.job import OrderRoute
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering import experiment_name, order_key
+from support.order_service import OrderService, books
+
+SPEC = ExperimentSpec.model_validate(
+    {
+        "experiment_type": "affinity",
+        "method": "bli",
+        "target_id": "0" * 8 + "-0000-0000-0000-" + "0" * 12,
+        "sequences": {"a": {"aa_string": "ACD"}},
+    }
+)
+KEY = order_key("c", 0, SPEC)
+NAME = experiment_name("c", 0, 1, KEY)
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_a_found_order_counts_like_a_created_one(tmp_path, monkeypatch, found):
+    service = OrderService()
+    if found:
+        service.add(NAME, SPEC)
+    monkeypatch.setattr(task, "get_run_logger", logging.getLogger)
+    monkeypatch.setattr(task, "import_variables", lambda *_: None)
+    book = books(tmp_path).order("c", KEY)
+    order = task.order_experiment.fn(
+        SimpleNamespace(base_url="https://lab.example", get_client=lambda: nullcontext(service)),
+        SPEC,
+        book=book,
+        name=NAME,
+        route=OrderRoute.SELF_SERVICE,
+        payment_method=PaymentMethod.ASYNC_INVOICE,
+        webhook=None,
+        amount_cents=21_900,
+        campaign_cap_cents=21_900,
+    )
+    assert order.adopted is found
+    assert service.creates == (0 if found else 1)
+    assert book.books.budget.read().campaign_cents("c") == 21_900
