@@ -9,3 +9,12 @@ from support.world import a_world
 def world(tmp_path_factory):
     with a_world(tmp_path_factory.mktemp("world")) as made:
         yield made
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Add how the runs stand, and the end of the served flows' log, to the report of a test that fails."""
+    outcome = yield
+    world = item.funcargs.get("world")
+    if call.when == "call" and call.excinfo is not None and world is not None:
+        outcome.get_result().sections.append(("how the runs stand", world.how_it_stands()))

@@ -16,6 +16,8 @@ from prefect.client.schemas.filters import (
     FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.exceptions import PrefectException
 from prefect.settings import (
     PREFECT_API_URL,
     PREFECT_HOME,
@@ -26,6 +28,7 @@ from prefect.settings import (
 from pydantic import BaseModel
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.cli.processes import tail
 from prefect_assay.cli.stack import LocalStack
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.x402 import X402Settings
@@ -200,6 +203,16 @@ class World:
         with get_client(sync_client=True) as client:
             states = client.read_flow_run_states(run.id)
         return [state.name or "" for state in sorted(states, key=lambda state: state.timestamp)]
+
+    def how_it_stands(self) -> str:
+        """The newest runs with their states, and the end of each log, for the report of a test that failed."""
+        try:
+            with get_client(sync_client=True) as client:
+                runs = client.read_flow_runs(sort=FlowRunSort.EXPECTED_START_TIME_DESC, limit=12)
+            lines = [f"{run.name}: {' > '.join(self.history(run))}; {run.state!r}" for run in runs]
+        except (httpx.HTTPError, PrefectException) as error:
+            lines = [f"Prefect's server does not answer: {error!r}"]
+        return "\n".join(lines + [f"== {name}\n{tail(log, 40)}" for name, log in self.stack.logs.items()])
 
     def artifacts(self, run: FlowRun, prefix: str) -> list[Any]:
         """A run's artifacts whose key starts with a prefix."""
