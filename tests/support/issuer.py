@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -39,7 +40,8 @@ def issuer_server():
         issuer.asked.append(await request.json())
         if issuer.broken:
             return FAILURES[issuer.broken]()
-        return JSONResponse({"spt": f"spt_issued_{len(issuer.asked)}"}, status_code=201)
+        # A name of its own, because a lab takes each token once, whichever test's issuer made it.
+        return JSONResponse({"spt": f"spt_issued_{uuid4().hex}"}, status_code=201)
 
     with served(Starlette(routes=[Route("/issue", issue, methods=["POST"])])) as base_url:
         issuer.url = f"{base_url}/issue"
