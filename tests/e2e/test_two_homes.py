@@ -75,7 +75,7 @@ def passing(lab):
 
 
 def orders_of(client, campaign_id):
-    return sorted(client.iter_experiments(search=campaign_id), key=lambda e: (e.created_at, e.id))
+    return sorted(client.iter_experiments(search=campaign_id), key=lambda e: (e.created_at, e.code))
 
 
 def paid_for(lab, order):
@@ -91,7 +91,7 @@ def state_of(lab, archive, key, campaign_id):
 @pytest.mark.parametrize("shared", [True, False])
 def test_two_homes_order_at_the_same_moment(lab, client, empty, tmp_path, passing, target, shared):
     name = f"homes-{shared}-{target == EGFR}".lower()
-    # Each create is handled and its answer held back: both have searched before either is listed.
+    # Each create is held back before it is handled: both have searched before either is listed.
     for _ in range(2):
         lab.fault("delay", method="POST", path="/api/v1/experiments", seconds=6)
     archives = [tmp_path / "archive", tmp_path / ("archive" if shared else "archive-2")]

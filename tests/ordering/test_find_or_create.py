@@ -339,6 +339,16 @@ def test_every_run_agrees_on_the_oldest_of_several(book):
     assert (order.experiment_id, sorted(order.surplus), service.creates) == ("id-2", ["id-1", "id-3"], 0)
 
 
+def test_a_younger_one_that_is_paid_is_the_order(book):
+    """Somebody has paid it: in a portal, or another server at a moment when the older was not to be seen."""
+    service = OrderService()
+    service.add(QUOTED.name, SPEC, days=1)
+    service.add(QUOTED.name, SPEC, days=2)
+    service.change("id-2", status="waiting_for_materials")
+    order, _ = ordered(service, book)
+    assert (order.experiment_id, order.surplus) == ("id-2", ("id-1",))
+
+
 @pytest.mark.parametrize("with_log", [True, False])
 def test_the_order_is_found_among_a_hundred_others_that_carry_its_key_later(tmp_path, with_log):
     """All pages are read: the newest come first, and the order is the oldest."""

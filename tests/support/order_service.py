@@ -55,25 +55,37 @@ class OrderService:
         trouble: raised by a create after the experiment exists; before it with `refuses`.
         unread: raised by every reading of one experiment.
         unlisted: raised by every search.
+        standing: all experiments have one creation time, and later ones smaller ids.
     """
 
-    def __init__(self, *, lag=0, answer="created", trouble=None, refuses=False, unread=None, unlisted=None):
+    def __init__(
+        self,
+        *,
+        lag=0,
+        answer="created",
+        trouble=None,
+        refuses=False,
+        unread=None,
+        unlisted=None,
+        standing=False,
+    ):
         self.orders, self.specs, self.hidden = [], {}, {}
         self.creates = self.looks = 0
         self.lag, self.answer, self.trouble, self.refuses = lag, answer, trouble, refuses
-        self.unread, self.unlisted = unread, unlisted
+        self.unread, self.unlisted, self.standing = unread, unlisted, standing
         self.invoices = {}
         self.killer = Killer()
         self.before_answer = lambda made: None
 
     def add(self, name, spec, *, days=None, status="waiting_for_confirmation"):
         number = len(self.orders) + 1
+        age = timedelta(days=days) if days is not None else timedelta(seconds=number)
         made = Experiment(
-            id=f"id-{number}",
+            id=f"id-{99 - number if self.standing else number}",
             code=f"ORG-001-{number:03d}",
             name=name,
             status=status,
-            created_at=START + (timedelta(days=days) if days is not None else timedelta(seconds=number)),
+            created_at=START if self.standing else START + age,
             experiment_type=spec.experiment_type,
             experiment_spec=spec.wire(),
         )

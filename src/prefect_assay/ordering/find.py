@@ -6,6 +6,7 @@ httpx.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Final, Protocol
 
 from prefect_assay.books import OrderBook, OrderState
@@ -21,12 +22,13 @@ from prefect_assay.models.experiment import (
 )
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ExperimentStatus
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus
 from prefect_assay.ordering.agreement import differences
 from prefect_assay.ordering.key import search_token
 
 # An experiment in one of these states competes with no order: nothing is committed by it any more.
 _INACTIVE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.CANCELED})
+_COMMITTED: Final = AFTER_MATERIALS | {ExperimentStatus.WAITING_FOR_MATERIALS}
 
 
 class SearchApi(Protocol):
@@ -42,7 +44,7 @@ class SearchApi(Protocol):
 
 
 def find_order(api: SearchApi, key: str, spec: ExperimentSpec) -> Order | None:
-    """The oldest experiment that carries the order key and agrees with the specification, or None.
+    """The experiment that carries the order key and agrees with the specification, the oldest of several, or None.
 
     Raises:
         OrderMismatch: an experiment carries the key and does not agree.
@@ -88,8 +90,8 @@ def adopt(book: OrderBook, experiment_id: str) -> None:
 def one_experiment(api: SearchApi, spec: ExperimentSpec, book: OrderBook) -> str:
     """Search once more before money is committed, and record every other experiment of the order.
 
-    Where no log is shared, another Prefect server may have ordered the same: of two the older is the order, and both
-    sides come to the same answer. An order with a commitment stays where it is.
+    Where no log is shared, another Prefect server may have ordered the same: of two the older is the order, unless the
+    other is paid, and both sides come to the same answer. An order with a commitment stays where it is.
 
     Returns:
         The id of the experiment that is the order.
@@ -105,13 +107,13 @@ def one_experiment(api: SearchApi, spec: ExperimentSpec, book: OrderBook) -> str
     except NotFound:
         return current
     found = agreeing(api, book.order_key, spec, known=known)
-    oldest = found[0]
-    if oldest.id != current and oldest.id not in state.surplus:
+    first = found[0]
+    if first.id != current and first.id not in state.surplus:
         book.record(
             lambda now: (
                 None
                 if now.committed or now.ordered != state.ordered
-                else Surplus(experiment_id=current, kept=oldest.id)
+                else Surplus(experiment_id=current, kept=first.id)
             )
         )
     record_surplus(book, [e.id for e in found])
@@ -138,7 +140,7 @@ def agreeing(
     known: dict[str, Experiment] | None = None,
     strict: bool = False,
 ) -> list[ExperimentSummary]:
-    """The experiments that carry the key and agree with the specification, the oldest first, all pages.
+    """The experiments that carry the key and agree with the specification, all pages, the order first.
 
     Args:
         api: the client.
@@ -163,7 +165,15 @@ def agreeing(
                 f"({'; '.join(found)}); nothing is ordered while it does. Rename it in the portal if it has nothing "
                 "to do with this order, or give the campaign another id, then run it again"
             )
-    return sorted(agreeing.values(), key=lambda e: (e.created_at, e.id))
+    return sorted(agreeing.values(), key=_seniority)
+
+
+def _seniority(experiment: ExperimentSummary) -> tuple[bool, datetime, str, str]:
+    """The order comes first: what is paid or confirmed, by whomever, before what is not, then the older one.
+
+    Codes are numbered (contract 2.1), and tell the older of two of the same moment.
+    """
+    return (experiment.status not in _COMMITTED, experiment.created_at, experiment.code, experiment.id)
 
 
 def order_of(
