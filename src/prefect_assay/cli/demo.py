@@ -82,7 +82,7 @@ def _play(console: Console, place: Path, machinery: Path, ending: Ending, *, kee
                 story.say_goodbye(time.monotonic() - began)
     finally:
         ending.seen()  # a second Ctrl-C must not leave half of it running
-        stack.stop()  # before any output, which may be closed by now
+        stack.discard()  # before any output, which may be closed by now
         console.print("[dim]Everything has stopped.[/dim]")
 
 

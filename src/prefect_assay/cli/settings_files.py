@@ -3,6 +3,7 @@
 from importlib.resources import files
 from typing import Final
 
+EMBEDDED: Final = "embedded.env"
 SQLITE: Final = "sqlite.env"
 POSTGRES: Final = "postgres.env"
 RUNNER: Final = "runner.env"

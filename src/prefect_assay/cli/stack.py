@@ -18,6 +18,7 @@ import httpx
 
 from prefect_assay.cli.ports import HOST, free_ports
 from prefect_assay.cli.processes import ProcessEntry, descendants, tail
+from prefect_assay.cli.stack_database import StackDatabase
 from prefect_assay.cli.stack_env import stack_environment
 from prefect_assay.cli.stack_lab import StackLab
 from prefect_assay.cli.stack_parts import StackParts
@@ -77,6 +78,7 @@ class LocalStack:
         self._runner_kind = runner
         self._start_seconds = start_seconds
         self.env = stack_environment(self.folder, self.api_url, env or {})
+        self._database = StackDatabase(self.env)
 
     @property
     def logs(self) -> dict[str, Path]:
@@ -111,7 +113,12 @@ class LocalStack:
         self._parts.stop("runner")
         self._parts.stop("receiver")
         self.stop_lab()
-        self._parts.stop("server")
+        self.stop_server()
+
+    def discard(self) -> None:
+        """Stop everything, and delete what does not lie in the folder: the database, where root runs the stack."""
+        self.stop()
+        self._database.discard()
 
     def __enter__(self) -> Self:
         self.start()
@@ -120,7 +127,7 @@ class LocalStack:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        self.discard()
 
     def start_server(self) -> None:
         """Start the Prefect server; its database is the one of the last time."""
@@ -128,8 +135,9 @@ class LocalStack:
         self.wait_for_server()
 
     def stop_server(self) -> None:
-        """Stop the Prefect server."""
+        """Stop the Prefect server, and its database where the server was killed before."""
         self._parts.stop("server")
+        self._database.stop()
 
     def start_lab(self) -> None:
         """Start the lab; its database is the one of the last time."""

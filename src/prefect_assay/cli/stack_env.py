@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from prefect_assay.cli.settings_files import RUNNER, SQLITE, settings_of
+from prefect_assay.cli.settings_files import RUNNER, settings_of
 
 _QUIET: Final = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -25,4 +25,4 @@ def stack_environment(folder: Path, api_url: str, extra: Mapping[str, str]) -> d
         "PREFECT_API_URL": api_url,
         "TMPDIR": str(temporary),  # Prefect leaves folders there
     }
-    return {**inherited, **settings_of(SQLITE), **settings_of(RUNNER), **_QUIET, **own, **extra}
+    return {**inherited, **settings_of(RUNNER), **_QUIET, **own, **extra}

@@ -1,0 +1,239 @@
+"""`EmbeddedDatabase`: one PostgreSQL server for one Prefect home, on a socket that only its owner reaches.
+
+Made with `initdb`, started with `pg_ctl`, without a network listener. Who connects is told by the operating system
+(`peer`), so there is no password. It stays while any process of this machine uses it, and is taken over by the next
+one where a process died without stopping it. This module must not know what Prefect keeps in the database.
+"""
+
+import fcntl
+import getpass
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import IO, Final, Self
+from urllib.parse import quote
+
+from prefect_assay.database.place import Place, place_of
+from prefect_assay.database.programs import Programs, find_programs
+from prefect_assay.errors import ConfigurationError
+
+NAME: Final = "prefect"
+_START_SECONDS: Final = 60
+_LOOK_SECONDS: Final = 2.0
+_SETTINGS: Final = """
+# What prefect-assay adds to PostgreSQL's own settings.
+listen_addresses = ''
+unix_socket_permissions = 0700
+log_checkpoints = off
+jit = off
+"""
+
+
+class EmbeddedDatabase:
+    """The PostgreSQL server of a Prefect home. A context manager: in use inside.
+
+    Attributes:
+        place: its folder and its owner.
+        data: PostgreSQL's data directory.
+        url: how SQLAlchemy connects to it, for Prefect's setting.
+    """
+
+    def __init__(self, place: Place) -> None:
+        """Name the place; nothing is made or started. See `of` for the one of a Prefect home."""
+        self.place = place
+        self.data = place.folder / "data"
+        self.url = f"postgresql+asyncpg://{NAME}@/{NAME}?host={quote(str(place.sockets), safe='/')}"
+        self._ready = place.folder / "ready"
+        self._log = place.folder / "postgresql.log"
+        self._users: IO[str] | None = None
+        self._over = threading.Event()
+        self._watch: threading.Thread | None = None
+
+    @classmethod
+    def of(cls, home: Path, environment: Mapping[str, str] = os.environ) -> Self:
+        """The database of a Prefect home.
+
+        Raises:
+            ConfigurationError: there can be none for this user.
+        """
+        return cls(place_of(home, environment))
+
+    @property
+    def exists(self) -> bool:
+        """Whether it was made before."""
+        return self._ready.is_file()
+
+    def start(self, *, empty: bool = False) -> None:
+        """Make it where it is missing, start it where it does not run, and use it until `stop`.
+
+        Args:
+            empty: leave out Prefect's tables when it is made.
+
+        Raises:
+            ConfigurationError: it cannot be made or started; the message has the end of its log.
+        """
+        self._over.clear()
+        self.place.make()
+        with self._alone():
+            programs = self._programs()
+            if not self.exists:
+                self._make(programs)
+            self._run(programs)
+            if not self.exists:
+                self._fill(programs, empty=empty)
+            self._users = self._open("users")
+            fcntl.flock(self._users, fcntl.LOCK_SH)
+
+    def stop(self) -> None:
+        """Use it no longer, and stop it when nobody else does. Safe to repeat, and from any process."""
+        self._over.set()
+        if self._watch:
+            self._watch.join()
+            self._watch = None
+        if self._users:
+            self._users.close()
+            self._users = None
+        if not self.exists:
+            return
+        with self._alone(), self._open("users") as users, suppress(BlockingIOError):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self.running():
+                self.place.run([self._programs()["pg_ctl"], "-D", str(self.data), "-m", "fast", "-w", "stop"])
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def keep_running(self) -> None:
+        """From now on, start it again in the background whenever it was killed, until `stop`."""
+        self._watch = threading.Thread(target=self._keep_running, name="database", daemon=True)
+        self._watch.start()
+
+    def running(self) -> bool:
+        """Whether its socket is open."""
+        with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+            connection.connect(str(self.place.sockets / ".s.PGSQL.5432"))
+            return True
+        return False
+
+    def remove(self) -> None:
+        """Stop it, whoever uses it, and delete all that it holds."""
+        with suppress(ConfigurationError):
+            if self.running():
+                self.place.run([self._programs()["pg_ctl"], "-D", str(self.data), "-m", "immediate", "stop"])
+        for folder in {self.place.folder, self.place.sockets}:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def dump(self, to: IO[bytes]) -> None:
+        """Write a copy of its contents, in the custom format of `pg_dump`; it may be in use meanwhile."""
+        made = self.place.folder / "backup"
+        self._must(self._client("pg_dump", "--format=custom", f"--file={made}", NAME), "could not be copied")
+        with made.open("rb") as source:
+            shutil.copyfileobj(source, to)
+        made.unlink()
+
+    def load(self, source: IO[bytes]) -> None:
+        """Replace its contents by what `dump` has written. Nobody else may use it."""
+        given = self.place.folder / "restore"
+        with given.open("wb") as to:
+            shutil.copyfileobj(source, to)
+        if self.place.owner:
+            os.chown(given, self.place.owner.pw_uid, self.place.owner.pw_gid)
+        arguments = ["--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"]
+        self._must(self._client("pg_restore", *arguments, f"--dbname={NAME}", str(given)), "was not replaced")
+        given.unlink()
+
+    def _programs(self) -> Programs:
+        """The newest programs; those of its own version where it exists."""
+        version = self.data / "PG_VERSION"
+        return find_programs(int(version.read_text()) if self.exists and version.is_file() else None)
+
+    def _make(self, programs: Programs) -> None:
+        shutil.rmtree(self.data, ignore_errors=True)  # one that was not finished
+        # Nothing is lost with an empty database, so nothing has to reach the disk at once.
+        initdb = [programs["initdb"], "--no-sync", "--no-instructions", "--encoding=UTF8", "--no-locale"]
+        access = ["--auth-local=peer", "--auth-host=reject", f"--username={NAME}"]
+        self._must([*initdb, *access, "-D", str(self.data)], "could not be made")
+        with (self.data / "postgresql.conf").open("a") as settings:
+            settings.write(f"{_SETTINGS}unix_socket_directories = '{self.place.sockets}'\n")
+        (self.data / "pg_hba.conf").write_text("local all all peer map=prefect-assay\n")
+        users = {getpass.getuser(), *({self.place.owner.pw_name} if self.place.owner else ())}
+        lines = "".join(f"prefect-assay {user} {NAME}\n" for user in sorted(users))
+        (self.data / "pg_ident.conf").write_text(lines)
+
+    def _run(self, programs: Programs) -> None:
+        """Start it and wait until it answers. One that was killed needs a moment, until its last process is gone."""
+        ready = [programs["pg_isready"], "-q", "-h", str(self.place.sockets)]
+        start = [programs["pg_ctl"], "-D", str(self.data), "-l", str(self._log), "-w", "start"]
+        end = time.monotonic() + _START_SECONDS
+        while self.place.run(ready).returncode:
+            done = None if self.running() else self.place.run(start)
+            if time.monotonic() > end:
+                raise self._failure("does not start", done.stdout if done else "it does not answer")
+            if done is None or done.returncode:
+                time.sleep(0.2)
+
+    def _fill(self, programs: Programs, *, empty: bool) -> None:
+        """Prefect's tables as a template has them: its migrations take seconds, and make only what is newer."""
+        base = [
+            programs["psql"],
+            "-q",
+            "-X",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-h",
+            str(self.place.sockets),
+            "-U",
+            NAME,
+        ]
+        self._must([*base, "-d", "postgres", "-c", f"CREATE DATABASE {NAME}"], "could not be made")
+        if not empty:
+            with as_file(files(__package__) / "schema.sql") as schema:
+                mine = self.place.folder / "schema.sql"
+                shutil.copyfile(schema, mine)
+                if self.place.owner:
+                    os.chown(mine, self.place.owner.pw_uid, self.place.owner.pw_gid)
+                self._must([*base, "-d", NAME, "-f", str(mine)], "could not be filled")
+                mine.unlink()
+        self._ready.touch()
+
+    def _client(self, program: str, *arguments: str) -> list[str]:
+        return [self._programs()[program], "-h", str(self.place.sockets), "-U", NAME, *arguments]
+
+    def _must(self, arguments: list[str], what: str) -> None:
+        done = self.place.run(arguments)
+        if done.returncode:
+            raise self._failure(what, done.stdout)
+
+    def _failure(self, what: str, said: str) -> ConfigurationError:
+        log = self._log.read_text(errors="replace").splitlines()[-10:] if self._log.is_file() else []
+        return ConfigurationError(
+            f"the database in {self.place.folder} {what}. It said:\n" + "\n".join([said.strip(), *log])
+        )
+
+    def _keep_running(self) -> None:
+        while not self._over.wait(_LOOK_SECONDS):
+            if not self.running():
+                with suppress(
+                    ConfigurationError
+                ):  # the next look tries again; Prefect's server says what it misses
+                    self._run(self._programs())
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While one starts or stops it, others wait. The operating system frees the lock of a process that dies."""
+        with self._open("lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _open(self, name: str) -> IO[str]:
+        return (self.place.folder / name).open("w")

@@ -1,0 +1,133 @@
+"""Where the embedded database lies, and which account its processes belong to.
+
+PostgreSQL refuses to run as root. A root user's database gets an unprivileged account and a folder of its own, because
+that account may not enter root's home; no right of any other folder is changed.
+"""
+
+import hashlib
+import os
+import pwd
+import stat
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from prefect_assay.errors import ConfigurationError
+
+FOLDER_SETTING: Final = "PREFECT_ASSAY_DATABASE_FOLDER"
+_OF_ROOT: Final = Path("/var/lib/prefect-assay")
+_UNPRIVILEGED: Final = ("postgres", "nobody")
+_PRIVATE: Final = 0o700
+# A socket's path has at most 107 bytes on Linux and 103 on macOS, its name in the folder included.
+_SOCKET_FOLDER_MAX: Final = 103 - len("/.s.PGSQL.5432.lock")
+_FOR_LONG_PATHS: Final = Path("/tmp")  # noqa: S108 - the folder in it is made private, or refused
+
+
+@dataclass(frozen=True)
+class Place:
+    """A private folder, and who owns what is in it.
+
+    Attributes:
+        folder: mode 0700.
+        owner: the account; None for whoever runs this process.
+    """
+
+    folder: Path
+    owner: pwd.struct_passwd | None
+
+    def make(self) -> None:
+        """Make the folders that are missing.
+
+        Raises:
+            ConfigurationError: a folder is somebody else's, or cannot be made.
+        """
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        for folder in {self.folder, self.sockets}:
+            self._make_private(folder)
+
+    @property
+    def sockets(self) -> Path:
+        """The folder of the socket: the same, unless its path is too long for one."""
+        if len(os.fsencode(self.folder)) <= _SOCKET_FOLDER_MAX:
+            return self.folder
+        return _FOR_LONG_PATHS / f"prefect-assay-{_digest(self.folder)}"
+
+    def run(self, arguments: list[str], *, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run one of PostgreSQL's programs as the owner, without any of this process's settings for PostgreSQL.
+
+        Returns:
+            What it printed, both streams together, and its exit code.
+        """
+        who = (
+            {"user": self.owner.pw_uid, "group": self.owner.pw_gid, "extra_groups": []} if self.owner else {}
+        )
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        with (self.folder / "commands.log").open("w+") as output:
+            # A file and no pipe: the server that `pg_ctl` starts would hold the pipe open.
+            try:
+                code = subprocess.run(  # noqa: S603 - PostgreSQL's programs, our own arguments
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=self.folder,
+                    env=environment | {"LC_ALL": "C"},
+                    umask=0o077,
+                    timeout=seconds,
+                    check=False,
+                    **who,
+                ).returncode
+            except (OSError, subprocess.TimeoutExpired) as error:
+                code = -1
+                output.write(str(error))  # such as programs below root's home, where the account may not go
+            output.seek(0)
+            return subprocess.CompletedProcess(arguments, code, output.read())
+
+    def _make_private(self, folder: Path) -> None:
+        owner = self.owner.pw_uid if self.owner else os.geteuid()
+        try:
+            folder.mkdir(mode=_PRIVATE)
+        except FileExistsError:
+            there = folder.lstat()
+            if not stat.S_ISDIR(there.st_mode) or there.st_uid != owner:
+                raise ConfigurationError(
+                    f"the database's folder {folder} belongs to somebody else; move it away, or name another "
+                    f"folder with {FOLDER_SETTING}"
+                ) from None
+        except OSError as error:
+            raise ConfigurationError(
+                f"the database's folder {folder} cannot be made ({error.strerror}); name another with {FOLDER_SETTING}"
+            ) from error
+        else:
+            if self.owner:
+                os.chown(folder, self.owner.pw_uid, self.owner.pw_gid)
+        folder.chmod(_PRIVATE)
+
+
+def place_of(home: Path, environment: Mapping[str, str] = os.environ) -> Place:
+    """The place of a Prefect home's database; nothing is made.
+
+    Raises:
+        ConfigurationError: this process runs as root, and there is no unprivileged account.
+    """
+    named = environment.get(FOLDER_SETTING)
+    if os.geteuid() != 0:
+        return Place(Path(named).resolve() if named else home.resolve() / "postgresql", None)
+    return Place(Path(named).resolve() if named else _OF_ROOT / _digest(home.resolve()), _unprivileged())
+
+
+def _unprivileged() -> pwd.struct_passwd:
+    for name in _UNPRIVILEGED:
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise ConfigurationError(
+        f"PostgreSQL does not run as root, and there is no account {' or '.join(_UNPRIVILEGED)} on this machine"
+    )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]

@@ -1,0 +1,234 @@
+"""A real PostgreSQL: private, killed and taken over, shared by two processes, copied and put back."""
+
+import io
+import os
+import pwd
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from prefect_assay.database import EmbeddedDatabase, cluster, find_programs
+from prefect_assay.database import place as places
+from prefect_assay.database.cluster import NAME
+from prefect_assay.database.place import Place
+from prefect_assay.errors import ConfigurationError
+from support.database_schema import dumped, migrate
+from support.world import eventually
+
+pytestmark = pytest.mark.timeout(180)
+ROOT = os.geteuid() == 0
+
+
+def sql(database, text):
+    """The answer of `psql`, connected as this user."""
+    programs = find_programs()
+    base = [programs["psql"], "-X", "-A", "-t", "-h", str(database.place.sockets), "-U", NAME, "-d", NAME]
+    return subprocess.run([*base, "-c", text], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def postmaster(database):
+    return int((database.data / "postmaster.pid").read_text().splitlines()[0])
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture(params=["system", "wheel"])
+def programs(request, monkeypatch):
+    """Of the system, where it has any, and of the wheel."""
+    if request.param == "system":
+        try:
+            return find_programs()
+        except ConfigurationError:
+            pytest.skip("there is no PostgreSQL on this system")
+    version = 18
+    monkeypatch.setattr(cluster, "find_programs", lambda wanted=None: find_programs(wanted or version))
+    return find_programs(version)
+
+
+def test_a_new_one_has_prefect_s_tables_and_a_private_socket_alone(database, programs, open_folder):
+    before = mode(open_folder)
+    with database:
+        assert sql(database, "SHOW server_version").startswith(str(programs.version))
+        assert sql(database, "SELECT count(*) FROM alembic_version") == "1"
+        assert sql(database, "SHOW listen_addresses") == ""
+        assert mode(database.place.folder) == mode(database.data) == mode(database.place.sockets) == 0o700
+        assert (database.data / "pg_hba.conf").read_text() == "local all all peer map=prefect-assay\n"
+        if ROOT:
+            owner = pwd.getpwuid((database.data / "PG_VERSION").stat().st_uid).pw_name
+            assert owner in {"postgres", "nobody"}
+    assert not database.running()
+    assert mode(open_folder) == before
+
+
+def test_the_tables_are_those_of_prefect_s_migrations(database, open_folder, monkeypatch):
+    with database:
+        migrate(database, open_folder / "home")
+        filled = dumped(database)
+    monkeypatch.setenv(places.FOLDER_SETTING, str(open_folder / "other"))
+    other = EmbeddedDatabase.of(open_folder)
+    other.start(empty=True)
+    try:
+        migrate(other, open_folder / "home")
+        assert filled.splitlines() == dumped(other).splitlines()
+    finally:
+        other.stop()
+        other.remove()
+
+
+def test_a_killed_one_comes_back_with_what_was_committed(database):
+    with database:
+        sql(database, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (42)")
+        database.keep_running()
+        os.kill(postmaster(database), signal.SIGKILL)
+        eventually(lambda: not database.running(), seconds=10, what="its end")
+        eventually(lambda: answers(database), seconds=60, what="its return")
+        assert sql(database, "SELECT n FROM kept") == "42"
+
+
+def answers(database):
+    try:
+        return sql(database, "SELECT 1") == "1"
+    except subprocess.CalledProcessError:
+        return False
+
+
+def test_the_next_process_takes_over_what_a_killed_one_has_left_running(database, open_folder):
+    program = (
+        "import sys, time; from pathlib import Path; from prefect_assay.database import EmbeddedDatabase\n"
+        "EmbeddedDatabase.of(Path(sys.argv[1])).start(); print('started', flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(open_folder)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "started\n"
+        process.kill()
+    assert database.running()
+    left = postmaster(database)
+    with database:
+        assert postmaster(database) == left
+    assert not database.running()
+
+
+def test_it_runs_as_long_as_anybody_uses_it(database, open_folder):
+    other = EmbeddedDatabase.of(open_folder)
+    with database:
+        other.start()
+        database.stop()
+        assert answers(other)
+        other.stop()
+        assert not other.running()
+
+
+def test_one_that_was_not_finished_is_made_again(database):
+    database.place.make()
+    database.data.mkdir()
+    (database.data / "PG_VERSION").write_text("9\n")  # of a process that was killed in the middle
+    with database:
+        assert answers(database)
+
+
+def test_a_copy_is_put_back_whole(database):
+    copy = io.BytesIO()
+    with database:
+        sql(database, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")
+        database.dump(copy)
+        sql(database, "UPDATE kept SET n = 2; CREATE TABLE later (n int)")
+        copy.seek(0)
+        database.load(copy)
+        assert sql(database, "SELECT n FROM kept") == "1"
+        with pytest.raises(ConfigurationError, match="was not replaced"):
+            database.load(io.BytesIO(b"something else"))
+        assert sql(database, "SELECT n FROM kept") == "1"
+
+
+def test_a_long_path_has_its_socket_in_a_short_private_folder(open_folder, monkeypatch):
+    folder = open_folder / ("long" * 25)
+    monkeypatch.setenv(places.FOLDER_SETTING, str(folder))
+    database = EmbeddedDatabase.of(open_folder)
+    try:
+        with database:
+            assert database.place.sockets != folder
+            assert mode(database.place.sockets) == 0o700
+            assert answers(database)
+    finally:
+        database.remove()
+    assert not database.place.sockets.exists()
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can be somebody else")
+def test_another_account_does_not_get_in(database):
+    with database:
+        somebody = pwd.getpwnam("daemon")
+        done = subprocess.run(
+            [find_programs()["psql"], "-h", str(database.place.sockets), "-U", NAME, "-c", "SELECT 1", NAME],
+            user=somebody.pw_uid,
+            group=somebody.pw_gid,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode != 0
+        assert "Permission denied" in done.stderr
+
+
+@pytest.mark.skipif(not ROOT, reason="root's folders are closed to the account that PostgreSQL runs under")
+def test_a_folder_that_the_account_may_not_enter_is_an_error_with_the_cause(tmp_path, monkeypatch):
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv(places.FOLDER_SETTING, str(tmp_path / "database"))
+    with pytest.raises(ConfigurationError, match=r"could not be made.*\n.*[Pp]ermission denied"):
+        EmbeddedDatabase.of(tmp_path).start()
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_is_not_its_own_folder_is_left_alone(open_folder, kind):
+    place = open_folder / "database"
+    if kind == "link":
+        (open_folder / "elsewhere").mkdir(mode=0o755)
+        place.symlink_to(open_folder / "elsewhere")
+    else:
+        place.write_text("mine")
+    with pytest.raises(ConfigurationError, match="belongs to somebody else"):
+        Place(place, None).make()
+    if kind == "link":
+        assert mode(open_folder / "elsewhere") == 0o755
+
+
+@pytest.mark.skipif(ROOT, reason="root's database has a folder of its own")
+def test_it_lies_in_the_prefect_home(tmp_path):
+    assert places.place_of(tmp_path, {}).folder == tmp_path / "postgresql"
+
+
+@pytest.mark.skipif(not ROOT, reason="another user's lies in the Prefect home")
+def test_root_s_lies_where_its_account_may_go(tmp_path):
+    one, other = places.place_of(tmp_path / "a", {}), places.place_of(tmp_path / "b", {})
+    assert one.folder.parent == other.folder.parent
+    assert one.folder != other.folder
+    assert not one.folder.is_relative_to(tmp_path)
+
+
+def test_without_an_account_root_is_told(monkeypatch):
+    monkeypatch.setattr(places, "_UNPRIVILEGED", ("nobody-at-all",))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(
+        ConfigurationError, match="does not run as root, and there is no account nobody-at-all"
+    ):
+        places.place_of(places.Path("/home"), {})
+
+
+def test_one_that_cannot_start_says_why(database, monkeypatch):
+    with database:
+        pass
+    monkeypatch.setattr(cluster, "_START_SECONDS", 1)
+    with (database.data / "postgresql.conf").open("a") as settings:
+        settings.write("no_such_setting = 1\n")
+    began = time.monotonic()
+    with pytest.raises(ConfigurationError, match='unrecognized configuration parameter "no_such_setting"'):
+        database.start()
+    assert time.monotonic() - began < 60
