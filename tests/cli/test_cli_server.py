@@ -1,16 +1,21 @@
-"""The server has the shipped settings, and its garbage is collected aside: a cursor among it keeps nobody from going on."""
+"""The server's database, the settings that belong to it, and the garbage that is collected aside on SQLite."""
 
 import gc
 import json
+import os
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
+from pathlib import Path
 
 import pytest
 
-from prefect_assay.cli.settings_files import SQLITE, settings_of
-from support.command import printed
+from prefect_assay.cli.settings_files import EMBEDDED, SQLITE, settings_of
+from prefect_assay.database.place import FOLDER_SETTING
+from support.command import command, printed
 
 STALL = """
 import gc, sqlite3, sys, threading, time
@@ -106,12 +111,14 @@ print([now["collections"] > was for now, was in zip(gc.get_stats(), before)])
 
 
 SETTINGS = """
-import json
-from prefect_assay.cli.server import use_shipped_settings
-use_shipped_settings()
-from prefect.settings import get_current_settings
-print(json.dumps(get_current_settings().to_environment_variables()))
+import json, sys
+from prefect_assay.cli.server import server_database
+with server_database(()):
+    from prefect.settings import get_current_settings
+    print(json.dumps(get_current_settings().to_environment_variables()))
 """
+URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
+ON_SQLITE = {URL: "sqlite+aiosqlite:////tmp/nobody-opens-this.db"}
 LOOP = "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS"
 
 
@@ -119,20 +126,40 @@ def settings_in_effect(home, profile="", **environment):
     return json.loads(printed(SETTINGS, home, profile, **environment))
 
 
-@pytest.fixture(scope="module")
-def sourced(tmp_path_factory):
-    """The shipped settings as Prefect understands them where the file is sourced."""
-    settings = settings_in_effect(tmp_path_factory.mktemp("sourced"), **settings_of(SQLITE))
-    return {name: settings[name] for name in settings_of(SQLITE)}
+@pytest.fixture
+def own_folder():
+    """Where the account that runs PostgreSQL for root may go."""
+    folder = Path(tempfile.mkdtemp(prefix="pa-test-"))
+    folder.chmod(0o755)
+    yield folder / "database"
+    shutil.rmtree(folder)
 
 
-def shipped_in(settings, sourced):
+@pytest.fixture(scope="module", params=[SQLITE, EMBEDDED])
+def shipped(request, tmp_path_factory):
+    """The name of a shipped file, and its settings as Prefect understands them where the file is sourced."""
+    home = tmp_path_factory.mktemp("sourced")
+    settings = settings_in_effect(home, **ON_SQLITE, **settings_of(request.param))
+    return request.param, {name: settings[name] for name in settings_of(request.param)}
+
+
+@pytest.fixture
+def database_of(shipped, own_folder):
+    """The environment in which the server has the database that the file is for."""
+    return ON_SQLITE if shipped[0] == SQLITE else {FOLDER_SETTING: str(own_folder)}
+
+
+def shipped_in(settings, shipped):
     """The names of the shipped settings that are in effect."""
-    return {name for name, value in sourced.items() if settings[name] == value}
+    return {name for name, value in shipped[1].items() if settings[name] == value}
 
 
-def test_the_shipped_settings_hold_on_sqlite(tmp_path, sourced):
-    assert shipped_in(settings_in_effect(tmp_path), sourced) == set(settings_of(SQLITE))
+def test_the_shipped_settings_hold(tmp_path, shipped, database_of):
+    settings = settings_in_effect(tmp_path, **database_of)
+    assert shipped_in(settings, shipped) == set(settings_of(shipped[0]))
+    assert settings[URL].startswith(
+        "sqlite" if shipped[0] == SQLITE else "postgresql+asyncpg://prefect@/prefect?host="
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,13 +171,63 @@ def test_the_shipped_settings_hold_on_sqlite(tmp_path, sourced):
     ],
     ids=["in a profile", "in the environment", "by another name"],
 )
-def test_what_the_user_says_is_stronger(tmp_path, sourced, said):
-    settings = settings_in_effect(tmp_path, **said)
+def test_what_the_user_says_is_stronger(tmp_path, said):
+    settings = settings_in_effect(tmp_path, **ON_SQLITE, **said)
     assert float(settings[LOOP]) == 99
-    assert shipped_in(settings, sourced) == set(settings_of(SQLITE)) - {LOOP}
+    others = {name: value for name, value in settings_of(SQLITE).items() if name != LOOP}
+    assert "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE" in others
+    assert settings["PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"].endswith("filesystem")
 
 
-def test_a_server_on_postgresql_keeps_its_own_settings(tmp_path, sourced):
-    address = "postgresql+asyncpg://user:password@db.example.org/prefect"
-    settings = settings_in_effect(tmp_path, PREFECT_SERVER_DATABASE_CONNECTION_URL=address)
-    assert shipped_in(settings, sourced) == set()
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {URL: "postgresql+asyncpg://user:password@db.example.org/prefect"},
+        {"PREFECT_API_DATABASE_CONNECTION_URL": "postgresql+asyncpg://user:password@db.example.org/prefect"},
+    ],
+)
+def test_a_server_on_a_database_of_the_user_s_keeps_its_own_settings(tmp_path, shipped, chosen):
+    settings = settings_in_effect(tmp_path, **chosen)
+    assert shipped_in(settings, shipped) == set()
+    assert "db.example.org" in settings[URL]
+
+
+def tried(home, folder):
+    """A server that is to be started with a database in this folder: its exit code and what it says."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    env |= {"PREFECT_HOME": str(home), FOLDER_SETTING: str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", SETTINGS], env=env, cwd=home, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stderr
+
+
+def test_without_postgresql_the_server_uses_sqlite_and_says_why(tmp_path):
+    (tmp_path / "file").write_text("no folder can be made here")
+    code, said = tried(tmp_path, tmp_path / "file" / "database")
+    assert code == 0, said
+    assert "the server uses SQLite, because the database's folder" in said
+    assert "docs/scaling.md says how to change to PostgreSQL" in said
+
+
+def test_a_home_with_runs_on_sqlite_keeps_them(tmp_path, own_folder):
+    (tmp_path / "prefect.db").touch()
+    code, said = tried(tmp_path, own_folder)
+    assert code == 0, said
+    assert f"because {tmp_path / 'prefect.db'} holds this Prefect home's runs" in said
+    assert not own_folder.exists()
+
+
+def test_a_database_that_exists_and_does_not_start_is_no_reason_for_another(tmp_path, own_folder):
+    assert tried(tmp_path, own_folder) == (0, "")
+    (own_folder / "data" / "PG_VERSION").write_text("99\n")
+    code, said = tried(tmp_path, own_folder)
+    assert code != 0
+    assert "no PostgreSQL programs of version 99" in said
+
+
+def test_a_server_with_a_database_of_its_own_stays_in_the_foreground(tmp_path, own_folder):
+    done = command("server", "--background", PREFECT_HOME=str(tmp_path), **{FOLDER_SETTING: str(own_folder)})
+    assert done.code != 0
+    assert f"or name a database with {URL}" in " ".join(done.err.split())
+    assert not own_folder.exists()

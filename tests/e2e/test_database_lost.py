@@ -3,8 +3,7 @@
 The lab's books are the judge.
 """
 
-import shutil
-from contextlib import suppress
+import io
 
 import pytest
 
@@ -24,34 +23,16 @@ def world(tmp_path_factory):
         yield made
 
 
-def database(world):
-    return world.stack.folder / "prefect" / "prefect.db"
-
-
 def away(world, change):
-    """Stop everything that uses the database, change its files, and start it all again."""
+    """Stop everything that uses the database, change it, and start it all again."""
     world.stack.stop_runner()
     world.stack.stop_server()
-    change()
+    change(world.stack.database.embedded)
     world.stack.start_server()
     world.stack.start_runner()
 
 
-def keep(world, copy):
-    for end in ("", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            shutil.copy(f"{database(world)}{end}", f"{copy}{end}")
-
-
-def put_back(world, copy):
-    for end in ("", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            (database(world).parent / f"{database(world).name}{end}").unlink()
-        with suppress(FileNotFoundError):
-            shutil.copy(f"{copy}{end}", f"{database(world)}{end}")
-
-
-def test_a_restored_and_a_lost_database_cost_no_second_order_and_no_cap(world, tmp_path, capsys):
+def test_a_restored_and_a_lost_database_cost_no_second_order_and_no_cap(world, capsys):
     policy = SpendingPolicy(
         per_experiment_cents=2_000_000,
         per_campaign_cents=5_000_000,
@@ -59,7 +40,8 @@ def test_a_restored_and_a_lost_database_cost_no_second_order_and_no_cap(world, t
         rolling_cents=30_000,
     )
     policy.save("test-tight", overwrite=True)
-    away(world, lambda: keep(world, tmp_path / "before.db"))
+    before = io.BytesIO()
+    world.stack.database.embedded.dump(before)
 
     run = world.experiment("restored", DESIGN, policy=policy)
     world.asleep(run, seconds=120)
@@ -67,7 +49,12 @@ def test_a_restored_and_a_lost_database_cost_no_second_order_and_no_cap(world, t
     creates = world.creates()
 
     # Restored to before the order: the server knows neither the run nor its payment.
-    away(world, lambda: put_back(world, tmp_path / "before.db"))
+    def put_back(database):
+        before.seek(0)
+        with database:
+            database.load(before)
+
+    away(world, put_back)
     again = world.experiment("restored", DESIGN, policy=policy)
     world.asleep(again, seconds=120)
     assert world.creates() == creates
@@ -87,11 +74,7 @@ def test_a_restored_and_a_lost_database_cost_no_second_order_and_no_cap(world, t
     # Lost during the wait: blocks are saved again, and the same campaign is started again.
     creates = world.creates()
 
-    def lose():
-        for file in database(world).parent.glob("prefect.db*"):
-            file.unlink()
-
-    away(world, lose)
+    away(world, lambda database: database.remove())
     for name, block in _saved_blocks(world.stack, world.folder).items():
         setattr(world, name, block)
     third = world.experiment("restored", DESIGN)

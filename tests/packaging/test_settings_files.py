@@ -7,7 +7,7 @@ import pytest
 import yaml
 from prefect.settings import Settings
 
-from prefect_assay.cli.settings_files import POSTGRES, RUNNER, SQLITE, settings_of
+from prefect_assay.cli.settings_files import EMBEDDED, POSTGRES, RUNNER, SQLITE, settings_of
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
 SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"
@@ -17,7 +17,7 @@ FROM_REDIS = {
 }  # a setting of prefect-redis, which Prefect's own settings do not know
 
 
-@pytest.mark.parametrize("name", [SQLITE, POSTGRES, RUNNER])
+@pytest.mark.parametrize("name", [EMBEDDED, SQLITE, POSTGRES, RUNNER])
 def test_a_shell_reads_what_the_package_reads(name):
     script = f"set -a; . {DEPLOYMENTS / name}; env"
     done = subprocess.run(["sh", "-c", script], env={}, capture_output=True, text=True, check=True)
@@ -26,7 +26,7 @@ def test_a_shell_reads_what_the_package_reads(name):
     assert {k: v for k, v in told.items() if k.startswith("PREFECT_")} == settings_of(name)
 
 
-@pytest.mark.parametrize("name", [SQLITE, POSTGRES, RUNNER])
+@pytest.mark.parametrize("name", [EMBEDDED, SQLITE, POSTGRES, RUNNER])
 def test_prefect_knows_every_setting(name, monkeypatch):
     """A name that Prefect does not know would be passed over in silence."""
     for variable, value in settings_of(name).items():
@@ -35,7 +35,7 @@ def test_prefect_knows_every_setting(name, monkeypatch):
     assert set(settings_of(name)) - FROM_REDIS <= set(known)
 
 
-@pytest.mark.parametrize("name", [SQLITE, POSTGRES, RUNNER])
+@pytest.mark.parametrize("name", [EMBEDDED, SQLITE, POSTGRES, RUNNER])
 def test_the_page_names_every_setting(name):
     page = SCALING.read_text()
     assert all(variable in page for variable in settings_of(name))

@@ -34,7 +34,7 @@ def run_server(arguments: Sequence[str]) -> None:
     Raises:
         ConfigurationError: its database does not start, or it was to go into the background without one of its own.
     """
-    with _database(arguments):
+    with server_database(arguments):
         from prefect.cli import app
 
         sys.argv = ["prefect", "server", "start", *arguments]
@@ -42,7 +42,7 @@ def run_server(arguments: Sequence[str]) -> None:
 
 
 @contextmanager
-def _database(arguments: Sequence[str]) -> Iterator[None]:
+def server_database(arguments: Sequence[str]) -> Iterator[None]:
     """The server's database and the settings that belong to it."""
     chosen = _chosen_database()
     if not chosen and _BACKGROUND.intersection(arguments):

@@ -44,6 +44,7 @@ class LocalStack:
         ui_url: the Prefect UI.
         receiver_url: what a `WebhookEndpoint` block is given.
         signing_key: the receiver's signing key, for the same block.
+        database: where the Prefect server's database is, for whoever copies it or changes it.
         lab: the lab: `base_url`, tokens, clock, journal, faults (`prefect_assay.lab.testing.LocalLab`).
     """
 
@@ -78,7 +79,7 @@ class LocalStack:
         self._runner_kind = runner
         self._start_seconds = start_seconds
         self.env = stack_environment(self.folder, self.api_url, env or {})
-        self._database = StackDatabase(self.env)
+        self.database = StackDatabase(self.env)
 
     @property
     def logs(self) -> dict[str, Path]:
@@ -118,7 +119,7 @@ class LocalStack:
     def discard(self) -> None:
         """Stop everything, and delete what does not lie in the folder: the database, where root runs the stack."""
         self.stop()
-        self._database.discard()
+        self.database.discard()
 
     def __enter__(self) -> Self:
         self.start()
@@ -137,7 +138,7 @@ class LocalStack:
     def stop_server(self) -> None:
         """Stop the Prefect server, and its database where the server was killed before."""
         self._parts.stop("server")
-        self._database.stop()
+        self.database.stop()
 
     def start_lab(self) -> None:
         """Start the lab; its database is the one of the last time."""

@@ -29,17 +29,17 @@ class StackDatabase:
 
     def stop(self) -> None:
         """Stop it, where its server was killed and nobody else uses it."""
-        database = self._database()
-        if database and database.exists:
-            database.stop()
+        if self.embedded and self.embedded.exists:
+            self.embedded.stop()
 
     def discard(self) -> None:
         """At the stack's end: delete it where it does not lie in the stack's folder."""
-        database = self._database()
-        if database and self._own_folder:
-            database.remove()
+        if self.embedded and self._own_folder:
+            self.embedded.remove()
 
-    def _database(self) -> "EmbeddedDatabase | None":
+    @property
+    def embedded(self) -> "EmbeddedDatabase | None":
+        """The PostgreSQL of the Prefect server; None where there can be none."""
         with suppress(ImportError, ConfigurationError):  # then the server has used SQLite
             from prefect_assay.database import EmbeddedDatabase
 

@@ -43,7 +43,6 @@ class Place:
         Raises:
             ConfigurationError: a folder is somebody else's, or cannot be made.
         """
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
         for folder in {self.folder, self.sockets}:
             self._make_private(folder)
 
@@ -88,21 +87,21 @@ class Place:
     def _make_private(self, folder: Path) -> None:
         owner = self.owner.pw_uid if self.owner else os.geteuid()
         try:
-            folder.mkdir(mode=_PRIVATE)
-        except FileExistsError:
-            there = folder.lstat()
-            if not stat.S_ISDIR(there.st_mode) or there.st_uid != owner:
-                raise ConfigurationError(
-                    f"the database's folder {folder} belongs to somebody else; move it away, or name another "
-                    f"folder with {FOLDER_SETTING}"
-                ) from None
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            if not os.path.lexists(folder):
+                folder.mkdir(mode=_PRIVATE)
+                if self.owner:
+                    os.chown(folder, self.owner.pw_uid, self.owner.pw_gid)
         except OSError as error:
             raise ConfigurationError(
                 f"the database's folder {folder} cannot be made ({error.strerror}); name another with {FOLDER_SETTING}"
             ) from error
-        else:
-            if self.owner:
-                os.chown(folder, self.owner.pw_uid, self.owner.pw_gid)
+        there = folder.lstat()
+        if not stat.S_ISDIR(there.st_mode) or there.st_uid != owner:
+            raise ConfigurationError(
+                f"the database's folder {folder} belongs to somebody else; move it away, or name another folder "
+                f"with {FOLDER_SETTING}"
+            )
         folder.chmod(_PRIVATE)
 
 
