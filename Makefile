@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-long docs fuzz crash soak check install lock bench clean
+.PHONY: demo test test-long docs schema fuzz crash soak check install lock bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make check    lint, types, import rules (what CI runs first)"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     write docs/service.md again"
+	@echo "make schema   write the tables of the server's database again, when the oldest Prefect changes"
 	@echo "make lock     resolve requirements.lock again"
 	@echo "make bench    side-by-side benchmarks"
 
@@ -86,6 +87,9 @@ lock:
 
 docs: $(VENV)/.installed
 	@$(BIN)/python tests/support/coverage_table.py
+
+schema: $(VENV)/.installed
+	@cd tests && ../$(BIN)/python -m support.database_schema
 
 bench: $(VENV)/.installed
 	@for file in bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -130,11 +130,29 @@ def deploy(
 
 @services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def server(context: typer.Context) -> None:
-    """Run Prefect's server in the foreground, steady on SQLite; takes the options of `prefect server start`."""
+    """Run Prefect's server in the foreground, on a PostgreSQL of its own; takes the options of `prefect server start`."""
     with reported():
         from prefect_assay.cli.server import run_server
 
         run_server(context.args)
+
+
+@services.command()
+def backup(file: Annotated[Path, typer.Argument(help="A new file, which will hold secrets.")]) -> None:
+    """Copy the database of `prefect-assay server`, while it runs or not."""
+    with reported():
+        from prefect_assay.cli.backup import run_backup
+
+        run_backup(file)
+
+
+@services.command()
+def restore(file: Annotated[Path, typer.Argument(help="What `backup` has written.")]) -> None:
+    """Put a copy of the database back, while no server runs."""
+    with reported():
+        from prefect_assay.cli.backup import run_restore
+
+        run_restore(file)
 
 
 @services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

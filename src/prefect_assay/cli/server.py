@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from prefect_assay.cli.settings_files import EMBEDDED, SQLITE, settings_of
@@ -87,33 +88,35 @@ def _own_database() -> "EmbeddedDatabase | None":
     from prefect.settings import get_current_settings
 
     home = get_current_settings().home
+    exists = False
     try:
         from prefect_assay.database import EmbeddedDatabase
 
         database = EmbeddedDatabase.of(home)
-        existed = database.exists
-    except ImportError:
-        return _say("PostgreSQL is not started on this kind of system")
-    except ConfigurationError as error:
-        return _say(str(error))
-    if not existed and (home / "prefect.db").exists():
-        return _say(f"{home / 'prefect.db'} holds this Prefect home's runs")
-    try:
+        exists = database.exists
+        if not exists:
+            _refuse_to_forget(home / "prefect.db")
         database.start()
+    except ImportError:
+        why = "PostgreSQL is not started on this kind of system"
     except ConfigurationError as error:
-        if existed:
+        if exists:
             raise
-        return _say(str(error))
-    return database
-
-
-def _say(why: str) -> None:
+        why = str(error)
+    else:
+        return database
     print(
         f"prefect-assay: the server uses SQLite, because {why}. Under load SQLite refuses requests; "
         "docs/scaling.md says how to change to PostgreSQL.",
         file=sys.stderr,
         flush=True,
     )
+    return None
+
+
+def _refuse_to_forget(sqlite: Path) -> None:
+    if sqlite.exists():
+        raise ConfigurationError(f"{sqlite} holds this Prefect home's runs")
 
 
 def use_shipped_settings(name: str, **more: str) -> None:

@@ -142,14 +142,21 @@ class EmbeddedDatabase:
         made.unlink()
 
     def load(self, source: IO[bytes]) -> None:
-        """Replace its contents by what `dump` has written. Nobody else may use it."""
+        """Replace its contents by what `dump` has written, all or nothing. It must be in use by this object alone.
+
+        Raises:
+            ConfigurationError: a server uses it, or the source is no such copy.
+        """
         given = self.place.folder / "restore"
         with given.open("wb") as to:
             shutil.copyfileobj(source, to)
         if self.place.owner:
             os.chown(given, self.place.owner.pw_uid, self.place.owner.pw_gid)
         arguments = ["--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"]
-        self._must(self._client("pg_restore", *arguments, f"--dbname={NAME}", str(given)), "was not replaced")
+        with self._used_by_nobody_else():
+            self._must(
+                self._client("pg_restore", *arguments, f"--dbname={NAME}", str(given)), "was not replaced"
+            )
         given.unlink()
 
     def _programs(self) -> Programs:
@@ -234,6 +241,20 @@ class EmbeddedDatabase:
         with self._open("lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+    @contextmanager
+    def _used_by_nobody_else(self) -> Iterator[None]:
+        if self._users is None:
+            raise ConfigurationError(f"the database in {self.place.folder} is not started")
+        try:
+            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(self._users, fcntl.LOCK_SH)
+            raise ConfigurationError(
+                f"a server uses the database in {self.place.folder}; stop it, then run this again"
+            ) from None
+        yield
+        fcntl.flock(self._users, fcntl.LOCK_SH)
 
     def _open(self, name: str) -> IO[str]:
         return (self.place.folder / name).open("w")

@@ -59,9 +59,6 @@ class Place:
         Returns:
             What it printed, both streams together, and its exit code.
         """
-        who = (
-            {"user": self.owner.pw_uid, "group": self.owner.pw_gid, "extra_groups": []} if self.owner else {}
-        )
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         with (self.folder / "commands.log").open("w+") as output:
             # A file and no pipe: the server that `pg_ctl` starts would hold the pipe open.
@@ -76,7 +73,9 @@ class Place:
                     umask=0o077,
                     timeout=seconds,
                     check=False,
-                    **who,
+                    user=self.owner.pw_uid if self.owner else None,
+                    group=self.owner.pw_gid if self.owner else None,
+                    extra_groups=[] if self.owner else None,
                 ).returncode
             except (OSError, subprocess.TimeoutExpired) as error:
                 code = -1
