@@ -2,15 +2,15 @@
 
     python bench/bench_sweep.py [--runs 10000] [--idle 5] [--copied]
 
-A Prefect server on SQLite, the lab with as many experiments, and one suspended run for each, made through the API
+A Prefect server on its own PostgreSQL, the lab with as many experiments, and one suspended run for each, made through the API
 with the tags and parameters of real ones; with --copied only the first, and the others are copies of its rows in the
 server's database, which takes seconds. Counted is every request of this process to Prefect and to the service.
 Ends by itself.
 """
 
 import argparse
+import asyncio
 import os
-import sqlite3
 import statistics
 import sys
 import tempfile
@@ -18,16 +18,16 @@ import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 from installation import installation
+from many_runs import copy_on_postgres
 from prefect.logging import disable_run_logger
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from prefect_assay.flows.memory import Memory
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.waiting.runs import as_parameter
+from prefect_assay.waiting.runs import EXPERIMENT_TAG, as_parameter
 from support.counting import counted_requests
 from support.suspended import suspend_many
 
@@ -46,7 +46,7 @@ def main():
         tempfile.TemporaryDirectory(prefix="bench-sweep-") as folder,
         installation(Path(folder), start_seconds=600) as made,
     ):
-        suspend(made, chosen.runs, Path(folder) if chosen.copied else None)
+        suspend(made, chosen.runs, copied=chosen.copied)
         # Later than the runs' start, so that they are not what has happened since the last sweep.
         now = datetime.now(UTC) + timedelta(minutes=30)
         measured("first sweep, with its full check", made, now, FEED_ONLY)
@@ -70,7 +70,7 @@ def main():
         raise SystemExit("an idle sweep makes too many requests")
 
 
-def suspend(made, runs, folder):
+def suspend(made, runs, *, copied):
     start = time.monotonic()
     ids = []
     while len(ids) < runs:
@@ -78,32 +78,13 @@ def suspend(made, runs, folder):
     given = {name: as_parameter(value) for name, value in made.parameters.items()}
     parameters = given | {"campaign_id": "bench", "batch_index": 0, "batch_count": 1, "deadline_days": 45}
     deployment = made.api.read_deployment_by_name("experiment/prefect-assay")
-    by_api = ids if folder is None else ids[:1]
+    by_api = ids[:1] if copied else ids
     made_runs = list(suspend_many(made.api, deployment.id, by_api, parameters))
-    if folder is not None:
-        copy_rows(next(folder.rglob("prefect.db")), str(made_runs[0].id), ids[0], ids[1:])
+    if copied:
+        address = made.stack.database.embedded.url.replace("+asyncpg", "")
+        others = [["assay", EXPERIMENT_TAG + one] for one in ids[1:]]
+        asyncio.run(copy_on_postgres(address, made_runs[0].id, others))
     print(f"{time.monotonic() - start:8.0f} s to make {runs} suspended runs", flush=True)
-
-
-def copy_rows(database, run_id, first, others):
-    """More of the same: its row and its state's, with ids and a tag of their own."""
-    with sqlite3.connect(database, timeout=60) as db:
-        db.row_factory = sqlite3.Row
-        run = dict(db.execute("SELECT * FROM flow_run WHERE id = ?", [run_id]).fetchone())
-        state = dict(db.execute("SELECT * FROM flow_run_state WHERE id = ?", [run["state_id"]]).fetchone())
-        for number, experiment_id in enumerate(others):
-            its, its_state = str(uuid4()), str(uuid4())
-            details = state["state_details"].replace(run_id, its)
-            changed = {"id": its, "name": f"copy-{number}", "state_id": its_state}
-            insert(db, "flow_run", run | changed | {"tags": run["tags"].replace(first, experiment_id)})
-            insert(
-                db, "flow_run_state", state | {"id": its_state, "flow_run_id": its, "state_details": details}
-            )
-
-
-def insert(db, table, row):
-    marks = ", ".join("?" for _ in row)
-    db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
 
 
 def swept(made, now, minutes):

@@ -1,9 +1,9 @@
 """What thousands of suspended experiments cost: server CPU, memory, processes, and the search and resume of a wake.
 
-    python bench/bench_waiting.py [--runs 10000] [--idle 600] [--on sqlite]
+    python bench/bench_waiting.py [--runs 10000] [--idle 600] [--on embedded] [--on sqlite] [--on postgres]
 
-On SQLite, and on PostgreSQL with Redis where PREFECT_ASSAY_TEST_POSTGRES and PREFECT_ASSAY_TEST_REDIS name them
-(a database of its own is made there and dropped). Server, receiver, lab and served flows run with the shipped
+On the server's own PostgreSQL, on SQLite, and on PostgreSQL with Redis where PREFECT_ASSAY_TEST_POSTGRES and
+PREFECT_ASSAY_TEST_REDIS name them (a database of its own is made there and dropped). Server, receiver, lab and served flows run with the shipped
 settings. The runs are suspended and have the tags and parameters of real ones: one is made through the API, the
 others are copies of its rows. Ends by itself.
 """
@@ -32,8 +32,9 @@ from prefect_assay.cli.settings_files import POSTGRES, settings_of
 from prefect_assay.waiting.runs import EXPERIMENT_TAG, as_parameter
 from prefect_assay.waiting.wake import wake
 
+URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 POSTGRES_VARIABLE, REDIS_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES", "PREFECT_ASSAY_TEST_REDIS"
-CPU_TARGET, LATENCY_TARGET = 5.0, 1.5
+CPU_TARGET, LATENCY_TARGET = 3.0, 1.1
 SETTLE_SECONDS = 60  # what the start of the runner and the last wakes leave to the server is no waiting
 UNLOADED_SECONDS = 60
 WAKES = 40  # searches and resumes
@@ -48,23 +49,29 @@ def main():
     options.add_argument(
         "--idle", type=float, default=600, help="seconds over which the CPU is measured; a turn of every loop"
     )
-    options.add_argument("--on", action="append", choices=["sqlite", "postgres"])
+    options.add_argument("--on", action="append", choices=["embedded", "sqlite", "postgres"])
     chosen = options.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before", flush=True)
-    for name in chosen.on or ("sqlite", "postgres"):
+    for name in chosen.on or ("embedded", "sqlite", "postgres"):
         with tempfile.TemporaryDirectory(prefix="bench-waiting-") as folder:
-            if name == "sqlite":
-                measure("SQLite", Path(folder), chosen, env={}, database=None)
+            if name == "embedded":
+                measure("The server's own PostgreSQL", Path(folder), chosen, env={}, address=_embedded)
+            elif name == "sqlite":
+                file = Path(folder) / "prefect.db"
+                env = {URL: f"sqlite+aiosqlite:///{file}"}
+                measure("SQLite", Path(folder), chosen, env=env, address=lambda _: None)
             elif POSTGRES_VARIABLE in os.environ and REDIS_VARIABLE in os.environ:
                 with own_database() as (env, database):
-                    measure("PostgreSQL and Redis", Path(folder), chosen, env=env, database=database)
+                    there = _plain(f"{_server()}/{database}")
+                    measure("PostgreSQL and Redis", Path(folder), chosen, env=env, address=lambda _: there)  # noqa: B023
             else:
                 print(f"\nPostgreSQL: left out, {POSTGRES_VARIABLE} and {REDIS_VARIABLE} do not name one")
     print(f"load {os.getloadavg()[0]:.1f} after")
 
 
-def measure(name, folder, chosen, *, env, database):
+def measure(name, folder, chosen, *, env, address):
     with installation(folder, env=env) as made:
+        database = address(made)
         print(f"\n{name}, {chosen.runs} suspended runs", flush=True)
         run = made.suspended_experiment("bench-waiting")
         key = made.order_key(run)
@@ -125,10 +132,11 @@ def suspend(made, runs, database):
                 pause_expiration_time=datetime.now(UTC) + timedelta(days=75), pause_key=f"results:{uuid4()}"
             ),
         )
+        others = [tags(number) for number in range(1, runs)]
         if database:
-            asyncio.run(copy_on_postgres(_plain(f"{_server()}/{database}"), first.id, runs - 1))
+            asyncio.run(copy_on_postgres(database, first.id, others))
         else:
-            copy_on_sqlite(made.stack.folder / "prefect" / "prefect.db", first.id, runs - 1)
+            copy_on_sqlite(made.stack.folder.parent / "prefect.db", first.id, others)
         counted = api.request("POST", "/flow_runs/count", json=SUSPENDED).json()
         if counted < runs:
             raise SystemExit(f"{counted} runs are suspended, not {runs}")
@@ -206,9 +214,9 @@ def database_cpu(database):
 
 
 async def _backends(database):
-    connection = await asyncpg.connect(_plain(os.environ[POSTGRES_VARIABLE]))
+    connection = await asyncpg.connect(database)
     try:
-        rows = await connection.fetch("SELECT pid FROM pg_stat_activity WHERE datname = $1", database)
+        rows = await connection.fetch("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
         return [row["pid"] for row in rows]
     finally:
         await connection.close()
@@ -224,7 +232,7 @@ def own_database():
         was_empty = store.dbsize() == 0
     try:
         own = {
-            "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"{_server()}/{database}",
+            URL: f"{_server()}/{database}",
             "PREFECT_REDIS_MESSAGING_URL": address,
             "PREFECT_SERVER_DOCKET_URL": address,
             "PREFECT_SERVER_DOCKET_NAME": database,
@@ -243,6 +251,10 @@ async def _execute(statement):
         await connection.execute(statement)
     finally:
         await connection.close()
+
+
+def _embedded(made):
+    return _plain(made.stack.database.embedded.url)
 
 
 def _server():

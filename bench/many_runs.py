@@ -1,5 +1,6 @@
 """Thousands of suspended runs in a moment: one made through the API, the others copies of its rows in the database."""
 
+import json
 import sqlite3
 from contextlib import closing
 from uuid import UUID, uuid4
@@ -18,14 +19,14 @@ def tags(number):
     return [f"{EXPERIMENT_TAG}{uuid4()}", f"{GROUP_TAG}campaign-bench-{number // 100}"]
 
 
-def copies(run, state, count):
+def copies(run, state, tags_of_each):
     """Rows for both tables, each pair with ids, a name and tags of its own."""
-    old_tags = run["tags"]
-    for number in range(count):
+    on_sqlite = isinstance(run["tags"], str)
+    for number, own_tags in enumerate(tags_of_each):
         new_run, new_state = uuid4(), uuid4()
         names = {str(run["id"]): new_run, str(state["id"]): new_state}
         own = {"name": f"bench-{number}", "state_id": None, "idempotency_key": None}
-        own["tags"] = str(tags(number)).replace("'", '"') if isinstance(old_tags, str) else tags(number)
+        own["tags"] = json.dumps(own_tags) if on_sqlite else own_tags
         yield renamed(run, names) | own, renamed(state, names)
 
 
@@ -43,12 +44,12 @@ def renamed(row, names):
     return {column: value(old) for column, old in row.items()}
 
 
-def copy_on_sqlite(path, run_id, count):
+def copy_on_sqlite(path, run_id, tags_of_each):
     with closing(sqlite3.connect(path, timeout=60)) as database:
         database.row_factory = sqlite3.Row
         run = dict(database.execute(f"SELECT * FROM {RUN} WHERE id = ?", [str(run_id)]).fetchone())
         state = dict(database.execute(f"SELECT * FROM {STATE} WHERE id = ?", [run["state_id"]]).fetchone())
-        runs, states = zip(*copies(run, state, count), strict=True)
+        runs, states = zip(*copies(run, state, tags_of_each), strict=True)
         for table, rows in ((RUN, runs), (STATE, states)):
             columns = ", ".join(rows[0])
             marks = ", ".join("?" * len(rows[0]))
@@ -59,12 +60,12 @@ def copy_on_sqlite(path, run_id, count):
         database.commit()
 
 
-async def copy_on_postgres(address, run_id, count):
+async def copy_on_postgres(address, run_id, tags_of_each):
     connection = await asyncpg.connect(address)
     try:
         run = dict(await connection.fetchrow(f"SELECT * FROM {RUN} WHERE id = $1", run_id))
         state = dict(await connection.fetchrow(f"SELECT * FROM {STATE} WHERE id = $1", run["state_id"]))
-        runs, states = zip(*copies(run, state, count), strict=True)
+        runs, states = zip(*copies(run, state, tags_of_each), strict=True)
         for table, rows in ((RUN, runs), (STATE, states)):
             columns = ", ".join(rows[0])
             marks = ", ".join(f"${place}" for place in range(1, len(rows[0]) + 1))
