@@ -65,11 +65,14 @@ crash: $(VENV)/.installed
 	@$(BIN)/pytest -q -m crash tests/e2e/test_recovery.py
 
 # The same seed draws the same faults and kills. Within SOAK_MINUTES it is over: late batches are left out.
+# SOAK_ON=redis runs it on PostgreSQL and Redis in place of the server's own PostgreSQL.
+SOAK_ON ?= own
 SOAK_EXPERIMENTS ?= 2000
 SOAK_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 240
 soak: $(VENV)/.installed
 	@ASSAY_SOAK_EXPERIMENTS=$(SOAK_EXPERIMENTS) ASSAY_SOAK_SEED=$(SOAK_SEED) ASSAY_SOAK_MINUTES=$(SOAK_MINUTES) \
+	  ASSAY_SOAK_ON=$(SOAK_ON) \
 	  $(BIN)/pytest -q -m soak tests/soak
 
 check: $(VENV)/.installed

@@ -24,7 +24,9 @@ from prefect_assay.blocks import S3Archive, SharedPaymentTokens, SpendingPolicy
 from prefect_assay.books import OrderBook
 from prefect_assay.cli.ports import HOST, free_ports
 from prefect_assay.cli.processes import Child
+from prefect_assay.cli.stack_database import StackDatabase
 from prefect_assay.client import AssayClient
+from prefect_assay.database.place import FOLDER_SETTING
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key
 from prefect_assay.tasks import open_books
@@ -232,6 +234,8 @@ def another_home(world: World, home: Path) -> Iterator[str]:
     env = {name: value for name, value in world.stack.env.items() if name != "PREFECT_API_URL"}
     env |= {"PREFECT_HOME": str(home), "PREFECT_SERVER_UI_API_URL": url}
     env.pop("PREFECT_SERVER_DATABASE_CONNECTION_URL", None)
+    env.pop(FOLDER_SETTING, None)  # root's databases do not lie in the home
+    database = StackDatabase(env)
     child = Child(
         "other server",
         [sys.executable, "-m", "prefect_assay.cli", "server", "--host", HOST, "--port", str(port)],
@@ -244,6 +248,8 @@ def another_home(world: World, home: Path) -> Iterator[str]:
         yield url
     finally:
         child.stop()
+        database.stop()
+        database.discard()
 
 
 def _blocks(world: World, issuer_url: str, endpoint: str, bucket: str) -> dict[str, Any]:

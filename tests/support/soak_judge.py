@@ -20,6 +20,7 @@ from support.crash_story import contradictions
 from support.soak_story import FAULTS, Soak, patiently
 
 _WOKEN = re.compile(r"(\d+) woken")
+_ANSWERED = re.compile(r'"([A-Z]+ \S+) HTTP/1\.1" (\d{3})')
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def judge(soak: Soak, lost: list[FlowRun]) -> Found:
         *(f"lost wake: {run.name} {run.id} slept, and its experiment had ended" for run in lost),
         *_every_run_ended(soak, runs),
         *_sweeps_ended(sweeps),
+        *_server_answered(soak),
         *_forgeries_refused(soak, deliveries),
     ]
     return Found(tuple(violations), _figures(soak, runs, sweeps, deliveries))
@@ -114,6 +116,25 @@ def _sweeps_ended(sweeps: list[FlowRun]) -> Iterator[str]:
     for run in sweeps:
         if run.state.type not in {StateType.COMPLETED, StateType.CRASHED}:
             yield f"sweep {run.name} is {run.state.name}: {run.state.message}"
+
+
+def _server_answered(soak: Soak) -> Iterator[str]:
+    """No 5xx of the Prefect server's, but while it is started or stopped."""
+    serving, failed, requests = False, Counter[str](), 0
+    with soak.world.stack.logs["server"].open(errors="replace") as log:
+        for line in log:
+            if "Application startup complete" in line:
+                serving = True
+            elif "Shutting down" in line or "Started server process" in line:
+                serving = False
+            elif serving and (answer := _ANSWERED.search(line)):
+                requests += 1
+                if answer[2].startswith("5"):
+                    failed[f"{answer[1]} {answer[2]}"] += 1
+    if not requests:
+        yield "the server's log shows no request"
+    for what, count in failed.items():
+        yield f"{count} of {requests} requests to the server: {what}"
 
 
 def _completed(run: FlowRun) -> bool:

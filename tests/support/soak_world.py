@@ -28,7 +28,7 @@ from prefect_assay.cli.stack_parts import StackParts
 from prefect_assay.client import AssayClient
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
-from support.scale import named, shared_services
+from support.scale import shared_services
 from support.world import _saved_blocks
 
 _START_SECONDS: Final = 900.0
@@ -96,7 +96,9 @@ class SoakStack(LocalStack):
         )
         certificates = {"SSL_CERT_FILE": str(one), "PREFECT_API_SSL_CERT_FILE": str(one)}
         # Generous: a busy machine makes it slow, and that is no finding.
-        super().__init__(folder, env=_ENVIRONMENT | certificates | server, start_seconds=_START_SECONDS)
+        answers = {"PREFECT_SERVER_LOGGING_LEVEL": "INFO"}  # a line for each request, which the judge reads
+        env = _ENVIRONMENT | certificates | answers | server
+        super().__init__(folder, env=env, start_seconds=_START_SECONDS)
         self.worker = worker
         self.journal = self.folder / "executions.jsonl"
         self.executions_log = self.folder / "executions.log"
@@ -178,9 +180,9 @@ class SoakWorld:
 def a_soak_world(folder: Path, worker: WorkerOptions) -> Iterator[SoakWorld]:
     """Start everything, register what the flows need, and stop everything at the end.
 
-    On PostgreSQL and Redis where the environment names them, as for thousands of runs in life; else on SQLite.
+    On the server's own PostgreSQL; with ASSAY_SOAK_ON=redis on the PostgreSQL and Redis that the environment names.
     """
-    with shared_services() if named() else nullcontext({}) as server:
+    with shared_services() if os.environ.get("ASSAY_SOAK_ON") == "redis" else nullcontext({}) as server:
         yield from _a_world(folder, SoakStack(folder / "stack", worker, server))
 
 
