@@ -1,5 +1,6 @@
 """How a suspended run comes back: by webhook, by the sweep, by itself. Real server, lab, receiver, processes."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -86,18 +87,14 @@ def move_watermark(world, run):
 def test_results_that_come_between_the_check_and_the_suspension_are_not_missed(world):
     """The look is answered before the results exist, and its answer arrives after their webhook."""
     # Holding back the terms of payment gives the time to aim at the look that follows it.
-    world.fault("delay", method="POST", path="/api/v1/invoices/*/pay", seconds=4)
+    world.fault("delay", method="POST", path="/api/v1/invoices/*/pay", seconds=8)
     world.stack.stop_receiver()  # nobody may wake the run but the run itself
     try:
         run = world.experiment("race", BINDER)
         (order,) = eventually(lambda: world.orders("race"), seconds=60, what="the order")
         look = f"/api/v1/experiments/{order.id}"
-        # As it is ordered, and before its invoice is read: the next look waits for results.
-        eventually(
-            lambda: sum(r["path"] == look for r in world.journal()) >= 2,
-            seconds=60,
-            what="the looks before the payment",
-        )
+        # All that are made before the payment, which is held back: the next look waits for results.
+        eventually(lambda: settled(world, look), seconds=60, what="the looks before the payment")
         world.fault("late_answer", method="GET", path=look, seconds=5)
         eventually(
             lambda: any(r["path"] == look and r["fault"] == "late_answer" for r in world.journal()),
@@ -110,6 +107,13 @@ def test_results_that_come_between_the_check_and_the_suspension_are_not_missed(w
         world.stack.start_receiver()
     history = world.history(run)
     assert history.index("Suspended") < history.index("Resuming") < history.index("Completed")
+
+
+def settled(world, look):
+    """Whether there were looks, and none for two seconds."""
+    before = sum(r["path"] == look for r in world.journal())
+    time.sleep(2)
+    return before and sum(r["path"] == look for r in world.journal()) == before
 
 
 def test_a_served_process_that_ends_pauses_no_schedule(world):
