@@ -29,6 +29,13 @@ class Manifest(StoredModel):
     files: tuple[ArchivedFile, ...]
 
 
+class RegisteredVersion(StoredModel):
+    """A version's entry in the register, written after its manifest: what `verify` misses a version by."""
+
+    experiment_id: str
+    manifest_sha256: str
+
+
 class ArchiveRecord(Model):
     """Where one experiment's version stands: an address a person can open, and its manifest's SHA-256."""
 
