@@ -17,7 +17,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -40,11 +40,15 @@ _JSON: Final = "application/json"
 
 
 class Document(Model):
-    """One file to archive: a path below the version's folder, its media type, its content or a file with it."""
+    """One file to archive: a path below the version's folder, its media type, its content or a file with it.
+
+    `links` is kept in the manifest: the fields that hold a link which works without a token.
+    """
 
     path: str
     content_type: str
     body: Body
+    links: tuple[str, ...] = ()
 
 
 class _Claim(Model):
@@ -58,7 +62,11 @@ class _Claim(Model):
     created_at: datetime
 
     def same_as(self, other: "_Claim | None") -> bool:
-        return other is not None and self == other.model_copy(update={"created_at": self.created_at})
+        return other is not None and self.content() == other.content()
+
+    def content(self) -> dict[str, Any]:
+        """What writers have to agree on: without the links, which an earlier release did not name."""
+        return self.model_dump(exclude={"created_at": True, "files": {"__all__": {"links"}}})
 
     def manifest(self, version: int) -> Manifest:
         return Manifest(version=version, **dict(self))
@@ -143,7 +151,11 @@ def _read_documents(
             raise ArchiveError(f"two files of experiment {experiment_code} want the name {path}: rename one")
         digest = _source_digest(document)
         file = ArchivedFile(
-            path=path, size=digest.size, sha256=digest.sha256, content_type=document.content_type
+            path=path,
+            size=digest.size,
+            sha256=digest.sha256,
+            content_type=document.content_type,
+            links=document.links,
         )
         found[path] = (file, document.body)
     _check_no_file_is_a_folder(found, experiment_code)

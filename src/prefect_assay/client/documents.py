@@ -9,18 +9,25 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
+from pydantic_core import from_json
+
 from prefect_assay.client.read import rows_and_total
 from prefect_assay.client.request import JSON_TYPE, Answer, Operation, Request, query, segment, succeeded
+from prefect_assay.models.open_links import open_links
 from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawDocument:
-    """One answer. `name` is unique within its experiment, such as `results-0001.json`."""
+    """One answer. `name` is unique within its experiment, such as `results-0001.json`.
+
+    `links` names the fields that hold a link which works without a token, in the service's own spelling.
+    """
 
     name: str
     content_type: str
     body: bytes = field(repr=False)
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +92,7 @@ class DocumentWalk:
             name=f"{series.name}-{self._page:04d}.json" if series.paged else f"{series.name}.json",
             content_type=answer.content_type or JSON_TYPE,
             body=answer.content,
+            links=open_links(from_json(answer.content)),
         )
         rows, total = rows_and_total(answer) if series.paged else ([], 0)
         # Empty after the last row; the same again from a service that does not heed the offset.
