@@ -11,6 +11,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.archive import Document, archive_version, latest
+from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError
@@ -26,7 +27,6 @@ from prefect_assay.tasks.policy import READ
 from prefect_assay.waiting import can_suspend
 
 _JSON: Final = "application/json"
-TABLE_PATH: Final = "results.csv"
 
 
 class KeptResults(Model):

@@ -20,6 +20,11 @@ PREFIX_LENGTH: Final = 200  # with the lengths above every key stays below the 1
 MANIFEST_NAME: Final = "manifest.json"
 CLAIM_NAME: Final = "claim.json"
 BOOKS_FOLDER: Final = "BOOKS"  # upper case, so that no campaign has this name; see prefect_assay.books
+# Beside a campaign's experiments, whose codes always have a hyphen (contract 2.1): its plan, and its table of all rows.
+PLAN_CODE: Final = "PLAN"
+PLAN_PATH: Final = "plan.json"
+TABLE_CODE: Final = "TABLE"
+TABLE_PATH: Final = "results.csv"
 VERSIONS_FOLDER: Final = "VERSIONS"  # in the books' folder: the register of complete versions
 
 _DIGEST_LENGTH: Final = 12

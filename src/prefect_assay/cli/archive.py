@@ -10,6 +10,7 @@ from rich.status import Status
 
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
 from prefect_assay.archive.layout import BOOKS_FOLDER
+from prefect_assay.books import check_orders
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.errors import ArchiveError, ConfigurationError
 
@@ -25,12 +26,16 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
         ConfigurationError: neither or both of folder and block are given, or the block does not exist.
         ArchiveError: the archive does not exist or cannot be listed.
     """
-    store, prefix = opened(path, archive)
-    if isinstance(store, LocalStore) and not prefix:
+    store, root = opened(path, archive)
+    prefix = root
+    if isinstance(store, LocalStore) and not root:
         store, prefix = _in_its_archive(store.root)
     console = Console(stderr=True)
     with console.status("Verifying …") as status:
         report = verify(_Watched(store, status), prefix)
+        if prefix == root:  # all of an archive
+            findings = (*report.findings, *check_orders(store, prefix))
+            report = report.model_copy(update={"findings": findings})
     if not report.versions and report.ok:
         raise ArchiveError(
             f"{report.location} holds no archived version; name the root of an archive, or a folder in it"
