@@ -218,7 +218,7 @@ def money_lines(facts: MoneyFacts) -> dict[str, str]:
         lines["invoice"] = f"`{invoice.id}`"
         lines["invoice status"] = str(invoice.status or "unknown")
         lines["invoice amount"] = usd(invoice.amount)
-        if invoice.provider_hosted_invoice_url:
+        if invoice.provider_hosted_invoice_url and not facts.paid:  # it works without a token
             lines["invoice page"] = invoice.provider_hosted_invoice_url
     if entry is not None:
         lines["payment"] = f"{usd(entry.amount_cents)} by {entry.rail.value}, {entry.state.value}"

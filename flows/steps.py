@@ -188,7 +188,13 @@ def _conclude(
             f"experiment {finished.code} has no complete results {job.patience.days} days after its order "
             f"(status {finished.status}); run the flow again with a later deadline to go on waiting"
         )
-    return ExperimentReport(order=order, payment=payment, outcome=outcome, archive=record)
+    no_link = {"hosted_invoice_url": None}  # it works without a token, and the report is kept
+    return ExperimentReport(
+        order=order.model_copy(update=no_link),
+        payment=payment and payment.model_copy(update=no_link),
+        outcome=outcome,
+        archive=record,
+    )
 
 
 def _archive(job: Job, order: Order, payment: Payment | None, found: Experiment) -> ArchiveRecord:

@@ -11,6 +11,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.archive import Document, archive_version, latest
+from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError
@@ -26,7 +27,6 @@ from prefect_assay.tasks.policy import READ
 from prefect_assay.waiting import can_suspend
 
 _JSON: Final = "application/json"
-TABLE_PATH: Final = "results.csv"
 
 
 class KeptResults(Model):
@@ -136,7 +136,12 @@ def _designs(spec: ExperimentSpec) -> tuple[Sequence, ...]:
 def _received(client: AssayClient, experiment_id: str) -> Iterator[Document]:
     """Every response body as received, byte for byte."""
     for document in client.documents(experiment_id):
-        yield Document(path=f"raw/{document.name}", content_type=document.content_type, body=document.body)
+        yield Document(
+            path=f"raw/{document.name}",
+            content_type=document.content_type,
+            body=document.body,
+            links=document.links,
+        )
 
 
 def _packages(client: AssayClient, results: Iterable[Result], folder: Path) -> Iterator[Document]:
@@ -158,7 +163,8 @@ def _made(
     yield Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))
     yield Document(path="spec.json", content_type=_JSON, body=_json(spec.wire()))
     if payment is not None:
-        kept = payment.model_dump(mode="json", exclude={"already_paid"})  # differs between two runs
+        # The first differs between two runs; the second works without a token, and is where a person pays.
+        kept = payment.model_dump(mode="json", exclude={"already_paid", "hosted_invoice_url"})
         yield Document(
             path="receipt.json", content_type=_JSON, body=_json({"order_key": order.order_key, **kept})
         )

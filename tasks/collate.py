@@ -2,24 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
 
 from prefect import task
 from pydantic import ValidationError
 
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, latest, versions
+from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
 from prefect_assay.models.base import Model
 from prefect_assay.models.plan import Plan
 from prefect_assay.results import ResultRow, best_binders, collate, from_csv, to_csv
-from prefect_assay.tasks.archive import TABLE_PATH
 from prefect_assay.tasks.policy import READ
-
-# Stand beside the experiments' codes; a code always has a hyphen (contract 2.1).
-PLAN_CODE: Final = "PLAN"
-TABLE_CODE: Final = "TABLE"
-_PLAN_PATH: Final = "plan.json"
 
 
 class CampaignTable(Model):
@@ -48,7 +42,7 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
             results_status="none",
             documents=[
                 Document(
-                    path=_PLAN_PATH,
+                    path=PLAN_PATH,
                     content_type="application/json",
                     # where the designs came from differs between two submissions of the same designs
                     body=plan.model_copy(update={"source": ""}).model_dump_json(indent=2).encode(),
@@ -79,7 +73,7 @@ def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
             "nothing new was ordered. Choose a new campaign id"
         )
     try:
-        return Plan.model_validate_json(found.read(_PLAN_PATH))
+        return Plan.model_validate_json(found.read(PLAN_PATH))
     except ValidationError as error:
         # A newer version's specification may hold what this one would leave out of an order.
         raise ArchiveError(

@@ -37,6 +37,11 @@ def swift_store(swift_endpoint):
     return bucket_store(swift_endpoint)
 
 
+@pytest.fixture
+def moto_store(moto_endpoint):
+    return bucket_store(moto_endpoint)
+
+
 @pytest.fixture(params=["local", "moto", "swift"])
 def any_store(request, tmp_path):
     if request.param == "local":

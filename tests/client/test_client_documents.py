@@ -10,8 +10,8 @@ from support.fault_server import reply
 ODD = b'{ "id":"e1",\n"code" : "c\\u002d1", "x": 1.0e0 }\n'
 
 
-def listed(count, start=0):
-    return {"items": [{"id": f"r{n}"} for n in range(start, start + count)], "total": 9, "count": count}
+def listed(count, start=0, total=9):
+    return {"items": [{"id": f"r{n}"} for n in range(start, start + count)], "total": total, "count": count}
 
 
 def test_every_body_is_kept_as_it_came(face, server):
@@ -52,6 +52,47 @@ def test_an_empty_last_page_is_no_document(face, server):
         reply(200, ODD), reply(200, listed(100)), reply(200, listed(0)), absent, absent, absent, absent
     )
     assert [d.name for d in face("documents", "e1")] == ["experiment.json", "sequences-0001.json"]
+
+
+ABSENT = reply(404, {"error": "no"})
+
+
+def archived(face):
+    """The pages of sequences, and the requests for them."""
+    return [d.name for d in face("documents", "e1") if d.name.startswith("sequences-")]
+
+
+def asked(server):
+    return [r.target.partition("offset=")[2] for r in server.seen if "/sequences" in r.target]
+
+
+def test_a_list_on_shorter_pages_is_kept_to_its_total(face, server):
+    pages = [reply(200, listed(40, start, total=103)) for start in (0, 40)]
+    server.will(reply(200, ODD), *pages, reply(200, listed(23, 80, total=103)), *[ABSENT] * 4)
+    assert archived(face) == [f"sequences-000{page}.json" for page in (1, 2, 3)]
+    assert asked(server) == ["0", "40", "80"]
+
+
+def test_a_total_that_promises_too_much_ends_at_the_empty_page(face, server):
+    server.will(
+        reply(200, ODD), reply(200, listed(40, total=50)), reply(200, listed(0, total=50)), *[ABSENT] * 4
+    )
+    assert archived(face) == ["sequences-0001.json"]
+    server.will(reply(200, ODD), reply(200, listed(0, total=50)), *[ABSENT] * 4)
+    assert archived(face) == ["sequences-0001.json"]
+
+
+@pytest.mark.parametrize(("count", "total"), [(40, 103), (100, 250)])
+def test_a_service_that_does_not_heed_the_offset_does_not_fill_the_archive(face, server, count, total):
+    same = [{**listed(count, total=total), "offset": offset} for offset in (0, count)]
+    server.will(reply(200, ODD), *[reply(200, body) for body in same], *[ABSENT] * 4)
+    assert archived(face) == ["sequences-0001.json"]
+
+
+@pytest.mark.parametrize("total", [None, "many", True])
+def test_a_total_that_is_no_number_does_not_count(face, server, total):
+    server.will(reply(200, ODD), reply(200, listed(3, total=total)), *[ABSENT] * 4)
+    assert archived(face) == ["sequences-0001.json"]
 
 
 def test_an_experiment_that_does_not_exist_is_no_empty_archive(face, server):

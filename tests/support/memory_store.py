@@ -82,6 +82,9 @@ class MemoryStore:
         folder = f"{prefix}/" if prefix else ""
         yield from sorted(key for key in list(self.objects) if key.startswith(folder))
 
+    def strays(self, prefix):
+        return iter(())
+
     def location(self, key):
         return f"memory:{key}"
 

@@ -20,6 +20,12 @@ PREFIX_LENGTH: Final = 200  # with the lengths above every key stays below the 1
 MANIFEST_NAME: Final = "manifest.json"
 CLAIM_NAME: Final = "claim.json"
 BOOKS_FOLDER: Final = "BOOKS"  # upper case, so that no campaign has this name; see prefect_assay.books
+# Beside a campaign's experiments, whose codes always have a hyphen (contract 2.1): its plan, and its table of all rows.
+PLAN_CODE: Final = "PLAN"
+PLAN_PATH: Final = "plan.json"
+TABLE_CODE: Final = "TABLE"
+TABLE_PATH: Final = "results.csv"
+VERSIONS_FOLDER: Final = "VERSIONS"  # in the books' folder: the register of complete versions
 
 _DIGEST_LENGTH: Final = 12
 _SUFFIX: Final = re.compile(r"(\.[a-z0-9]{1,8}){1,2}$")
@@ -70,6 +76,23 @@ def experiment_folder(prefix: str, campaign_id: str, experiment_code: str) -> st
 def version_folder(folder: str, version: int) -> str:
     """The folder of one version of an experiment, `.../v001`."""
     return join_key(folder, f"v{version:03d}")
+
+
+def register_key(place: str) -> str | None:
+    """Where the register has a version's entry, by the version's folder; None where the folder has no campaign."""
+    *root, campaign, code, version = ["", "", *place.split("/")]
+    if not campaign:
+        return None
+    return join_key(*root, BOOKS_FOLDER, VERSIONS_FOLDER, campaign, code, f"{version}.json")
+
+
+def registered_place(key: str) -> str | None:
+    """The version's folder that an entry of the register is about; None for any other key."""
+    *root, books, versions, campaign, code, name = ["", "", "", "", *key.split("/")]
+    version = name.removesuffix(".json")
+    if (books, versions) != (BOOKS_FOLDER, VERSIONS_FOLDER) or version_of(version) is None:
+        return None
+    return join_key(*root, campaign, code, version)
 
 
 def version_of(segment: str) -> int | None:

@@ -17,6 +17,7 @@ from prefect_assay.archive.store import (
     CHUNK_BYTES,
     Body,
     ObjectInfo,
+    Stray,
     check_key,
     chunks_of,
     join_key,
@@ -79,6 +80,22 @@ class LocalStore:
             for name in sorted(files):
                 if not name.startswith("."):
                     yield (Path(folder) / name).relative_to(self.root).as_posix()
+
+    def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
+        """Links, also in place of `prefix` or a folder above it, and hidden files outside `.partial`."""
+        start = self._path(prefix) if prefix else self.root
+        for folder in (start, *start.parents):
+            if folder.is_relative_to(self.root) and folder != self.root and folder.is_symlink():
+                yield folder.relative_to(self.root).as_posix(), "link"
+        for place, folders, files in os.walk(start):
+            folders[:] = sorted(name for name in folders if name != PARTIAL_FOLDER)
+            for name in (*folders, *sorted(files)):
+                path = Path(place) / name
+                key = path.relative_to(self.root).as_posix()
+                if path.is_symlink():
+                    yield key, "link"
+                elif name in files and "/." in f"/{key}":
+                    yield key, "hidden"
 
     def location(self, key: str) -> str:
         """The absolute path."""

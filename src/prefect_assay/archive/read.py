@@ -89,12 +89,17 @@ def read_manifest(store: Store, folder: str) -> tuple[Manifest, bytes]:
     """The manifest of a version's folder, and its bytes; ArchiveError when it is absent or unreadable."""
     key = join_key(folder, MANIFEST_NAME)
     body = store.read(key)
+    return parse_manifest(body, store.location(key)), body
+
+
+def parse_manifest(body: bytes, location: str) -> Manifest:
+    """The manifest in some bytes; ArchiveError when they are none."""
     try:
-        return Manifest.model_validate_json(body), body
+        return Manifest.model_validate_json(body)
     except ValidationError as error:
         causes = "; ".join(_cause(item) for item in error.errors(include_url=False, include_input=False))
         raise ArchiveError(
-            f"{store.location(key)} is not a readable manifest ({causes}); "
+            f"{location} is not a readable manifest ({causes}); "
             "restore it from a backup, or move this version's folder away and archive again"
         ) from None
 

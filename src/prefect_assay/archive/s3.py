@@ -21,6 +21,7 @@ from prefect_assay.archive.store import (
     CHUNK_BYTES,
     Body,
     ObjectInfo,
+    Stray,
     check_key,
     chunks_of,
     join_key,
@@ -114,15 +115,20 @@ class S3Store:
 
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys below the folder `prefix`, in the order of their bytes."""
+        return (key for key in self._listed(prefix) if not _is_hidden(key))
+
+    def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
+        """Hidden names; a bucket has no links."""
+        return ((key, "hidden") for key in self._listed(prefix) if _is_hidden(key))
+
+    def _listed(self, prefix: str) -> Iterator[str]:
         folder = f"{check_key(prefix)}/" if prefix else ""
         with self._errors(prefix):
             for page in self._client.get_paginator("list_objects_v2").paginate(
                 Bucket=self.bucket, Prefix=folder
             ):
                 for item in page.get("Contents", ()):
-                    # Probes and other hidden names are no part of the archive.
-                    if not any(part.startswith(".") for part in item["Key"].split("/")):
-                        yield item["Key"]
+                    yield item["Key"]
 
     def location(self, key: str) -> str:
         """`s3://bucket/key`."""
@@ -205,6 +211,11 @@ class S3Store:
         except (ClientError, BotoCoreError) as error:
             if error_code(error) not in ignored:
                 raise archive_error(self.location(key), error) from None
+
+
+def _is_hidden(key: str) -> bool:
+    # Probes and other hidden names are no part of the archive.
+    return any(part.startswith(".") for part in key.split("/"))
 
 
 def _base64(digest: bytes) -> str:

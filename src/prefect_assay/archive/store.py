@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.base import Model
@@ -15,6 +15,7 @@ from prefect_assay.models.base import Model
 CHUNK_BYTES: Final = 1 << 20
 
 Body = bytes | Path
+Stray = Literal["hidden", "link"]
 
 _UNSAFE: Final = re.compile(r'[\x00-\x1f\x7f\\:"<>|*?]')
 
@@ -71,6 +72,10 @@ class Store(Protocol):
 
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys below the folder `prefix` ("" is everything); the keys of one folder come together."""
+        ...
+
+    def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
+        """What the archive never writes below the folder `prefix`: hidden files of others, and symbolic links."""
         ...
 
     def location(self, key: str) -> str:

@@ -1,24 +1,41 @@
-"""Re-check an archive against its manifests, streaming every byte once."""
+"""Re-check an archive, streaming every byte once: files against manifests, manifests against claims and the register."""
 
+import hashlib
+import json
 from collections.abc import Iterator
-from itertools import groupby
-from typing import Literal
+from itertools import groupby, islice
+from typing import Final, Literal
 
-from prefect_assay.archive.layout import BOOKS_FOLDER, CLAIM_NAME, MANIFEST_NAME, safe_prefix, version_of
-from prefect_assay.archive.read import read_manifest
-from prefect_assay.archive.store import Store, digest_of, join_key
+from pydantic import ValidationError
+
+from prefect_assay.archive.layout import (
+    BOOKS_FOLDER,
+    CLAIM_NAME,
+    MANIFEST_NAME,
+    VERSIONS_FOLDER,
+    register_key,
+    registered_place,
+    safe_code,
+    safe_name,
+    version_folder,
+    version_of,
+)
+from prefect_assay.archive.read import parse_manifest
+from prefect_assay.archive.store import Store, check_key, digest_of, join_key
 from prefect_assay.errors import ArchiveError
-from prefect_assay.models.archived import ArchivedFile
+from prefect_assay.models.archived import ArchivedFile, Manifest, RegisteredVersion
 from prefect_assay.models.base import Model
 
-Kind = Literal["missing", "changed", "extra", "unreadable", "incomplete", "foreign"]
+Kind = Literal["missing", "changed", "extra", "unreadable", "misplaced", "link", "incomplete", "foreign"]
+
+
+_GAPS_NAMED: Final = 10
 
 
 class Finding(Model):
     """Something that does not agree. `incomplete` and `foreign` are remarks, the other kinds are damage.
 
-    Kinds: `missing` file of a manifest; `changed` content; `extra` file that no manifest names; `unreadable`
-    file or manifest; `incomplete` version, begun and not finished; `foreign` file outside any version.
+    docs/archive.md lists the kinds.
     """
 
     kind: Kind
@@ -27,7 +44,7 @@ class Finding(Model):
 
     @property
     def is_damage(self) -> bool:
-        """Whether the archive is not what its manifests say."""
+        """Whether the archive is not what it was."""
         return self.kind not in {"incomplete", "foreign"}
 
 
@@ -49,50 +66,44 @@ class VerifyReport(Model):
 def verify(store: Store, prefix: str = "") -> VerifyReport:
     """Check every version below the prefix: an archive, one campaign or one experiment.
 
-    Memory is constant in the sizes of the files and in the number of versions.
+    Memory is constant in the sizes of the files and in the number of versions. The archive may be in use.
 
     Raises:
         ArchiveError: the store cannot be listed.
     """
-    root = safe_prefix(prefix)
-    checked = size = complete = 0
-    findings: list[Finding] = []
-    for folder, keys in groupby(store.keys(root), key=lambda key: _version_folder(root, key)):
+    root = prefix.strip("/")
+    if root:
+        check_key(root)
+    check = _Check(store, root)
+    check.strays()
+    for folder, keys in groupby(_keys(store, root), key=lambda key: _version_folder(root, key)):
         if folder is None:
-            books = f"{join_key(root, BOOKS_FOLDER)}/"
-            findings.extend(
-                Finding(kind="foreign", key=key, detail="not part of a version")
-                for key in keys
-                if not key.startswith(books)
-            )
-            continue
-        present = {key.removeprefix(f"{folder}/") for key in keys}
-        if MANIFEST_NAME not in present:
-            detail = f"begun and not finished: {len(present)} files"
-            findings.append(Finding(kind="incomplete", key=folder, detail=detail))
-            continue
-        try:
-            files = read_manifest(store, folder)[0].files
-        except ArchiveError as error:
-            manifest = join_key(folder, MANIFEST_NAME)
-            findings.append(Finding(kind="unreadable", key=manifest, detail=error.message))
-            continue
-        findings.extend(_check_version(store, folder, files, present))
-        complete += 1
-        read = [file.size for file in files if file.path in present]
-        checked += len(read)
-        size += sum(read)
+            for key in keys:
+                check.outside(key)
+        else:
+            check.version(folder, {key.removeprefix(f"{folder}/") for key in keys})
+    check.gaps()
     return VerifyReport(
         location=store.location(root),
-        checked=checked,
-        versions=complete,
-        bytes=size,
-        findings=tuple(findings),
+        checked=check.checked,
+        versions=check.versions,
+        bytes=check.bytes,
+        findings=tuple(check.findings),
     )
+
+
+def _keys(store: Store, root: str) -> Iterator[str]:
+    """All keys below the root, and those of the register about a root that is a campaign or an experiment."""
+    yield from store.keys(root)
+    parts = root.split("/") if root else []
+    for depth in range(1, min(len(parts), 2) + 1):
+        yield from store.keys(join_key(*parts[:-depth], BOOKS_FOLDER, VERSIONS_FOLDER, *parts[-depth:]))
 
 
 def _version_folder(root: str, key: str) -> str | None:
     """The version's folder that a key lies in: up to the first segment below the root that is a version."""
+    if registered_place(key):
+        return None
     segments = key.removeprefix(f"{root}/").split("/") if root else key.split("/")
     for depth, segment in enumerate(segments[:-1], start=1):
         if version_of(segment) is not None:
@@ -100,29 +111,156 @@ def _version_folder(root: str, key: str) -> str | None:
     return None
 
 
-def _check_version(
-    store: Store, folder: str, files: tuple[ArchivedFile, ...], present: set[str]
-) -> Iterator[Finding]:
-    for file in files:
-        finding = _check_file(store, join_key(folder, file.path), file, present)
-        if finding is not None:
-            yield finding
-    for name in sorted(present - {file.path for file in files} - {MANIFEST_NAME, CLAIM_NAME}):
-        yield Finding(kind="extra", key=join_key(folder, name), detail="in the store, not in the manifest")
+class _Check:
+    """One verification. What a listing does not show is asked for by name before it counts as missing.
 
+    A run may be writing meanwhile: claim, files, manifest, entry of the register, in this order.
+    """
 
-def _check_file(store: Store, key: str, file: ArchivedFile, present: set[str]) -> Finding | None:
-    if file.path not in present:
-        return Finding(kind="missing", key=key, detail="named in the manifest, not in the store")
-    try:
-        found = digest_of(store.stream(key))
-    except ArchiveError as error:
-        return Finding(kind="unreadable", key=key, detail=error.message)
-    if found.sha256 == file.sha256:
+    def __init__(self, store: Store, root: str) -> None:
+        self.findings: list[Finding] = []
+        self.checked = self.versions = self.bytes = 0
+        self._store = store
+        self._root = root
+        self._experiment = ""
+        self._numbers: set[int] = set()  # the versions of this experiment
+
+    def strays(self) -> None:
+        """Links, and hidden files in versions. Other hidden files are the user's."""
+        for key, what in self._store.strays(self._root):
+            if what == "link":
+                self._find("link", key, "a symbolic link; what it leads to is not archived")
+            elif _version_folder(self._root, key):
+                self._find("extra", key, "hidden, and not in the manifest")
+
+    def outside(self, key: str) -> None:
+        """A key outside any version."""
+        below = key.removeprefix(f"{self._root}/").split("/")
+        if place := registered_place(key):
+            self._registered(place)
+        elif below[-1] in {MANIFEST_NAME, CLAIM_NAME} and len(below) > 1:
+            self._find("misplaced", key, "its folder is not named like a version, so no run finds it")
+        elif BOOKS_FOLDER not in below[:-1]:
+            self._find("foreign", key, "not part of a version")
+
+    def version(self, folder: str, present: set[str]) -> None:
+        """A version's folder, and the names in it that were listed."""
+        experiment, _, name = folder.rpartition("/")
+        if experiment != self._experiment:
+            self.gaps()
+            self._experiment = experiment
+        number = version_of(name) or 0
+        self._numbers.add(number)
+        entry = self._entry(folder)
+        claim = self._claim(folder, number)
+        manifest_key = join_key(folder, MANIFEST_NAME)
+        try:
+            body = self._store.find(manifest_key)
+            manifest = parse_manifest(body, self._store.location(manifest_key)) if body is not None else None
+        except ArchiveError as error:
+            self._find("unreadable", manifest_key, error.message)
+            return
+        if body is None or manifest is None:
+            if claim and not entry:
+                self._find("incomplete", folder, f"begun and not finished: {len(present)} files")
+            return  # `_registered` tells of a manifest that was there
+        self._compare(folder, manifest, claim, entry, hashlib.sha256(body).hexdigest())
+        self._files(folder, manifest.files, present)
+        self.versions += 1
+
+    def gaps(self) -> None:
+        """Numbers of this experiment that were left out: each is taken in turn and never given back."""
+        highest = max(self._numbers, default=0)
+        absent = (number for number in range(1, highest) if number not in self._numbers)
+        for number in islice(absent, _GAPS_NAMED):
+            place = version_folder(self._experiment, number)
+            key = register_key(place)
+            registered = key is not None and self._store.stat(key) is not None
+            if not registered and self._store.stat(join_key(place, CLAIM_NAME)) is None:
+                self._find("missing", place, f"not there, although v{highest:03d} is")
+        self._numbers = set()
+
+    def _find(self, kind: Kind, key: str, detail: str) -> None:
+        self.findings.append(Finding(kind=kind, key=key, detail=detail))
+
+    def _registered(self, place: str) -> None:
+        key = join_key(place, MANIFEST_NAME)
+        if self._store.stat(key) is None:
+            begun = self._store.stat(join_key(place, CLAIM_NAME)) is not None
+            self._find("missing", key if begun else place, "the register says that it was complete")
+
+    def _entry(self, folder: str) -> RegisteredVersion | None:
+        key = register_key(folder)
+        try:
+            body = self._store.find(key) if key else None
+            return None if body is None else RegisteredVersion.model_validate_json(body)
+        except (ArchiveError, ValidationError):
+            self._find(
+                "unreadable", key or folder, "not a readable entry of the register; restore it from a backup"
+            )
+            return None
+
+    def _claim(self, folder: str, number: int) -> Manifest | None:
+        """The manifest as it follows from the version's claim."""
+        key = join_key(folder, CLAIM_NAME)
+        try:
+            body = self._store.find(key)
+            if body is not None:
+                return Manifest.model_validate({**json.loads(body), "version": number})
+        except (ArchiveError, ValueError, TypeError):
+            self._find("unreadable", key, "not a readable claim; restore it from a backup")
+        else:
+            self._find("missing", key, "every version begins with its claim")
         return None
-    return Finding(
-        kind="changed",
-        key=key,
-        detail=f"{found.size} bytes, SHA-256 {found.sha256[:12]}…; the manifest says "
-        f"{file.size} bytes, {file.sha256[:12]}…",
+
+    def _compare(
+        self,
+        folder: str,
+        manifest: Manifest,
+        claim: Manifest | None,
+        entry: RegisteredVersion | None,
+        digest: str,
+    ) -> None:
+        """The manifest with the claim that it follows from, its entry in the register, and its folder."""
+        key = join_key(folder, MANIFEST_NAME)
+        if claim and (differing := _differing(manifest, claim)):
+            self._find("changed", key, f"differs from {CLAIM_NAME} in {', '.join(differing)}")
+        elif entry and entry.manifest_sha256 != digest:
+            detail = f"SHA-256 {digest[:12]}…; the register says {entry.manifest_sha256[:12]}…"
+            self._find("changed", key, detail)
+        campaign, code, version = ["", "", *folder.split("/")][-3:]
+        named = (safe_name(manifest.campaign_id), safe_code(manifest.experiment_code), manifest.version)
+        if named != (campaign or named[0], code or named[1], version_of(version)):
+            detail = f"its manifest is that of {named[0]}/{named[1]}/v{named[2]:03d}"
+            self._find("misplaced", folder, detail)
+
+    def _files(self, folder: str, files: tuple[ArchivedFile, ...], present: set[str]) -> None:
+        for file in files:
+            key = join_key(folder, file.path)
+            try:
+                if file.path not in present and self._store.stat(key) is None:
+                    self._find("missing", key, "named in the manifest, not in the store")
+                    continue
+                found = digest_of(self._store.stream(key))
+            except ArchiveError as error:
+                self._find("unreadable", key, error.message)
+                continue
+            self.checked += 1
+            self.bytes += found.size
+            if (found.size, found.sha256) != (file.size, file.sha256):
+                detail = f"{found.size} bytes, SHA-256 {found.sha256[:12]}…; the manifest says "
+                self._find("changed", key, f"{detail}{file.size} bytes, {file.sha256[:12]}…")
+        for name in sorted(present - {file.path for file in files} - {MANIFEST_NAME, CLAIM_NAME}):
+            self._find("extra", join_key(folder, name), "in the store, not in the manifest")
+
+
+def _differing(manifest: Manifest, claim: Manifest) -> list[str]:
+    """The fields that differ, and for files their paths."""
+    fields = ("campaign_id", "experiment_id", "experiment_code", "results_status", "created_at")
+    differing = [name for name in fields if getattr(manifest, name) != getattr(claim, name)]
+    # Without the links: an earlier release, which did not name them, may have finished the claim.
+    of_manifest, of_claim = (
+        {(file.path, file.size, file.sha256, file.content_type) for file in made.files}
+        for made in (manifest, claim)
     )
+    return differing + sorted({path for path, *_ in of_manifest ^ of_claim})

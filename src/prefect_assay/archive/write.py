@@ -7,6 +7,7 @@ Order of writing, each step conditional on the name being free:
 2. The files.
 3. `manifest.json`: its presence means that the version is complete. Its bytes follow from the claim alone, so
    it does not matter which of several writers with the same content makes it.
+4. The version's entry in the register, `BOOKS/VERSIONS/`, so that `verify` misses what is gone later.
 
 A process that dies leaves a claim without a manifest. The next run with the same content finishes that
 version; a run with other content leaves it behind and takes the next number.
@@ -16,7 +17,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -24,13 +25,14 @@ from prefect_assay.archive.layout import (
     CLAIM_NAME,
     MANIFEST_NAME,
     experiment_folder,
+    register_key,
     safe_path,
     version_folder,
 )
 from prefect_assay.archive.read import latest_version, read_manifest
 from prefect_assay.archive.store import Body, Digest, Store, chunks_of, digest_of, join_key
 from prefect_assay.errors import ArchiveError
-from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest
+from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest, RegisteredVersion
 from prefect_assay.models.base import Model, StoredModel
 
 _ATTEMPTS: Final = 1000
@@ -38,11 +40,15 @@ _JSON: Final = "application/json"
 
 
 class Document(Model):
-    """One file to archive: a path below the version's folder, its media type, its content or a file with it."""
+    """One file to archive: a path below the version's folder, its media type, its content or a file with it.
+
+    `links` is kept in the manifest: the fields that hold a link which works without a token.
+    """
 
     path: str
     content_type: str
     body: Body
+    links: tuple[str, ...] = ()
 
 
 class _Claim(Model):
@@ -56,7 +62,11 @@ class _Claim(Model):
     created_at: datetime
 
     def same_as(self, other: "_Claim | None") -> bool:
-        return other is not None and self == other.model_copy(update={"created_at": self.created_at})
+        return other is not None and self.content() == other.content()
+
+    def content(self) -> dict[str, Any]:
+        """What writers have to agree on: without the links, which an earlier release did not name."""
+        return self.model_dump(exclude={"created_at": True, "files": {"__all__": {"links"}}})
 
     def manifest(self, version: int) -> Manifest:
         return Manifest(version=version, **dict(self))
@@ -119,6 +129,8 @@ def archive_version(
         if claim.agrees_with(manifest) and _is_intact(store, version_folder(folder, newest), files):
             return _record(store, folder, manifest, body, unchanged=True)
     for version in range((newest or 0) + 1, (newest or 0) + _ATTEMPTS):
+        if _was_moved_away(store, version_folder(folder, version)):
+            continue
         record = _try_version(store, folder, version, claim, bodies)
         if record is not None:
             return record
@@ -139,7 +151,11 @@ def _read_documents(
             raise ArchiveError(f"two files of experiment {experiment_code} want the name {path}: rename one")
         digest = _source_digest(document)
         file = ArchivedFile(
-            path=path, size=digest.size, sha256=digest.sha256, content_type=document.content_type
+            path=path,
+            size=digest.size,
+            sha256=digest.sha256,
+            content_type=document.content_type,
+            links=document.links,
         )
         found[path] = (file, document.body)
     _check_no_file_is_a_folder(found, experiment_code)
@@ -195,6 +211,13 @@ def _try_version(
     return _record(store, folder, theirs, manifest_body, unchanged=True)
 
 
+def _was_moved_away(store: Store, place: str) -> bool:
+    """Whether the version was complete once and is gone. In this order: the claim is older than the entry."""
+    key = register_key(place)
+    registered = key is not None and store.stat(key) is not None
+    return registered and store.stat(join_key(place, CLAIM_NAME)) is None
+
+
 def _read_claim(store: Store, place: str) -> _Claim | None:
     """The claim that stands, or None for one this version of the package cannot read: the number is taken."""
     try:
@@ -218,12 +241,18 @@ def _holds(store: Store, key: str, file: ArchivedFile) -> bool:
 
 
 def _record(store: Store, folder: str, manifest: Manifest, body: bytes, *, unchanged: bool) -> ArchiveRecord:
+    """Register the version, unless it is, and describe it."""
+    place = version_folder(folder, manifest.version)
+    digest = hashlib.sha256(body).hexdigest()
+    if key := register_key(place):
+        entry = RegisteredVersion(experiment_id=manifest.experiment_id, manifest_sha256=digest)
+        store.put_if_absent(key, _json_bytes(entry), _JSON)
     return ArchiveRecord(
-        location=store.location(version_folder(folder, manifest.version)),
+        location=store.location(place),
         experiment_code=manifest.experiment_code,
         campaign_id=manifest.campaign_id,
         version=manifest.version,
-        manifest_sha256=hashlib.sha256(body).hexdigest(),
+        manifest_sha256=digest,
         files=len(manifest.files),
         total_bytes=sum(file.size for file in manifest.files),
         unchanged=unchanged,

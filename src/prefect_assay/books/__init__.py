@@ -6,7 +6,8 @@ store's conditional write gives each number to one writer. Knows neither Prefect
 
 from prefect_assay.books.books import Books, OrderBook
 from prefect_assay.books.budget import Budget
+from prefect_assay.books.check import check_orders
 from prefect_assay.books.ledger import OrderLedger
 from prefect_assay.books.state import OrderState
 
-__all__ = ["Books", "Budget", "OrderBook", "OrderLedger", "OrderState"]
+__all__ = ["Books", "Budget", "OrderBook", "OrderLedger", "OrderState", "check_orders"]

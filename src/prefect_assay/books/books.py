@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
-from prefect_assay.archive.layout import BOOKS_FOLDER, safe_name, safe_prefix
+from prefect_assay.archive.layout import BOOKS_FOLDER, VERSIONS_FOLDER, safe_name, safe_prefix
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.budget import Budget, Reservation
 from prefect_assay.books.log import Log
@@ -24,7 +24,7 @@ from prefect_assay.models.base import StoredModel
 
 _RECORDS: Final[TypeAdapter[OrderRecord]] = TypeAdapter(OrderRecord)
 _BUDGET: Final = "BUDGET"
-_ARCHIVE: Final = "ARCHIVE.json"
+ARCHIVE_NAME: Final = "ARCHIVE.json"
 
 
 class _ArchiveIdentity(StoredModel):
@@ -110,7 +110,9 @@ class Books:
         """The books of every organisation in an archive, for reports."""
         root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
         names = {key.removeprefix(f"{root}/").partition("/")[0] for key in store.keys(root)}
-        return [cls(store, prefix, name, scope=name) for name in sorted(names - {_ARCHIVE})]
+        return [
+            cls(store, prefix, name, scope=name) for name in sorted(names - {ARCHIVE_NAME, VERSIONS_FOLDER})
+        ]
 
     def __init__(
         self,
@@ -134,7 +136,7 @@ class Books:
         Raises:
             ArchiveError: it cannot be read.
         """
-        key = join_key(self._root, _ARCHIVE)
+        key = join_key(self._root, ARCHIVE_NAME)
         body = self.store.find(key)
         if body is None:
             made = _ArchiveIdentity(archive_id=uuid4().hex)

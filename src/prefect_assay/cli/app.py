@@ -157,7 +157,7 @@ def archive_verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read every archived file again and compare it with its manifest; exit code 1 on damage."""
+    """Read every archived file again and compare it with what was archived; exit code 1 on damage."""
     with reported(as_json=as_json):
         from prefect_assay.cli.archive import verify_archive
 

@@ -1,6 +1,7 @@
-"""`prefect-assay archive verify`: read an archive again and compare it with its manifests."""
+"""`prefect-assay archive verify`: read an archive again and compare it with what was archived."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from rich.console import Console
 from rich.status import Status
 
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
+from prefect_assay.archive.layout import BOOKS_FOLDER
+from prefect_assay.books import check_orders
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.errors import ArchiveError, ConfigurationError
 
@@ -23,10 +26,16 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
         ConfigurationError: neither or both of folder and block are given, or the block does not exist.
         ArchiveError: the archive does not exist or cannot be listed.
     """
-    store, prefix = opened(path, archive)
+    store, root = opened(path, archive)
+    prefix = root
+    if isinstance(store, LocalStore) and not root:
+        store, prefix = _in_its_archive(store.root)
     console = Console(stderr=True)
     with console.status("Verifying …") as status:
         report = verify(_Watched(store, status), prefix)
+        if prefix == root:  # all of an archive
+            findings = (*report.findings, *check_orders(store, prefix))
+            report = report.model_copy(update={"findings": findings})
     if not report.versions and report.ok:
         raise ArchiveError(
             f"{report.location} holds no archived version; name the root of an archive, or a folder in it"
@@ -77,6 +86,15 @@ def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
     return block.get_store(), block.prefix
 
 
+def _in_its_archive(folder: Path) -> tuple[LocalStore, str]:
+    """A campaign's or an experiment's folder as a part of its archive, whose register says what it should hold."""
+    folder = Path(os.path.normpath(folder))
+    for root in (folder, *folder.parents[:2]):
+        if (root / BOOKS_FOLDER).is_dir():
+            return LocalStore(root), folder.relative_to(root).as_posix().removeprefix(".")
+    return LocalStore(folder), ""
+
+
 class _Watched:
     """A store that shows on a status line what is being read."""
 
@@ -88,7 +106,7 @@ class _Watched:
         self.put_if_absent = store.put_if_absent
         self.read, self.find = store.read, store.find
         self.stat = store.stat
-        self.keys = store.keys
+        self.keys, self.strays = store.keys, store.strays
         self.location = store.location
         self.probe = store.probe
 

@@ -1,25 +1,33 @@
 """Every answer about one experiment as it was received, byte for byte, for the archive.
 
 Lists are taken page by page with plain offsets: these lists belong to one experiment and grow at their end or
-not at all, so nothing is missed; a result that appears in between may stand on two pages, which loses nothing.
+not at all, so nothing is missed; a result that appears in between may be on two pages, which loses nothing. As in
+`walking`, a short page is the last one only if `total` does not say that there are more.
 """
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-from prefect_assay.client.read import row_count
+from pydantic_core import from_json
+
+from prefect_assay.client.read import rows_and_total
 from prefect_assay.client.request import JSON_TYPE, Answer, Operation, Request, query, segment, succeeded
+from prefect_assay.models.open_links import open_links
 from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawDocument:
-    """One answer. `name` is unique within its experiment, such as `results-0001.json`."""
+    """One answer. `name` is unique within its experiment, such as `results-0001.json`.
+
+    `links` names the fields that hold a link which works without a token, in the service's own spelling.
+    """
 
     name: str
     content_type: str
     body: bytes = field(repr=False)
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +58,7 @@ class DocumentWalk:
         self._waiting = list(_SERIES)
         self._page = 1
         self._offset = 0
+        self._last: list[object] = []
 
     def operation(self) -> Operation[Answer | None] | None:
         """The next answer to fetch; its value is None when it does not exist."""
@@ -79,21 +88,28 @@ class DocumentWalk:
         if answer is None:
             self._next_series()
             return ()
-        name = f"{series.name}-{self._page:04d}.json" if series.paged else f"{series.name}.json"
-        rows = row_count(answer) if series.paged else 0
-        if series.paged and self._page > 1 and rows == 0:
+        document = RawDocument(
+            name=f"{series.name}-{self._page:04d}.json" if series.paged else f"{series.name}.json",
+            content_type=answer.content_type or JSON_TYPE,
+            body=answer.content,
+            links=open_links(from_json(answer.content)),
+        )
+        rows, total = rows_and_total(answer) if series.paged else ([], 0)
+        # Empty after the last row; the same again from a service that does not heed the offset.
+        if self._page > 1 and rows in ([], self._last):
             self._next_series()
             return ()
-        if rows < PAGE_LIMIT_MAX:
+        self._offset += len(rows)
+        if not rows or (len(rows) < PAGE_LIMIT_MAX and self._offset >= total):
             self._next_series()
         else:
             self._page += 1
-            self._offset += rows
-        return (RawDocument(name=name, content_type=answer.content_type or JSON_TYPE, body=answer.content),)
+            self._last = rows
+        return (document,)
 
     def _next_series(self) -> None:
         self._waiting.pop(0)
-        self._page, self._offset = 1, 0
+        self._page, self._offset, self._last = 1, 0, []
 
 
 def documents(experiment_id: str) -> DocumentWalk:

@@ -89,10 +89,11 @@ def nothing(answer: Answer) -> None:
     del answer
 
 
-def row_count(answer: Answer) -> int:
-    """The number of rows of a list answer, without reading them."""
+def rows_and_total(answer: Answer) -> tuple[list[object], int]:
+    """The rows of a list answer as they came, and how many the service says that the whole list has."""
     body = answer.json()
-    return len(body if isinstance(body, list) else _rows(body, answer)[0])
+    rows, words = (body, {}) if isinstance(body, list) else _rows(body, answer)
+    return rows, _number(words.get("total"), len(rows))
 
 
 def parsed(kind: type[M], value: object, answer: Answer, *, place: str = "") -> M:

@@ -8,12 +8,16 @@ MANIFEST_SCHEMA = 1
 
 
 class ArchivedFile(StoredModel):
-    """One file: its path below the experiment's folder, its size in bytes and its SHA-256 (hex)."""
+    """One file: its path below the version's folder, its size in bytes and its SHA-256 (hex).
+
+    `links` are the fields of an answer that hold a link which works without a token (`models.open_links`).
+    """
 
     path: str
     size: int
     sha256: str
     content_type: str
+    links: tuple[str, ...] = ()
 
 
 class Manifest(StoredModel):
@@ -27,6 +31,13 @@ class Manifest(StoredModel):
     results_status: str
     created_at: datetime
     files: tuple[ArchivedFile, ...]
+
+
+class RegisteredVersion(StoredModel):
+    """A version's entry in the register, written after its manifest: what `verify` misses a version by."""
+
+    experiment_id: str
+    manifest_sha256: str
 
 
 class ArchiveRecord(Model):

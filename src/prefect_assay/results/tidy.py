@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from prefect_assay.models.open_links import without_open_links
 from prefect_assay.models.result import Replicate, Result, ResultEntry
 from prefect_assay.models.sequences import Sequence as Design
 from prefect_assay.results.outcome import outcome_of
@@ -78,7 +79,7 @@ def _result_rows(result: Result, experiment_code: str) -> Iterator[ResultRow]:
 
 
 def _summary_row(entry: ResultEntry, shared: Mapping[str, Any]) -> ResultRow:
-    raw = entry.model_dump(mode="json")
+    raw = without_open_links(entry.model_dump(mode="json"))
     extra = {key: value for key, value in raw.items() if key not in _ENTRY_COLUMNS and value is not None}
     _keep_rest_of_sequence(extra)
     values = {
@@ -94,7 +95,7 @@ def _summary_row(entry: ResultEntry, shared: Mapping[str, Any]) -> ResultRow:
 
 
 def _replicate_row(replicate: Replicate, shared: Mapping[str, Any]) -> ResultRow:
-    raw = replicate.model_dump(mode="json")
+    raw = without_open_links(replicate.model_dump(mode="json"))
     extra = {key: value for key, value in raw.items() if key not in _REPLICATE_COLUMNS and value is not None}
     values = {
         "replicate": replicate.replicate,

@@ -1,0 +1,123 @@
+"""Compare the log of orders with itself, with the plans of campaigns and with what is archived. Writes nothing."""
+
+import csv
+from collections.abc import Callable, Iterator
+
+from pydantic import ValidationError
+
+from prefect_assay.archive.layout import (
+    BOOKS_FOLDER,
+    PLAN_CODE,
+    PLAN_PATH,
+    TABLE_CODE,
+    TABLE_PATH,
+    version_folder,
+    version_of,
+)
+from prefect_assay.archive.read import latest_version, read_manifest
+from prefect_assay.archive.store import Store, join_key
+from prefect_assay.archive.verify import Finding
+from prefect_assay.books.books import ARCHIVE_NAME, Books
+from prefect_assay.books.state import OrderState
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.models.plan import Plan
+
+Orders = dict[str, set[str]]  # the experiments of each order key, surplus ones included
+
+
+def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
+    """What does not agree in a whole archive; `verify` checks its versions.
+
+    Raises:
+        ArchiveError: the store cannot be listed.
+    """
+    campaigns: dict[str, Orders] = {}
+    identity = join_key(prefix, BOOKS_FOLDER, ARCHIVE_NAME)
+    every = Books.every(store, prefix)
+    if every and store.find(identity) is None:
+        yield Finding(kind="missing", key=identity, detail="the archive's id, which its logs of orders name")
+        every = []  # reading them would make another id
+    for books in every:
+        yield from _unreadable(join_key(books.folder, "BUDGET"), books.budget.read)
+        for book in books.orders():
+            yield from _unreadable(join_key(books.folder, book.campaign_id, book.order_key), book.read)
+            known = campaigns.setdefault(book.campaign_id, {}).setdefault(book.order_key, set())
+            known.update(_experiments(book.state))
+    archive_id = every[0].archive_id if every else None
+    for campaign, codes in sorted(_archived(store, prefix).items()):
+        folder = join_key(prefix, campaign)
+        try:
+            yield from _compare(store, folder, codes, campaigns.get(campaign, {}), archive_id)
+        except ArchiveUnavailable:
+            raise
+        except (ArchiveError, ValidationError, ValueError) as error:
+            yield Finding(kind="unreadable", key=folder, detail=f"its plan or table: {error}")
+
+
+def _unreadable(key: str, read: Callable[[], object]) -> Iterator[Finding]:
+    try:
+        read()
+    except ArchiveUnavailable:
+        raise
+    except (ArchiveError, ConfigurationError) as error:
+        yield Finding(kind="unreadable", key=key, detail=error.message)
+
+
+def _experiments(state: OrderState) -> set[str]:
+    return {*state.surplus, *([state.ordered.experiment_id] if state.ordered else [])}
+
+
+def _archived(store: Store, prefix: str) -> dict[str, set[str]]:
+    """The codes that each campaign's folder has versions of."""
+    found: dict[str, set[str]] = {}
+    for key in store.keys(prefix):
+        campaign, code, version, *rest = [*key.removeprefix(f"{prefix}/").split("/"), "", ""]
+        if any(rest) and campaign != BOOKS_FOLDER and version_of(version) is not None:
+            found.setdefault(campaign, set()).add(code)
+    return found
+
+
+def _compare(
+    store: Store, folder: str, codes: set[str], orders: Orders, archive_id: str | None
+) -> Iterator[Finding]:
+    """One campaign: its plan, its orders, its table and its experiments."""
+    ids = {
+        code: _experiment_id(store, join_key(folder, code))
+        for code in sorted(codes - {PLAN_CODE, TABLE_CODE})
+    }
+    table = _newest(store, join_key(folder, TABLE_CODE), TABLE_PATH)
+    if table is not None:
+        lines = csv.DictReader(table.decode("utf-8-sig").splitlines())
+        for code in sorted({line.get("experiment_code") or "" for line in lines} - ids.keys() - {""}):
+            detail = "the campaign's table has rows of it, and it is not archived"
+            yield Finding(kind="missing", key=join_key(folder, code), detail=detail)
+    body = _newest(store, join_key(folder, PLAN_CODE), PLAN_PATH)
+    if body is None:
+        return
+    plan = Plan.model_validate_json(body)
+    if archive_id and plan.archive_id not in {None, archive_id}:
+        detail = "its plan was made in another archive"
+        yield Finding(kind="misplaced", key=join_key(folder, PLAN_CODE), detail=detail)
+    if not orders:
+        return  # a campaign of an earlier release, which kept no log
+    archived = set(ids.values())
+    done = sum(1 for key in plan.order_keys if orders.get(key, set()) & archived)
+    if done < len(plan.order_keys):
+        detail = f"{done} of {len(plan.order_keys)} planned experiments are archived"
+        yield Finding(kind="incomplete", key=folder, detail=detail)
+    if all(orders.get(key) for key in plan.order_keys):
+        ordered = set().union(*orders.values())
+        for code, experiment_id in ids.items():
+            if experiment_id is not None and experiment_id not in ordered:
+                detail = f"experiment {experiment_id} belongs to no order of this campaign"
+                yield Finding(kind="extra", key=join_key(folder, code), detail=detail)
+
+
+def _experiment_id(store: Store, folder: str) -> str | None:
+    newest = latest_version(store, folder)
+    return None if newest is None else read_manifest(store, version_folder(folder, newest))[0].experiment_id
+
+
+def _newest(store: Store, folder: str, path: str) -> bytes | None:
+    newest = latest_version(store, folder)
+    return None if newest is None else store.find(join_key(version_folder(folder, newest), path))

@@ -1,0 +1,44 @@
+"""Links in the service's answers that work without a token.
+
+The page of a quote with its accept button, the page of an invoice, the signed address of a data package. The archive
+keeps answers byte for byte, and its manifest names the fields that hold such a link. Nothing else that this package
+writes repeats one, except where a person needs it to pay.
+"""
+
+import re
+from typing import Any, Final
+
+# Whatever a deployment's word for the payment provider is, as in `<provider>_hosted_invoice_url`.
+_FIELD: Final = re.compile(r"(^|[._])(quote|invoice|package)_url$")
+_SIGNED: Final = re.compile(r"[?&][a-z0-9_.~-]*(signature|sig|token)=", re.IGNORECASE)
+
+
+def open_links(body: Any) -> tuple[str, ...]:
+    """The fields of a JSON value that hold such a link, as `costs.provider_quote_url` or `items[].data_package_url`."""
+    found: set[str] = set()
+    waiting = [("", body)]
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend((f"{place}.{name}".lstrip("."), item) for name, item in value.items())
+        elif isinstance(value, list):
+            waiting.extend((f"{place}[]", item) for item in value)
+        elif is_open_link(place, value):
+            found.add(place)
+    return tuple(sorted(found))
+
+
+def without_open_links(value: Any, name: str = "") -> Any:
+    """The JSON value with every such link replaced by None."""
+    if isinstance(value, dict):
+        return {key: without_open_links(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_open_links(item, name) for item in value]
+    return None if is_open_link(name, value) else value
+
+
+def is_open_link(name: str, value: object) -> bool:
+    """Whether a field holds one, by its name or by the signature in its query."""
+    if not isinstance(value, str) or not value.lower().startswith(("http://", "https://")):
+        return False
+    return bool(_FIELD.search(name) or _SIGNED.search(value))
