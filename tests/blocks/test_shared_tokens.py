@@ -49,6 +49,8 @@ def test_the_issuer_is_asked_once_with_the_limits(issuer):
         ("shape", "its answer is not"),
         ("list", "its answer is not"),
         ("empty", "its answer is not"),
+        ("endless", "its answer is larger than 65,536 bytes"),
+        ("packed", "its answer is larger than 65,536 bytes"),
     ],
 )
 def test_an_issuer_that_gives_no_token_is_named_without_its_words(issuer, broken, match):

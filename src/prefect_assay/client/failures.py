@@ -82,6 +82,15 @@ def no_connection(request: Request, cause: str) -> ServiceUnavailable:
     return ServiceUnavailable(f"{request}: no connection to the service ({cause}); nothing was sent")
 
 
+def too_large(
+    request: Request, cause: object, status: int, advice: str = "Check the service's address"
+) -> AssayError:
+    """More came than is taken in. Asking again would bring it again, so a reading request ends here."""
+    if request.lost is not None:
+        return no_answer(request, f"the answer is {cause}", status=status)
+    return UnexpectedAnswer(f"{request}: the answer is {cause}. {advice}", status_code=status)
+
+
 def no_answer(
     request: Request, cause: str, *, request_id: str | None = None, status: int | None = None
 ) -> AssayError:

@@ -19,6 +19,7 @@ from prefect_assay import __version__
 from prefect_assay.client.address import API_PREFIX, checked_base_url, checked_token, is_loopback
 from prefect_assay.client.downloading import Hop
 from prefect_assay.client.failures import no_answer, no_connection
+from prefect_assay.client.limits import ENCODINGS
 from prefect_assay.client.request import JSON_TYPE, Answer, Request
 from prefect_assay.errors import AssayError, InvalidRequest
 from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
@@ -103,7 +104,11 @@ class Wire:
                 max_keepalive_connections=_CONNECTIONS,
                 keepalive_expiry=_IDLE_SECONDS,
             ),
-            "headers": {"Accept": JSON_TYPE, "User-Agent": f"prefect-assay/{__version__}"},
+            "headers": {
+                "Accept": JSON_TYPE,
+                "Accept-Encoding": ", ".join(ENCODINGS),
+                "User-Agent": f"prefect-assay/{__version__}",
+            },
             "follow_redirects": False,
             "trust_env": trust_env,
         }
