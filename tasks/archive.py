@@ -13,7 +13,7 @@ from prefect.logging import get_run_logger
 from prefect_assay.archive import Document, archive_version, latest
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ArchiveError
+from prefect_assay.errors import ArchiveError, AssayError, TransientError
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.models.job import Order, Payment
@@ -30,10 +30,11 @@ TABLE_PATH: Final = "results.csv"
 
 
 class KeptResults(Model):
-    """One archived version, with the rows of its table."""
+    """One archived version, with the rows of its table, and a line per data package that it lacks."""
 
     record: ArchiveRecord
     rows: tuple[ResultRow, ...]
+    lacks: tuple[str, ...] = ()
 
 
 def refuse_relative(archive: Archive) -> None:
@@ -87,6 +88,7 @@ def archive_experiment(
         ArchiveError: the archive refuses, or is damaged.
         TransientError: the service was away; nothing half-written looks complete.
     """
+    lacks: list[str] = []
     with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
         experiment = client.experiment(order.experiment_id)
         results = client.results(order.experiment_id)
@@ -105,7 +107,7 @@ def archive_experiment(
             results_status=results_status,
             documents=[
                 *_received(client, order.experiment_id),
-                *_packages(client, results, Path(folder)),
+                *_packages(client, results, Path(folder), lacks),
                 *_made(spec, order, payment, table),
             ],
             now=datetime.now(UTC),
@@ -117,7 +119,9 @@ def archive_experiment(
         record.files,
         record.total_bytes,
     )
-    return KeptResults(record=record, rows=table)
+    for line in lacks:
+        get_run_logger().error("%s", line)
+    return KeptResults(record=record, rows=table, lacks=tuple(lacks))
 
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
@@ -139,16 +143,33 @@ def _received(client: AssayClient, experiment_id: str) -> Iterator[Document]:
         yield Document(path=f"raw/{document.name}", content_type=document.content_type, body=document.body)
 
 
-def _packages(client: AssayClient, results: Iterable[Result], folder: Path) -> Iterator[Document]:
-    """The data packages, streamed through a file, so that a large one costs no memory."""
+def _packages(
+    client: AssayClient, results: Iterable[Result], folder: Path, lacks: list[str]
+) -> Iterator[Document]:
+    """The data packages, streamed through a file, so that a large one costs no memory.
+
+    One that cannot be had leaves a note in its place: the other packages and the measurements are kept all the same.
+    """
     for index, result in enumerate(results):
         if not result.data_package_url:
             continue
         path = folder / f"{index}.zip"
-        with path.open("wb") as file:
-            for chunk in client.download(result.data_package_url):
-                file.write(chunk)
-        yield Document(path=f"packages/{result.id}.zip", content_type="application/zip", body=path)
+        try:
+            with path.open("wb") as file:
+                for chunk in client.download(result.data_package_url):
+                    file.write(chunk)
+        except TransientError:
+            raise
+        except AssayError as error:
+            lacks.append(
+                f"The data package of result {result.id} is not in the archive: {error}. Run the experiment again to "
+                "fetch it once the cause is mended"
+            )
+            # Without the message: a request id in it would make a new version each time.
+            note = {"error": type(error).__name__, "status_code": error.status_code}
+            yield Document(path=f"packages/{result.id}.absent.json", content_type=_JSON, body=_json(note))
+        else:
+            yield Document(path=f"packages/{result.id}.zip", content_type="application/zip", body=path)
 
 
 def _made(

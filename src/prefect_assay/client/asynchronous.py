@@ -43,7 +43,7 @@ from prefect_assay.client.pdf import Pdf
 from prefect_assay.client.request import Answer, Operation, Request
 from prefect_assay.client.retry import RetryPolicy
 from prefect_assay.client.walking import Walk
-from prefect_assay.client.wire import Wire, lost
+from prefect_assay.client.wire import NO_ANSWER, Wire, lost
 from prefect_assay.errors import AssayError, NotFound
 from prefect_assay.models.words import WireWords
 
@@ -263,7 +263,7 @@ class AsyncAssayClient:
         try:
             response = await self._http.send(outgoing, auth=self._wire.auth, stream=True)
             return self._wire.answer(response, await self._body(request, response))
-        except (httpx.HTTPError, TimeoutError) as error:
+        except NO_ANSWER as error:
             return lost(request, error)
 
     async def _body(self, request: Request, response: httpx.Response) -> bytes:
@@ -287,5 +287,5 @@ class AsyncAssayClient:
             if response.is_success:
                 return response
             return self._wire.answer(response, await self._body(download.hop.request, response))
-        except (httpx.HTTPError, TimeoutError) as error:
+        except NO_ANSWER as error:
             return lost(download.hop.request, error)

@@ -21,7 +21,7 @@ from prefect_assay.client.downloading import Hop
 from prefect_assay.client.failures import no_answer, no_connection
 from prefect_assay.client.limits import ENCODINGS
 from prefect_assay.client.request import JSON_TYPE, Answer, Request
-from prefect_assay.errors import AssayError, InvalidRequest
+from prefect_assay.errors import AccessError, AssayError, InvalidRequest
 from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
 
 _CONNECT_SECONDS: Final = 10.0
@@ -38,6 +38,9 @@ _NOTHING_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+# What an exchange ends with when it does not end with an answer. httpx reads the address of a redirect although it is
+# not to follow it: InvalidURL and UnicodeError are of an address that it cannot read.
+NO_ANSWER: Final = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeError)
 # A field name in an expression stands first in its brackets; quoted values are stepped over.
 _FIELD = re.compile(rf'"(?:[^"\\]|\\.)*"|(?<=\()\s*{NEUTRAL_PROVIDER}_')
 # In a sort it may also stand alone, as in `-name` and `name:asc` (contract 4.1).
@@ -134,8 +137,21 @@ class Wire:
         )
 
     def hop(self, client: httpx.Client | httpx.AsyncClient, hop: Hop) -> httpx.Request:
-        """One hop of a download; the file as it lies there, not packed for the way."""
-        return client.build_request("GET", hop.url, headers={"Accept": "*/*", "Accept-Encoding": "identity"})
+        """One hop of a download; the file as it lies there, not packed for the way.
+
+        Raises:
+            AccessError: httpx cannot ask there, or would ask another host than the one that was checked.
+        """
+        try:
+            outgoing = client.build_request(
+                "GET", hop.url, headers={"Accept": "*/*", "Accept-Encoding": "identity"}
+            )
+            # `host`, not `raw_host`, decodes an international name: httpx does so while it sends
+            if outgoing.url.host and outgoing.url.raw_host.decode() == urlsplit(hop.url).hostname:
+                return outgoing
+        except (httpx.InvalidURL, ValueError):
+            pass
+        raise AccessError(f"{hop.request}: a download address that cannot be asked is not fetched")
 
     def answer(self, response: httpx.Response, content: bytes) -> Answer:
         """The answer in neutral words."""
@@ -163,6 +179,9 @@ class Wire:
 def lost(request: Request, error: Exception) -> AssayError:
     """What it means that the exchange ended with an error instead of an answer."""
     kind = type(error).__name__
+    if isinstance(error, httpx.InvalidURL | UnicodeError) or isinstance(error.__context__, httpx.InvalidURL):
+        cause = "its address, or the one it redirects to, is malformed and not fetched"
+        return AccessError(f"{request}: {cause}") if request.lost is None else no_answer(request, cause)
     if isinstance(error, httpx.LocalProtocolError):  # the request itself; its text would quote a header
         return no_connection(request, "the request cannot be sent as it is")
     if isinstance(error, _NOTHING_SENT):
