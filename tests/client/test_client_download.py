@@ -1,12 +1,13 @@
 """Files: where the token goes, and what a broken file means."""
 
+import httpx
 import pytest
 
 from prefect_assay import errors
 from prefect_assay.client.downloading import Download
 from prefect_assay.client.request import Answer
 from prefect_assay.client.retry import RetryPolicy
-from support.faces import CANARY
+from support.faces import CANARY, Face
 from support.fault_server import fault_server, reply, reset, truncated
 
 DATA = bytes(range(256)) * 1000
@@ -209,3 +210,26 @@ def test_a_quote_that_is_not_there_yet_is_not_ready(face, server):
         face("quote_pdf", "e1")
     with pytest.raises(errors.NotFound):
         face("invoice_pdf", "i1")
+
+
+def test_signed_addresses_stay_out_of_the_log_of_httpx(face, server, elsewhere, caplog):
+    caplog.set_level("INFO", "httpx")
+    server.will(reply(307, location=f"{elsewhere.base_url}/x.pdf?sig=permission"))
+    elsewhere.will(reply(302, location="/y.pdf?sig=permission"), file())
+    face("download", f"{server.base_url}/file?sig=permission")
+    asked = [record.getMessage() for record in caplog.records if record.name == "httpx"]
+    assert [line.partition(' "')[0] for line in asked] == [
+        f"HTTP Request: GET {server.base_url}/file",
+        f"HTTP Request: GET {elsewhere.base_url}/x.pdf",
+        f"HTTP Request: GET {elsewhere.base_url}/y.pdf",
+    ]
+
+
+def test_other_requests_stand_in_the_log_of_httpx_as_ever(server, caplog):
+    caplog.set_level("INFO", "httpx")
+    server.will(reply(200, {"items": [], "total": 0}), reply())
+    Face("sync", server.base_url)("tokens", limit=7)
+    httpx.get(f"{server.base_url}/mine?sig=permission")
+    asked = [record.getMessage() for record in caplog.records if record.name == "httpx"]
+    assert "/tokens?limit=7" in asked[0]
+    assert "/mine?sig=permission" in asked[1]

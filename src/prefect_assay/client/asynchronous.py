@@ -43,7 +43,7 @@ from prefect_assay.client.pdf import Pdf
 from prefect_assay.client.request import Answer, Operation, Request
 from prefect_assay.client.retry import RetryPolicy
 from prefect_assay.client.walking import Walk
-from prefect_assay.client.wire import NO_ANSWER, Wire, lost
+from prefect_assay.client.wire import NO_ANSWER, Wire, lost, unlogged_query
 from prefect_assay.errors import AssayError, NotFound
 from prefect_assay.models.words import WireWords
 
@@ -281,9 +281,10 @@ class AsyncAssayClient:
         """The open response of a success, else what was answered instead."""
         outgoing = self._wire.hop(self._http, download.hop)
         try:
-            response = await self._http.send(
-                outgoing, auth=self._wire.auth if download.hop.with_token else None, stream=True
-            )
+            with unlogged_query():
+                response = await self._http.send(
+                    outgoing, auth=self._wire.auth if download.hop.with_token else None, stream=True
+                )
             if response.is_success:
                 return response
             return self._wire.answer(response, await self._body(download.hop.request, response))

@@ -4,9 +4,12 @@ The only module of the core that knows httpx. It never puts the text of an httpx
 that text could show a header: those texts quote what was sent.
 """
 
+import logging
 import re
 import ssl
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -48,6 +51,34 @@ _COLUMN = re.compile(rf'"(?:[^"\\]|\\.)*"|((?:^|,)\s*[+-]?\s*){NEUTRAL_PROVIDER}
 # Names of parameters: `name=value` and `geq(name)=value`.
 _PARAMETER = re.compile(rf"^((?:[a-z]+\()?){NEUTRAL_PROVIDER}_")
 _NEUTRAL_HEADER: Final = f"x-{NEUTRAL_SERVICE}-".lower()
+
+
+_asking_for_a_file: ContextVar[bool] = ContextVar("asking_for_a_file", default=False)
+
+
+class _NoQuery(logging.Filter):
+    """httpx logs the whole address of each request; that of a file may be signed. Other requests are left alone."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if _asking_for_a_file.get() and isinstance(record.args, tuple):
+            record.args = tuple(
+                arg.copy_with(query=None, fragment=None, userinfo=b"") if isinstance(arg, httpx.URL) else arg
+                for arg in record.args
+            )
+        return True
+
+
+logging.getLogger("httpx").addFilter(_NoQuery())
+
+
+@contextmanager
+def unlogged_query() -> Iterator[None]:
+    """What is asked for in here stands in httpx's log without the query that permits it."""
+    token = _asking_for_a_file.set(True)
+    try:
+        yield
+    finally:
+        _asking_for_a_file.reset(token)
 
 
 class BearerAuth(httpx.Auth):
