@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Final
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
+from prefect_assay.blocks.strict import StrictFields
+
 if TYPE_CHECKING:
     from prefect_assay.client import AssayClient, AsyncAssayClient
 
 _GB: Final = 10**9
 
 
-class AssayCredentials(Block):
+class AssayCredentials(StrictFields, Block):
     """The service's address and the user's own API token, chosen per run."""
 
     _block_type_name = "Assay Credentials"

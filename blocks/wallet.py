@@ -3,8 +3,10 @@
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
+from prefect_assay.blocks.strict import StrictFields
 
-class X402Wallet(Block):
+
+class X402Wallet(StrictFields, Block):
     """The wallet of the `x402-exact` rail. Keep little in it: it is a purse, not a vault."""
 
     _block_type_name = "Assay x402 Wallet"
