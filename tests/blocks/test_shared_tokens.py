@@ -95,3 +95,15 @@ def test_the_wallet_must_be_the_rails_own():
             require_rail(PaymentMethod.MPP_SPT, POLICY, wallet)
     with pytest.raises(PaymentsDisabled, match="X402Wallet block"):
         require_rail(PaymentMethod.X402_EXACT, POLICY, tokens)
+
+
+def test_a_wallet_whose_assets_could_be_on_several_networks_orders_nothing():
+    def purse(*assets, networks=("eip155:8453", "eip155:84532")):
+        return X402Wallet(private_key="0x" + "11" * 32, networks=networks, assets=assets, pay_to=[])
+
+    with pytest.raises(
+        ConfigurationError, match=r"0xabc; nothing was ordered. Write each as eip155:8453/erc20:0x"
+    ):
+        require_rail(PaymentMethod.X402_EXACT, POLICY, purse("eip155:8453/erc20:0xdef", "0xabc"))
+    require_rail(PaymentMethod.X402_EXACT, POLICY, purse("eip155:8453/erc20:0xdef"))
+    require_rail(PaymentMethod.X402_EXACT, POLICY, purse("0xabc", networks=["eip155:8453"]))
