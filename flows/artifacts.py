@@ -171,7 +171,7 @@ def show_results(label: str, kept: KeptResults) -> None:
         "",
         f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
         "",
-        *(f"- {_verbatim(line)}" for line in kept.lacks),
+        *(f"- {_verbatim(line)}" for line in kept.notes),
         "",
         markdown_table(kept.rows, limit=_ROWS_SHOWN),
     ]

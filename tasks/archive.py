@@ -21,7 +21,7 @@ from prefect_assay.models.result import Result
 from prefect_assay.models.sequences import Sequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.results import ResultRow, rows, to_csv
+from prefect_assay.results import ResultRow, rows, to_csv, unread_units
 from prefect_assay.tasks.policy import READ
 from prefect_assay.waiting import can_suspend
 
@@ -30,11 +30,11 @@ TABLE_PATH: Final = "results.csv"
 
 
 class KeptResults(Model):
-    """One archived version, with the rows of its table, and a line per data package that it lacks."""
+    """One archived version, with the rows of its table, and a line for whatever it lacks or could not be read."""
 
     record: ArchiveRecord
     rows: tuple[ResultRow, ...]
-    lacks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def refuse_relative(archive: Archive) -> None:
@@ -88,7 +88,7 @@ def archive_experiment(
         ArchiveError: the archive refuses, or is damaged.
         TransientError: the service was away; nothing half-written looks complete.
     """
-    lacks: list[str] = []
+    notes: list[str] = []
     with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
         experiment = client.experiment(order.experiment_id)
         results = client.results(order.experiment_id)
@@ -98,6 +98,7 @@ def archive_experiment(
             ordered=_designs(spec),
             complete=results_status == ResultsStatus.ALL,
         )
+        notes += unread_units(results)
         record = archive_version(
             archive.get_store(),
             archive.prefix,
@@ -107,7 +108,7 @@ def archive_experiment(
             results_status=results_status,
             documents=[
                 *_received(client, order.experiment_id),
-                *_packages(client, results, Path(folder), lacks),
+                *_packages(client, results, Path(folder), notes),
                 *_made(spec, order, payment, table),
             ],
             now=datetime.now(UTC),
@@ -119,9 +120,9 @@ def archive_experiment(
         record.files,
         record.total_bytes,
     )
-    for line in lacks:
+    for line in notes:
         get_run_logger().error("%s", line)
-    return KeptResults(record=record, rows=table, lacks=tuple(lacks))
+    return KeptResults(record=record, rows=table, notes=tuple(notes))
 
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
@@ -144,7 +145,7 @@ def _received(client: AssayClient, experiment_id: str) -> Iterator[Document]:
 
 
 def _packages(
-    client: AssayClient, results: Iterable[Result], folder: Path, lacks: list[str]
+    client: AssayClient, results: Iterable[Result], folder: Path, notes: list[str]
 ) -> Iterator[Document]:
     """The data packages, streamed through a file, so that a large one costs no memory.
 
@@ -161,7 +162,7 @@ def _packages(
         except TransientError:
             raise
         except AssayError as error:
-            lacks.append(
+            notes.append(
                 f"The data package of result {result.id} is not in the archive: {error}. Run the experiment again to "
                 "fetch it once the cause is mended"
             )

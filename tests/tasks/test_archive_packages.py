@@ -87,7 +87,7 @@ def test_one_bad_package_loses_neither_the_others_nor_the_results(tmp_path, monk
     assert (place / "raw" / "results-0001.json").exists()
     assert not (place / "packages" / "r0.zip").exists()
     assert json.loads((place / "packages" / "r0.absent.json").read_text())["error"]
-    (line,) = found.lacks
+    (line,) = found.notes
     assert "result r0" in line
     assert "permission" not in line
     assert kept(credentials, tmp_path).record.unchanged
@@ -100,7 +100,7 @@ def test_one_bad_package_loses_neither_the_others_nor_the_results(tmp_path, monk
 def test_a_package_that_comes_later_makes_a_new_version(tmp_path):
     kept(Credentials("https://10.0.0.1/x"), tmp_path)
     found = kept(Credentials(GOOD), tmp_path)
-    assert (found.record.version, found.lacks) == (2, ())
+    assert (found.record.version, found.notes) == (2, ())
 
 
 def test_a_host_that_is_away_is_waited_for(tmp_path):
@@ -108,3 +108,10 @@ def test_a_host_that_is_away_is_waited_for(tmp_path):
     with pytest.raises(ServiceUnavailable):
         kept(credentials, tmp_path)
     assert not list(tmp_path.rglob("manifest.json"))
+
+
+def test_a_unit_that_is_not_known_is_named_where_people_look(tmp_path):
+    credentials = Credentials(None)
+    credentials.results[0]["summary"] = [{"sequence_name": "a", "kd_mean": 4.2, "kd_units": "mg/mL"}]
+    (line,) = kept(credentials, tmp_path).notes
+    assert "result r0 is in 'mg/mL'" in line
