@@ -130,7 +130,10 @@ def failure(request: Request, answer: Answer) -> AssayError:
     kind = _KINDS.get(status)
     if kind is not None:
         hint = _HINTS.get(status, "")
-        return kind(f"{text}{hint}", request_id=problem.request_id, status_code=status)
+        error = kind(f"{text}{hint}", request_id=problem.request_id, status_code=status)
+        if isinstance(error, Conflict):
+            error.code = problem.code  # service-shapes, submit 409
+        return error
     if status == HTTPStatus.NOT_FOUND:
         return _absent(request, problem, text, status)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
