@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from prefect_assay.client.address import checked_token, is_protected
 from prefect_assay.client.limits import Meter, TooLarge
+from prefect_assay.client.wire import unlogged_query
 from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.payments import TokenLimits
 
@@ -75,14 +76,17 @@ class HttpTokenIssuer:
             "Authorization": f"Bearer {self._key.get_secret_value()}",
             "Accept-Encoding": "identity",
         }
-        with httpx.stream(
-            "POST",
-            self._url,
-            json=limits.model_dump(),
-            headers=headers,
-            timeout=_SECONDS,
-            follow_redirects=False,
-        ) as answer:
+        with (
+            unlogged_query(),
+            httpx.stream(
+                "POST",
+                self._url,
+                json=limits.model_dump(),
+                headers=headers,
+                timeout=_SECONDS,
+                follow_redirects=False,
+            ) as answer,
+        ):
             meter = Meter(answer.headers, _BYTES_MAX)
             return answer.status_code, b"".join(map(meter.count, answer.iter_bytes()))
 

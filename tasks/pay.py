@@ -35,7 +35,7 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
     if vague:
         raise ConfigurationError(
             f"the X402Wallet block allows several networks, and its assets do not say which of them they are on: "
-            f"{', '.join(vague)}; nothing was ordered. Write each as {caip19('eip155:8453', '0x...')}"
+            f"{', '.join(vague)}; nothing was ordered or paid. Write each as {caip19('eip155:8453', '0x...')}"
         )
     if not policy.machine_payments:
         raise PaymentsDisabled(

@@ -61,6 +61,15 @@ def test_an_issuer_that_gives_no_token_is_named_without_its_words(issuer, broken
     assert len(issuer.asked) == 1
 
 
+def test_what_permits_an_address_stays_out_of_the_log_of_httpx(issuer, caplog):
+    caplog.set_level("INFO", "httpx")
+    SharedPaymentTokens(issuer_url=f"{issuer.url}?code=permission", issuer_key=ISSUER_KEY).get_issuer()(
+        LIMITS
+    )
+    assert f"POST {issuer.url} " in caplog.text
+    assert "permission" not in caplog.text
+
+
 def test_a_wrong_key_and_an_issuer_that_is_away_are_named(issuer):
     with pytest.raises(PaymentRefused, match="it answered 401"):
         SharedPaymentTokens(issuer_url=issuer.url, issuer_key="wrong").get_issuer()(LIMITS)
@@ -102,7 +111,7 @@ def test_a_wallet_whose_assets_could_be_on_several_networks_orders_nothing():
         return X402Wallet(private_key="0x" + "11" * 32, networks=networks, assets=assets, pay_to=[])
 
     with pytest.raises(
-        ConfigurationError, match=r"0xabc; nothing was ordered. Write each as eip155:8453/erc20:0x"
+        ConfigurationError, match=r"0xabc; nothing was ordered or paid. Write each as eip155:8453/erc20:0x"
     ):
         require_rail(PaymentMethod.X402_EXACT, POLICY, purse("eip155:8453/erc20:0xdef", "0xabc"))
     require_rail(PaymentMethod.X402_EXACT, POLICY, purse("eip155:8453/erc20:0xdef"))

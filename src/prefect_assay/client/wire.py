@@ -53,14 +53,14 @@ _PARAMETER = re.compile(rf"^((?:[a-z]+\()?){NEUTRAL_PROVIDER}_")
 _NEUTRAL_HEADER: Final = f"x-{NEUTRAL_SERVICE}-".lower()
 
 
-_asking_for_a_file: ContextVar[bool] = ContextVar("asking_for_a_file", default=False)
+_query_permits: ContextVar[bool] = ContextVar("query_permits", default=False)
 
 
 class _NoQuery(logging.Filter):
     """httpx logs the whole address of each request; that of a file may be signed. Other requests are left alone."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if _asking_for_a_file.get() and isinstance(record.args, tuple):
+        if _query_permits.get() and isinstance(record.args, tuple):
             record.args = tuple(
                 arg.copy_with(query=None, fragment=None, userinfo=b"") if isinstance(arg, httpx.URL) else arg
                 for arg in record.args
@@ -74,11 +74,11 @@ logging.getLogger("httpx").addFilter(_NoQuery())
 @contextmanager
 def unlogged_query() -> Iterator[None]:
     """What is asked for in here stands in httpx's log without the query that permits it."""
-    token = _asking_for_a_file.set(True)
+    token = _query_permits.set(True)
     try:
         yield
     finally:
-        _asking_for_a_file.reset(token)
+        _query_permits.reset(token)
 
 
 class BearerAuth(httpx.Auth):
