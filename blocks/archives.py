@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Literal
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
+from prefect_assay.blocks.strict import StrictFields
+
 if TYPE_CHECKING:
     from prefect_assay.archive import Store
 
 
-class LocalArchive(Block):
+class LocalArchive(StrictFields, Block):
     """A folder. Right for one machine; workers on several machines need a shared one, or `S3Archive`."""
 
     _block_type_name = "Assay Local Archive"
@@ -34,7 +36,7 @@ class LocalArchive(Block):
         return LocalStore(Path(self.root).expanduser())
 
 
-class S3Archive(Block):
+class S3Archive(StrictFields, Block):
     """A bucket of any S3 server that refuses to overwrite on request (conditional writes)."""
 
     _block_type_name = "Assay S3 Archive"

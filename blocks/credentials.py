@@ -1,15 +1,19 @@
 """`AssayCredentials`: who orders, and where. Users bring their own scoped token (contract 5.6)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
+from prefect_assay.blocks.strict import StrictFields
+
 if TYPE_CHECKING:
     from prefect_assay.client import AssayClient, AsyncAssayClient
 
+_GB: Final = 10**9
 
-class AssayCredentials(Block):
+
+class AssayCredentials(StrictFields, Block):
     """The service's address and the user's own API token, chosen per run."""
 
     _block_type_name = "Assay Credentials"
@@ -37,6 +41,12 @@ class AssayCredentials(Block):
         title="Service's word",
         description="How this deployment spells the service in header names, as in X-<Service>-Signature.",
     )
+    max_package_gb: float = Field(
+        default=10,
+        gt=0,
+        title="Largest data package (GB)",
+        description="A data package that is larger is not kept with the results.",
+    )
 
     def get_client(self) -> "AssayClient":
         """A synchronous client; use it as a context manager.
@@ -48,7 +58,9 @@ class AssayCredentials(Block):
         from prefect_assay.models.words import WireWords  # noqa: PLC0415
 
         words = WireWords(provider=self.provider_word, service=self.service_word)
-        return AssayClient(self.base_url, self.token, words=words)
+        return AssayClient(
+            self.base_url, self.token, words=words, max_download=int(self.max_package_gb * _GB)
+        )
 
     def get_async_client(self) -> "AsyncAssayClient":
         """An asynchronous client; one per event loop, because Prefect runs each async task on its own.
@@ -60,4 +72,6 @@ class AssayCredentials(Block):
         from prefect_assay.models.words import WireWords  # noqa: PLC0415
 
         words = WireWords(provider=self.provider_word, service=self.service_word)
-        return AsyncAssayClient(self.base_url, self.token, words=words)
+        return AsyncAssayClient(
+            self.base_url, self.token, words=words, max_download=int(self.max_package_gb * _GB)
+        )

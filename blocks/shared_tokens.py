@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
+from prefect_assay.blocks.strict import StrictFields
+
 if TYPE_CHECKING:
     from prefect_assay.payments import TokenIssuer
 
 
-class SharedPaymentTokens(Block):
+class SharedPaymentTokens(StrictFields, Block):
     """The means of the `mpp-spt` rail. The issuer holds the card; no run ever sees more than a limited token."""
 
     _block_type_name = "Assay Shared Payment Tokens"

@@ -5,8 +5,10 @@ from typing import Self
 from prefect.blocks.core import Block
 from pydantic import Field, model_validator
 
+from prefect_assay.blocks.strict import StrictFields
 
-class SpendingPolicy(Block):
+
+class SpendingPolicy(StrictFields, Block):
     """Caps for orders and payments. Over a cap, the run asks a person and orders nothing meanwhile."""
 
     _block_type_name = "Assay Spending Policy"

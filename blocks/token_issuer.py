@@ -8,8 +8,11 @@ from urllib.parse import urlsplit
 
 import httpx
 from pydantic import SecretStr
+from pydantic_core import from_json
 
 from prefect_assay.client.address import checked_token, is_protected
+from prefect_assay.client.limits import Meter, TooLarge
+from prefect_assay.client.wire import unlogged_query
 from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.payments import TokenLimits
 
@@ -54,30 +57,43 @@ class HttpTokenIssuer:
             PaymentRefused: the issuer gave none.
         """
         try:
-            answer = httpx.post(
-                self._url,
-                json=limits.model_dump(),
-                headers={"Authorization": f"Bearer {self._key.get_secret_value()}"},
-                timeout=_SECONDS,
-                follow_redirects=False,
-            )
+            status, content = self._asked(limits)
         except httpx.HTTPError as error:
             why = f"it gave no answer ({type(error).__name__})"
+        except TooLarge as cause:
+            why = f"its answer is {cause}"
         else:
-            if not answer.is_success:
-                why = f"it answered {answer.status_code}"
-            elif token := _token(answer):
+            if not httpx.codes.is_success(status):
+                why = f"it answered {status}"
+            elif token := _token(content):
                 return SecretStr(token)
             else:
                 why = 'its answer is not {"spt": "..."}'
         raise PaymentRefused(f"the issuer of shared payment tokens gave none: {why}; nothing was sent")
 
+    def _asked(self, limits: TokenLimits) -> tuple[int, bytes]:
+        headers = {
+            "Authorization": f"Bearer {self._key.get_secret_value()}",
+            "Accept-Encoding": "identity",
+        }
+        with (
+            unlogged_query(),
+            httpx.stream(
+                "POST",
+                self._url,
+                json=limits.model_dump(),
+                headers=headers,
+                timeout=_SECONDS,
+                follow_redirects=False,
+            ) as answer,
+        ):
+            meter = Meter(answer.headers, _BYTES_MAX)
+            return answer.status_code, b"".join(map(meter.count, answer.iter_bytes()))
 
-def _token(answer: httpx.Response) -> str | None:
-    if len(answer.content) > _BYTES_MAX:
-        return None
+
+def _token(body: bytes) -> str | None:
     try:
-        content = answer.json()
+        content = from_json(body)
     except ValueError:
         return None
     token = content.get("spt") if isinstance(content, dict) else None

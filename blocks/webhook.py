@@ -3,8 +3,10 @@
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
+from prefect_assay.blocks.strict import StrictFields
 
-class WebhookEndpoint(Block):
+
+class WebhookEndpoint(StrictFields, Block):
     """The receiver's public address and the key from which every experiment's secret is derived."""
 
     _block_type_name = "Assay Webhook Endpoint"

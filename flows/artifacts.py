@@ -171,6 +171,8 @@ def show_results(label: str, kept: KeptResults) -> None:
         "",
         f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
         "",
+        *(f"- {_verbatim(line)}" for line in kept.notes),
+        "",
         markdown_table(kept.rows, limit=_ROWS_SHOWN),
     ]
     create_markdown_artifact("\n".join(lines), key=f"assay-results-{label}", description="Measured values")

@@ -14,7 +14,7 @@ from prefect_assay.archive import Document, archive_version, latest
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ArchiveError
+from prefect_assay.errors import ArchiveError, AssayError, TransientError
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.models.job import Order, Payment
@@ -22,7 +22,7 @@ from prefect_assay.models.result import Result
 from prefect_assay.models.sequences import Sequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.results import ResultRow, rows, to_csv
+from prefect_assay.results import ResultRow, rows, to_csv, unread_units
 from prefect_assay.tasks.policy import READ
 from prefect_assay.waiting import can_suspend
 
@@ -30,10 +30,11 @@ _JSON: Final = "application/json"
 
 
 class KeptResults(Model):
-    """One archived version, with the rows of its table."""
+    """One archived version, with the rows of its table, and a line for whatever it lacks or could not be read."""
 
     record: ArchiveRecord
     rows: tuple[ResultRow, ...]
+    notes: tuple[str, ...] = ()
 
 
 def refuse_relative(archive: Archive) -> None:
@@ -87,6 +88,7 @@ def archive_experiment(
         ArchiveError: the archive refuses, or is damaged.
         TransientError: the service was away; nothing half-written looks complete.
     """
+    notes: list[str] = []
     with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
         experiment = client.experiment(order.experiment_id)
         results = client.results(order.experiment_id)
@@ -96,6 +98,7 @@ def archive_experiment(
             ordered=_designs(spec),
             complete=results_status == ResultsStatus.ALL,
         )
+        notes += unread_units(results)
         record = archive_version(
             archive.get_store(),
             archive.prefix,
@@ -105,7 +108,7 @@ def archive_experiment(
             results_status=results_status,
             documents=[
                 *_received(client, order.experiment_id),
-                *_packages(client, results, Path(folder)),
+                *_packages(client, results, Path(folder), notes),
                 *_made(spec, order, payment, table),
             ],
             now=datetime.now(UTC),
@@ -117,7 +120,9 @@ def archive_experiment(
         record.files,
         record.total_bytes,
     )
-    return KeptResults(record=record, rows=table)
+    for line in notes:
+        get_run_logger().error("%s", line)
+    return KeptResults(record=record, rows=table, notes=tuple(notes))
 
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
@@ -144,16 +149,33 @@ def _received(client: AssayClient, experiment_id: str) -> Iterator[Document]:
         )
 
 
-def _packages(client: AssayClient, results: Iterable[Result], folder: Path) -> Iterator[Document]:
-    """The data packages, streamed through a file, so that a large one costs no memory."""
+def _packages(
+    client: AssayClient, results: Iterable[Result], folder: Path, notes: list[str]
+) -> Iterator[Document]:
+    """The data packages, streamed through a file, so that a large one costs no memory.
+
+    One that cannot be had leaves a note in its place: the other packages and the measurements are kept all the same.
+    """
     for index, result in enumerate(results):
         if not result.data_package_url:
             continue
         path = folder / f"{index}.zip"
-        with path.open("wb") as file:
-            for chunk in client.download(result.data_package_url):
-                file.write(chunk)
-        yield Document(path=f"packages/{result.id}.zip", content_type="application/zip", body=path)
+        try:
+            with path.open("wb") as file:
+                for chunk in client.download(result.data_package_url):
+                    file.write(chunk)
+        except TransientError:
+            raise
+        except AssayError as error:
+            notes.append(
+                f"The data package of result {result.id} is not in the archive: {error}. Run the experiment again to "
+                "fetch it once the cause is mended"
+            )
+            # Without the message: a request id in it would make a new version each time.
+            note = {"error": type(error).__name__, "status_code": error.status_code}
+            yield Document(path=f"packages/{result.id}.absent.json", content_type=_JSON, body=_json(note))
+        else:
+            yield Document(path=f"packages/{result.id}.zip", content_type="application/zip", body=path)
 
 
 def _made(

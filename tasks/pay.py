@@ -9,11 +9,12 @@ from prefect.logging import get_run_logger
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, Wallet, X402Wallet
 from prefect_assay.books import OrderBook, OrderLedger
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import PaymentError, PaymentFailed, PaymentsDisabled
+from prefect_assay.errors import ConfigurationError, PaymentError, PaymentFailed, PaymentsDisabled
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
 from prefect_assay.payments import PaymentPolicy, Rail, hosted, rail_for, settle
+from prefect_assay.payments.guard_terms import caip19, unpaired
 from prefect_assay.tasks.books import import_variables
 from prefect_assay.tasks.policy import ONCE, READ
 from prefect_assay.tasks.quote import require_order
@@ -24,11 +25,18 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
 
     Raises:
         PaymentsDisabled: machine payments are off in the policy, or the wallet is missing or another rail's.
-        ConfigurationError: the rail does not exist, its extra is missing, or the wallet cannot be used.
+        ConfigurationError: the rail does not exist, its extra is missing, or the wallet cannot be used or does not
+            say which network its assets are on.
     """
     if method not in MACHINE_RAILS:
         return
     _rail(method, wallet)
+    vague = unpaired(wallet.networks, wallet.assets) if isinstance(wallet, X402Wallet) else ()
+    if vague:
+        raise ConfigurationError(
+            f"the X402Wallet block allows several networks, and its assets do not say which of them they are on: "
+            f"{', '.join(vague)}; nothing was ordered or paid. Write each as {caip19('eip155:8453', '0x...')}"
+        )
     if not policy.machine_payments:
         raise PaymentsDisabled(
             f"payment by {method} is chosen, but the spending policy does not allow machine payments; nothing "

@@ -167,7 +167,24 @@ class NotReady(NotFound):
 
 
 class Conflict(AssayError):
-    """409: the thing is in another state than the request needs."""
+    """409: the thing is in another state than the request needs.
+
+    Attributes:
+        code: the machine-readable cause, where the service gives one, such as submit's `error_kind`.
+    """
+
+    code: str | None = None  # of the class: errors that an earlier version has pickled lack it
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        request_id: str | None = None,
+        status_code: int | None = None,
+    ) -> None:
+        super().__init__(message, request_id=request_id, status_code=status_code)
+        self.code = code
 
 
 class OrderMismatch(Conflict):

@@ -1,5 +1,6 @@
 """What blocks build, and what they never show."""
 
+import httpx
 import pytest
 from pydantic import ValidationError
 
@@ -14,7 +15,7 @@ from prefect_assay.blocks import (
     X402Wallet,
 )
 from prefect_assay.client import AssayClient, AsyncAssayClient
-from prefect_assay.errors import ArchiveError, ConfigurationError
+from prefect_assay.errors import ArchiveError, ConfigurationError, UnexpectedAnswer
 from prefect_assay.tasks.archive import check_archive, refuse_relative
 from prefect_assay.webhooks.signature import derive_secret
 from support.moto_s3 import moto_server
@@ -126,3 +127,12 @@ def test_a_relative_folder_is_refused_for_deployed_runs():
         refuse_relative(LocalArchive(root="results"))
     refuse_relative(LocalArchive(root="~/results"))
     refuse_relative(S3Archive(bucket="b"))
+
+
+def test_credentials_carry_the_limit_of_a_data_package_to_both_clients():
+    credentials = AssayCredentials(base_url="https://lab.example", token=CANARY, max_package_gb=1e-6)
+    with credentials.get_client() as client:
+        client._http._transport = httpx.MockTransport(lambda _: httpx.Response(200, content=bytes(1001)))
+        with pytest.raises(UnexpectedAnswer, match="1,000 bytes"):
+            list(client.download("/package.zip"))
+    assert credentials.get_async_client()._max_download == 1000

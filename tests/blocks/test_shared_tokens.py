@@ -49,6 +49,8 @@ def test_the_issuer_is_asked_once_with_the_limits(issuer):
         ("shape", "its answer is not"),
         ("list", "its answer is not"),
         ("empty", "its answer is not"),
+        ("endless", "its answer is larger than 65,536 bytes"),
+        ("packed", "its answer is larger than 65,536 bytes"),
     ],
 )
 def test_an_issuer_that_gives_no_token_is_named_without_its_words(issuer, broken, match):
@@ -57,6 +59,15 @@ def test_an_issuer_that_gives_no_token_is_named_without_its_words(issuer, broken
         SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY).get_issuer()(LIMITS)
     assert "canary" not in "".join(traceback.format_exception(caught.value))
     assert len(issuer.asked) == 1
+
+
+def test_what_permits_an_address_stays_out_of_the_log_of_httpx(issuer, caplog):
+    caplog.set_level("INFO", "httpx")
+    SharedPaymentTokens(issuer_url=f"{issuer.url}?code=permission", issuer_key=ISSUER_KEY).get_issuer()(
+        LIMITS
+    )
+    assert f"POST {issuer.url} " in caplog.text
+    assert "permission" not in caplog.text
 
 
 def test_a_wrong_key_and_an_issuer_that_is_away_are_named(issuer):
@@ -93,3 +104,15 @@ def test_the_wallet_must_be_the_rails_own():
             require_rail(PaymentMethod.MPP_SPT, POLICY, wallet)
     with pytest.raises(PaymentsDisabled, match="X402Wallet block"):
         require_rail(PaymentMethod.X402_EXACT, POLICY, tokens)
+
+
+def test_a_wallet_whose_assets_could_be_on_several_networks_orders_nothing():
+    def purse(*assets, networks=("eip155:8453", "eip155:84532")):
+        return X402Wallet(private_key="0x" + "11" * 32, networks=networks, assets=assets, pay_to=[])
+
+    with pytest.raises(
+        ConfigurationError, match=r"0xabc; nothing was ordered or paid. Write each as eip155:8453/erc20:0x"
+    ):
+        require_rail(PaymentMethod.X402_EXACT, POLICY, purse("eip155:8453/erc20:0xdef", "0xabc"))
+    require_rail(PaymentMethod.X402_EXACT, POLICY, purse("eip155:8453/erc20:0xdef"))
+    require_rail(PaymentMethod.X402_EXACT, POLICY, purse("0xabc", networks=["eip155:8453"]))

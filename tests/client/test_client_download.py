@@ -1,12 +1,13 @@
 """Files: where the token goes, and what a broken file means."""
 
+import httpx
 import pytest
 
 from prefect_assay import errors
 from prefect_assay.client.downloading import Download
 from prefect_assay.client.request import Answer
 from prefect_assay.client.retry import RetryPolicy
-from support.faces import CANARY
+from support.faces import CANARY, Face
 from support.fault_server import fault_server, reply, reset, truncated
 
 DATA = bytes(range(256)) * 1000
@@ -87,6 +88,25 @@ def test_redirects_have_an_end(face, server):
     assert len(server.seen) == 5
 
 
+MALFORMED = [
+    "https://[::1/x",
+    "https://xn--/x",
+    "https://a..b/x",
+    "https://ex\x01.example/x",
+    "https://files.example/\x01",
+    "https://a b/x",
+    "https://files.example:99999/x",
+    "https://files.example:port/x",
+    "https://" + "a" * 64 + ".example/x",
+    "https://files.example/" + "a" * 70_000,
+    "https://127。0。0。1/x",
+    "https://\uff11\uff12\uff17.0.0.1/x",
+    "https://☃.example/x",
+    "https://127%2e0.0.1/x",
+    "https://[v1.a]/x",
+]
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -95,15 +115,64 @@ def test_redirects_have_an_end(face, server):
         "file:///etc/passwd",
         "https://127.0.0.1/x",
         "http://localhost/x",
-        "https://[::1/x",
+        "https://localhost./x",
+        "https://a.localhost./x",
+        "https://2130706433/x",
+        "https://0x7f.1/x",
+        "https://0177.0.0.1/x",
+        "https://127.1./x",
+        "https://[::ffff:127.0.0.1]/x",
+        "https://[64:ff9b::a9fe:a9fe]/x",
+        "https://[2002:a00:1::]/x",
+        "https://[::127.0.0.1]/x",
+        "https://0.0.0.0/x",
+        "https://0/x",
+        "https://[::]/x",
+        "https://169.254.169.254/latest/meta-data",
+        "https://[fe80::1%25eth0]/x",
+        "https://[fd00:ec2::254]/x",
+        "https://10.0.0.1/x",
+        "https://172.16.0.1/x",
+        "https://192.168.1.1/x",
+        "https://100.64.0.1/x",
+        "https://224.0.0.1/x",
+        "https://[ff02::1]/x",
+        "https://255.255.255.255/x",
     ],
 )
-def test_addresses_in_the_open_or_on_this_machine_are_not_fetched(url):
+def test_addresses_in_the_open_or_in_private_networks_are_not_fetched(url):
     with pytest.raises(errors.AccessError, match="not fetched"):
         Download("https://lab.example.org", url, RetryPolicy())
     download = Download("https://lab.example.org", "/x", RetryPolicy())
     with pytest.raises(errors.AccessError, match="not fetched"):
         download.after(Answer(status=302, headers={"location": url}), ())
+
+
+@pytest.mark.parametrize("url", MALFORMED, ids=lambda url: ascii(url)[:40])
+def test_a_malformed_address_or_redirect_is_an_access_error(face, server, url):
+    with pytest.raises(errors.AccessError, match="not fetched"):
+        face("download", url)
+    server.will(*[reply(302, location=url)] * 10)
+    with pytest.raises(errors.AccessError, match="not fetched"):
+        face("download", "/x")
+
+
+def test_a_service_in_a_private_network_keeps_its_files_on_its_own_host():
+    def goes(url):
+        return Download("https://10.1.2.3", url, RetryPolicy()).hop.url
+
+    assert goes("https://10.1.2.3:9000/x") == "https://10.1.2.3:9000/x"
+    assert goes("https://files.example/x") == "https://files.example/x"
+    for url in ("https://10.1.2.4/x", "https://127.0.0.1/x"):
+        with pytest.raises(errors.AccessError, match="not fetched"):
+            goes(url)
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "10.0.0.1", "0.0.0.0", "2130706433"])
+def test_a_local_lab_leads_to_this_machine_only(host):
+    assert Download("http://127.0.0.1:8000", "http://localhost:9000/x", RetryPolicy()).hop
+    with pytest.raises(errors.AccessError, match="not fetched"):
+        Download("http://127.0.0.1:8000", f"https://{host}/x", RetryPolicy())
 
 
 def test_only_the_very_origin_gets_the_token():
@@ -141,3 +210,26 @@ def test_a_quote_that_is_not_there_yet_is_not_ready(face, server):
         face("quote_pdf", "e1")
     with pytest.raises(errors.NotFound):
         face("invoice_pdf", "i1")
+
+
+def test_signed_addresses_stay_out_of_the_log_of_httpx(face, server, elsewhere, caplog):
+    caplog.set_level("INFO", "httpx")
+    server.will(reply(307, location=f"{elsewhere.base_url}/x.pdf?sig=permission"))
+    elsewhere.will(reply(302, location="/y.pdf?sig=permission"), file())
+    face("download", f"{server.base_url}/file?sig=permission")
+    asked = [record.getMessage() for record in caplog.records if record.name == "httpx"]
+    assert [line.partition(' "')[0] for line in asked] == [
+        f"HTTP Request: GET {server.base_url}/file",
+        f"HTTP Request: GET {elsewhere.base_url}/x.pdf",
+        f"HTTP Request: GET {elsewhere.base_url}/y.pdf",
+    ]
+
+
+def test_other_requests_stand_in_the_log_of_httpx_as_ever(server, caplog):
+    caplog.set_level("INFO", "httpx")
+    server.will(reply(200, {"items": [], "total": 0}), reply())
+    Face("sync", server.base_url)("tokens", limit=7)
+    httpx.get(f"{server.base_url}/mine?sig=permission")
+    asked = [record.getMessage() for record in caplog.records if record.name == "httpx"]
+    assert "/tokens?limit=7" in asked[0]
+    assert "/mine?sig=permission" in asked[1]

@@ -173,6 +173,20 @@ def test_the_hint_of_a_conflict_is_shown():
     assert "ask your manager" in str(caught(experiments.submit("e"), answer(409, body)))
 
 
+@pytest.mark.parametrize("operation", [experiments.submit("e"), confirm_quote("e"), modifying.modify("e")])
+def test_the_kind_of_a_conflict_is_kept(operation):
+    error = caught(operation, answer(409, {"error": "no", "error_kind": "customer_quote_cap"}))
+    assert (type(error), error.code) == (errors.Conflict, "customer_quote_cap")
+    assert pickle.loads(pickle.dumps(error)).code == "customer_quote_cap"
+    assert caught(operation, answer(409, {"error": "no"})).code is None
+
+
+def test_a_conflict_that_an_earlier_version_has_pickled_has_no_code():
+    error = errors.OrderMismatch("no", code="other")
+    del error.__dict__["code"]
+    assert pickle.loads(pickle.dumps(error)).code is None
+
+
 @pytest.mark.parametrize("operation", [quote("e"), invoice("e")])
 def test_an_absent_quote_or_invoice_is_not_ready_unless_something_else_answers(operation):
     said = caught(operation, answer(404, {"error": "POST /experiments/e/submit"}))

@@ -1,12 +1,16 @@
 """Both faces over real connections that break in every way, and what each break means."""
 
+import base64
 import inspect
+import json
+import re
 import socket
 import time
 import traceback
 from unittest.mock import create_autospec
 
 import pytest
+from pydantic import SecretStr
 
 from prefect_assay import errors
 from prefect_assay.client import AssayClient, AsyncAssayClient, RetryPolicy
@@ -17,6 +21,7 @@ from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.models.words import WireWords
+from prefect_assay.payments import MppRail, X402Rail
 from support.faces import CANARY, Face
 from support.fault_server import hang, reply, reset, trickle, truncated
 
@@ -317,6 +322,55 @@ def test_an_echoed_token_is_in_no_answer_to_a_payment(face, server, status, body
         shown = str(error) + repr(error.__dict__)
     assert CANARY not in shown
     assert CREDENTIAL["PAYMENT-SIGNATURE"] not in shown
+
+
+def escaped(text):
+    """JSON in which every letter is escaped."""
+    return '"' + "".join(f"\\u{ord(letter):04x}" for letter in text) + '"'
+
+
+@pytest.mark.parametrize("status", [200, 402, 403, 409, 500])
+def test_an_echo_is_found_in_escaped_json_and_in_base64(face, server, status):
+    echo = f"authorization: Bearer {CANARY}"
+    body = f'{{"error": {escaped(echo)}, "detail": {escaped(echo)}, "request_id": {escaped(CANARY)}}}'
+    packed = base64.b64encode(f'{{"errorReason": {escaped(echo)}}}'.encode()).decode()
+    plain = base64.urlsafe_b64encode(json.dumps({"resource": {"url": echo}}).encode()).decode().rstrip("=")
+    server.will(
+        reply(
+            status,
+            body.encode(),
+            payment_response=packed,
+            payment_required=plain,
+            www_authenticate=f'Payment id="x", request="{plain}"',
+        )
+    )
+    try:
+        found = face("pay", "i1", CREDENTIAL)
+        shown = repr((found.headers, found.body))
+        packs = re.findall(r"[A-Za-z0-9+/_-]{16,}", " ".join(found.headers.values()))
+        # what becomes of it: the words that a payment error and the order's log repeat
+        shown += repr([rail.settlement(found) for rail in (X402Rail(SecretStr("1" * 64)), MppRail(str))])
+        shown += repr([base64.b64decode(pack + "==", altchars=b"-_").decode("latin-1") for pack in packs])
+    except errors.AssayError as error:
+        shown = str(error) + repr(error.__dict__)
+    assert CANARY not in shown
+    assert escaped(CANARY)[1:-1] not in shown
+
+
+def test_receipts_and_challenges_without_an_echo_stay_as_they_are(face, server):
+    packed = base64.b64encode(json.dumps({"success": True, "transaction": "0x" + "a" * 64}).encode()).decode()
+    server.will(reply(200, {"already_paid": False, "note": "a\\b é"}, payment_response=packed))
+    answer = face("pay", "i1", CREDENTIAL)
+    assert answer.headers["payment-response"] == packed
+    assert answer.body == {"already_paid": False, "note": "a\\b é"}
+
+
+@pytest.mark.parametrize("body", [b"no json", b"[1]"])
+@pytest.mark.parametrize("name", ["whoami", "submit"])
+def test_an_echo_in_the_request_id_of_a_success_stays_out_of_the_error(face, server, name, body):
+    server.will(reply(200, body, x_request_id=f"req {CANARY}", content_type=f"text/{CANARY}"))
+    error = fails(face, name, *([] if name == "whoami" else ["e1"]))
+    assert error.request_id == "req [secret]"
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, errors.Unauthorized), (404, errors.NotFound)])

@@ -104,6 +104,26 @@ def test_a_modification_is_told_by_post_where_patch_does_not_exist(face, server)
     assert server.seen[1].json() == {"name": "n", "n_replicates": 2, "sequences": [{"fasta": ">a\nMKT\n"}]}
 
 
+@pytest.mark.parametrize("status", ["waiting_for_confirmation", "WaitingForConfirmation"])
+def test_a_status_is_told_by_post_at_once(face, server, status):
+    server.will(reply(200, {"id": "e1", "updated": True}))
+    assert face("modify", "e1", name="n", status=status).updated is True
+    assert server.methods == ["POST"]
+    assert server.seen[0].path == "/api/v1/experiments/e1"
+    assert server.seen[0].json() == {"name": "n", "status": "waiting_for_confirmation"}
+
+
+def test_a_service_of_the_current_interface_changes_no_status(face, server):
+    server.will(reply(405, {"error": "method not allowed"}, allow="GET, PATCH"))
+    with pytest.raises(errors.InvalidRequest, match="status: this service speaks the current interface"):
+        face("modify", "e1", status="canceled")
+    server.will()
+    for fields in ({"status": "nonsense"}, {"status": "draft", "webhook_url": "https://h.example"}):
+        with pytest.raises(errors.InvalidRequest):
+            face("modify", "e1", **fields)
+    assert server.seen == []
+
+
 @pytest.mark.parametrize(
     ("fields", "place"),
     [

@@ -180,3 +180,33 @@ def test_s3_that_does_not_answer_may_be_tried_again(monkeypatch):
     with pytest.raises(ServiceUnavailable, match="did not answer") as caught:
         read_sequences("s3://designs/d.fasta")
     assert caught.value.retriable
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[default]",
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG",
+        "root:x:0:0:root:/root:wJalrXUtnFEMI",
+        '{"user": "me", "password": "wJalrXUtnFEMI"}',
+        "AKIAIOSFODNN7EXAMPLE,wJalrXUtnFEMI",
+        "me\twJalrXUtnFEMI\t;|",
+        "-----BEGIN PRIVATE wJalrXUtnFEMI-----",
+        "db.example:5432:*:me:wJalrXUtnFEMI",
+    ],
+)
+def test_a_file_that_is_no_design_file_is_not_quoted(tmp_path, line):
+    file = tmp_path / "credentials"
+    file.write_text(f"{line}\nAWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI\n")
+    with pytest.raises(InvalidSequences, match="credentials, line 1: neither FASTA") as caught:
+        read_sequences(str(file))
+    for word in ("wJalr", "AKIA"):
+        assert word not in str(caught.value)
+
+
+def test_the_columns_of_a_table_that_lacks_one_are_named(tmp_path):
+    file = tmp_path / "designs.csv"
+    file.write_text("Name,Score\na,1\n")
+    with pytest.raises(InvalidSequences, match=r"no sequence column in \[Name, Score\]"):
+        read_sequences(str(file))

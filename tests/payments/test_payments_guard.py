@@ -66,6 +66,43 @@ def test_an_amount_is_shown_with_its_sign_and_thousands_separators(cents, figure
     assert dollars(cents) == figure
 
 
+BASE_MAIN, BASE_TEST = "eip155:8453", "eip155:84532"
+MAIN, TEST = "0x" + "1a" * 20, "0x" + "2b" * 20
+PAIRS = (f"{BASE_MAIN}/erc20:{MAIN}", f"{BASE_TEST}/erc20:{TEST}")
+
+
+@pytest.mark.parametrize(
+    ("networks", "assets", "allowed"),
+    [
+        ((BASE_MAIN, BASE_TEST), PAIRS, {(BASE_MAIN, MAIN), (BASE_TEST, TEST)}),
+        ((BASE_MAIN,), PAIRS, {(BASE_MAIN, MAIN)}),
+        ((BASE_TEST,), (TEST.upper().replace("X", "x"),), {(BASE_TEST, TEST)}),
+        ((BASE_TEST, BASE_TEST.upper()), (TEST,), {(BASE_TEST, TEST)}),
+        ((BASE_MAIN, BASE_TEST), (PAIRS[0], TEST), {(BASE_MAIN, MAIN)}),
+        (
+            (BASE_MAIN, BASE_TEST),
+            (MAIN, TEST),
+            set(),
+        ),  # as blocks of earlier versions were written: which is where?
+        ((), PAIRS, set()),
+        ((BASE_MAIN, BASE_TEST), (), set()),
+        ((BASE_MAIN, BASE_TEST), (f"{BASE_MAIN}/slip44:{MAIN}", f"{MAIN}", f"/erc20:{MAIN}"), set()),
+    ],
+)
+def test_an_asset_is_allowed_on_its_own_network_only(networks, assets, allowed):
+    policy = POLICY.model_copy(update={"allowed_networks": networks, "allowed_assets": assets})
+    places = [(network, asset) for network in (BASE_MAIN, BASE_TEST) for asset in (MAIN, TEST)]
+    assert {place for place in places if not findings(policy, network=place[0], asset=place[1])} == allowed
+
+
+def test_an_asset_without_its_network_is_told_how_to_name_it():
+    policy = POLICY.model_copy(
+        update={"allowed_networks": (BASE_MAIN, BASE_TEST), "allowed_assets": (ASSET,)}
+    )
+    (finding,) = findings(policy)
+    assert "each asset names its own, as eip155:8453/erc20:0x..." in finding
+
+
 def findings(policy=POLICY, **changes):
     terms = TERMS.model_copy(update=changes)
     return guard.findings(policy, terms, base_url=BASE, invoice=INVOICE, cents=5000, now=NOW)

@@ -252,7 +252,11 @@ def test_a_payment_in_doubt_is_never_sent_again_on_another_token_contract(world,
     with pytest.raises(PaymentOutcomeUnknown):
         world.settle(now=lambda: utc_now() - elapsed)
     world.server.offer = change
-    world.allow(allowed_networks=(NETWORK, "eip155:8453"), allowed_assets=(USDC, RECEIVER))
+    pairs = [(NETWORK, USDC), (NETWORK, RECEIVER), ("eip155:8453", USDC)]
+    world.allow(
+        allowed_networks=(NETWORK, "eip155:8453"),
+        allowed_assets=tuple(f"{network}/erc20:{asset}" for network, asset in pairs),
+    )
 
     with pytest.raises(PaymentOutcomeUnknown, match="could be settled besides it"):
         world.settle()

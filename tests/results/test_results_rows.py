@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.models.result import Result
 from prefect_assay.models.sequences import Sequence
-from prefect_assay.results import Level, Outcome, from_csv, rows, to_csv
+from prefect_assay.results import Level, Outcome, from_csv, rows, to_csv, unread_units
 
 
 def result(*entries, result_type="affinity"):
@@ -63,6 +63,44 @@ def test_what_has_no_column_is_kept():
         "sequence": {"metadata": {"round": 2}},
     }
     assert json.loads(first.extra) == {"kon_method": "1:1"}
+
+
+NANOMOLAR = {
+    "sequence_name": "d1",
+    "kd_units": "nM",
+    "kd_mean": 4.2,
+    "kd_log_std": 0.1,
+    "kon_mean": 7.0e4,
+    "binding": "true",
+    "replicates": [{"replicate": 1, "kd": 4.2}, {"replicate": 2, "kd": 4.2e-9, "kd_units": "M"}],
+}
+
+
+@pytest.mark.parametrize("unit", ["M", " M ", None])
+def test_a_dissociation_constant_is_in_molar_unless_it_says_otherwise(unit):
+    summary, *_ = rows([result({**AFFINITY, "kd_units": unit})])
+    assert (summary.kd_M, summary.outcome) == (7.4e-8, Outcome.MEASURED)
+
+
+def test_nanomolar_becomes_molar_and_each_replicate_may_have_a_unit_of_its_own():
+    found = rows([result(NANOMOLAR)])
+    assert [row.kd_M for row in found] == [4.2e-9] * 3
+    assert found[0].log10_kd == pytest.approx(-8.377, abs=0.001)
+    assert (found[0].kon_per_M_s, found[0].kd_log_std) == (7.0e4, 0.1)
+    assert json.loads(found[0].extra) == {"kd_units": "nM"}
+    assert unread_units([result(NANOMOLAR)]) == ()
+
+
+@pytest.mark.parametrize("unit", ["uM", "nm", "mg/mL", 7, ["M"]])
+def test_an_unknown_unit_leaves_the_cell_empty_and_says_so(unit):
+    entry = {**NANOMOLAR, "kd_units": unit}
+    summary, first, second = rows([result(entry)])
+    assert (summary.kd_M, summary.log10_kd, summary.outcome) == (None, None, Outcome.BINDING)
+    assert (first.kd_M, second.kd_M) == (None, 4.2e-9)
+    assert json.loads(summary.extra) == {"kd_mean": 4.2, "kd_units": str(unit)}
+    assert json.loads(first.extra) == {"kd": 4.2, "kd_units": str(unit)}
+    (line,) = unread_units([result(entry), result(AFFINITY)])
+    assert line.startswith(f"K_D in result r-1 is in {str(unit)!a}, and only M and nM are known here")
 
 
 @pytest.mark.parametrize(

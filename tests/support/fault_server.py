@@ -9,6 +9,7 @@ import socket
 import struct
 import threading
 import time
+import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -41,6 +42,14 @@ def reply(status=200, body=None, **headers):
         connection.sendall("\r\n".join([*lines, "connection: close", "", ""]).encode() + content)
 
     return step
+
+
+def gzip_bomb(mebibytes):
+    """Zeros, packed a thousand times smaller."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    piece = bytes(1 << 20)
+    first, *rest = [packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2)]
+    return first + rest[0] * (mebibytes - 1)
 
 
 def truncated(status=200, body=b'{"id": "half'):

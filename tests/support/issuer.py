@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from support.asgi import served
+from support.fault_server import gzip_bomb
 
 ISSUER_KEY = "canary-issuer-key"
 FAILURES = {
@@ -17,6 +18,8 @@ FAILURES = {
     "redirect": lambda: RedirectResponse("/elsewhere"),
     "shape": lambda: JSONResponse({"token": "canary"}),
     "list": lambda: JSONResponse(["canary"]),
+    "endless": lambda: StreamingResponse(b"canary" * 1000 for _ in range(100_000)),
+    "packed": lambda: Response(gzip_bomb(32), headers={"content-encoding": "gzip"}),
     "empty": lambda: JSONResponse({"spt": ""}),
 }
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretStr
 
 from prefect_assay.client import AssayClient
 from prefect_assay.client.pdf import Pdf
-from prefect_assay.client.request import Operation
+from prefect_assay.client.request import UNSET, Operation
 from prefect_assay.client.walking import Pager
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.page import Page
@@ -76,6 +76,7 @@ _ALL: Final[dict[str, Any]] = {
     "headers": {"a": "b"},
     "json_body": {"a": 1},
     "mint_token.request": _MINT,
+    "modify.status": UNSET,  # a field of the earlier variant (contract 9.4)
     "n_replicates": 3,
     "parameters": {},
     "pay.headers": {},  # a credential's headers are named by its rail

@@ -1,6 +1,7 @@
 """Checks the service's address and the token before anything is sent, and says where the token may go."""
 
 import ipaddress
+import socket
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -9,6 +10,8 @@ from pydantic import SecretStr
 from prefect_assay.errors import ConfigurationError
 
 API_PREFIX: Final = "/api/v1"
+# ::/96, ::ffff:0:0/96 and 64:ff9b::/96: an IPv4 address in the last 32 bits
+_CARRIERS: Final = frozenset({0, 0xFFFF, 0x64FF9B << 64})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -71,6 +74,32 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def is_internal(host: str) -> bool:
+    """Whether the host is this machine, or a number outside the public internet, however it is written.
+
+    Names are not looked up: a name that leads to such a number is not found here.
+    """
+    name = host.lower().removesuffix(".")
+    if is_loopback(name):
+        return True
+    number = _number(name)
+    return number is not None and (number.is_multicast or not number.is_global)
+
+
+def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address in any spelling that a resolver takes; of an IPv6 address that carries an IPv4 one, that one."""
+    try:
+        number = ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))  # 2130706433, 0x7f.1, 0177.0.0.1
+        except OSError:
+            return None
+    if isinstance(number, ipaddress.IPv6Address) and int(number) >> 32 in _CARRIERS:
+        return ipaddress.IPv4Address(int(number) & 0xFFFFFFFF)
+    return number.sixtofour or number if isinstance(number, ipaddress.IPv6Address) else number
 
 
 def _split(url: str) -> SplitResult:

@@ -29,13 +29,21 @@ from prefect_assay.client import tokens as _tokens
 from prefect_assay.client import updates as _updates
 from prefect_assay.client import webhooks as _webhooks
 from prefect_assay.client.downloading import Download
-from prefect_assay.client.failures import conclude, successor
+from prefect_assay.client.failures import conclude, successor, too_large
+from prefect_assay.client.limits import (
+    ANSWER_BYTES_MAX,
+    DOWNLOAD_ADVICE,
+    DOWNLOAD_BYTES_MAX,
+    Meter,
+    TooLarge,
+    operations,
+)
 from prefect_assay.client.method import method
 from prefect_assay.client.pdf import Pdf
 from prefect_assay.client.request import Answer, Operation, Request
 from prefect_assay.client.retry import RetryPolicy
 from prefect_assay.client.walking import Walk
-from prefect_assay.client.wire import Wire, lost
+from prefect_assay.client.wire import NO_ANSWER, Wire, lost, unlogged_query
 from prefect_assay.errors import AssayError, NotFound
 from prefect_assay.models.words import WireWords
 
@@ -63,7 +71,9 @@ async def _first(client: "AsyncAssayClient", walk: Walk[Any, T]) -> T | None:
 
 
 async def _whole(client: "AsyncAssayClient", pdf: Pdf) -> bytes:
-    return pdf.whole([piece async for piece in client.download(pdf.path, absent=pdf.absent)])
+    return pdf.whole(
+        [piece async for piece in client.download(pdf.path, absent=pdf.absent, max_bytes=ANSWER_BYTES_MAX)]
+    )
 
 
 class AsyncAssayClient:
@@ -82,8 +92,10 @@ class AsyncAssayClient:
         retries: int = 4,
         transport: httpx.AsyncBaseTransport | None = None,
         policy: RetryPolicy | None = None,
+        max_download: int = DOWNLOAD_BYTES_MAX,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._max_download = max_download
         self._wire = Wire.of(base_url, token, words or WireWords(), timeout)
         self._policy = policy or RetryPolicy(repeats=retries)
         self._sleep = sleep
@@ -199,12 +211,17 @@ class AsyncAssayClient:
 
     async def walk(self, walk: Walk[Any, T]) -> AsyncIterator[T]:
         """Carry out a walk, page by page as it is iterated."""
-        while (operation := walk.operation()) is not None:
+        for operation in operations(walk):
             for item in walk.feed(await self.run(operation)):
                 yield item
 
     async def download(
-        self, url: str, *, chunk_size: int = 1 << 16, absent: type[NotFound] = NotFound
+        self,
+        url: str,
+        *,
+        chunk_size: int = 1 << 16,
+        absent: type[NotFound] = NotFound,
+        max_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
         """Stream a file, in pieces of at most `chunk_size` bytes.
 
@@ -214,8 +231,10 @@ class AsyncAssayClient:
             url: absolute, or relative to the service's address.
             chunk_size: bytes per piece.
             absent: what a 404 means.
+            max_bytes: in place of the client's `max_download`.
 
         Raises:
+            UnexpectedAnswer: the file is larger than that; the pieces so far are not the file.
             ServiceUnavailable: the file broke off; start again.
             NotFound: there is no such file.
             AccessError: the address is not one that is fetched.
@@ -227,8 +246,11 @@ class AsyncAssayClient:
             outcome = await self._opened(download)
         failure: AssayError | None = None
         try:
+            meter = Meter(outcome.headers, self._max_download if max_bytes is None else max_bytes)
             async for piece in outcome.aiter_bytes(chunk_size):
-                yield piece
+                yield meter.count(piece)
+        except TooLarge as cause:
+            failure = too_large(download.hop.request, cause, outcome.status_code, DOWNLOAD_ADVICE)
         except httpx.HTTPError as error:
             failure = lost(download.hop.request, error)
         finally:
@@ -240,15 +262,18 @@ class AsyncAssayClient:
         outgoing = self._wire.outgoing(self._http, request)
         try:
             response = await self._http.send(outgoing, auth=self._wire.auth, stream=True)
-            return self._wire.answer(response, await self._body(response))
-        except (httpx.HTTPError, TimeoutError) as error:
+            return self._wire.answer(response, await self._body(request, response))
+        except NO_ANSWER as error:
             return lost(request, error)
 
-    async def _body(self, response: httpx.Response) -> bytes:
+    async def _body(self, request: Request, response: httpx.Response) -> bytes:
         """The whole body; a service that trickles must not hold the caller for ever."""
         try:
             async with asyncio.timeout(self._wire.total_seconds):
-                return await response.aread()
+                meter = Meter(response.headers, ANSWER_BYTES_MAX)
+                return b"".join([meter.count(piece) async for piece in response.aiter_bytes()])
+        except TooLarge as cause:
+            raise too_large(request, cause, response.status_code) from None
         finally:
             await response.aclose()
 
@@ -256,11 +281,12 @@ class AsyncAssayClient:
         """The open response of a success, else what was answered instead."""
         outgoing = self._wire.hop(self._http, download.hop)
         try:
-            response = await self._http.send(
-                outgoing, auth=self._wire.auth if download.hop.with_token else None, stream=True
-            )
+            with unlogged_query():
+                response = await self._http.send(
+                    outgoing, auth=self._wire.auth if download.hop.with_token else None, stream=True
+                )
             if response.is_success:
                 return response
-            return self._wire.answer(response, await self._body(response))
-        except (httpx.HTTPError, TimeoutError) as error:
+            return self._wire.answer(response, await self._body(download.hop.request, response))
+        except NO_ANSWER as error:
             return lost(download.hop.request, error)

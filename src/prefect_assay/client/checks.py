@@ -28,6 +28,7 @@ from prefect_assay.models.vocabulary import (
     PAGE_LIMIT_MAX,
     SORT_COLUMNS_MAX,
     WEBHOOK_SECRET_MIN_LENGTH,
+    ExperimentStatus,
 )
 
 _PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[(),]')
@@ -89,6 +90,8 @@ def check_changes(fields: Mapping[str, object], designs: Sequence[Design] | None
                 found += check_concentrations(value)
             case "webhook_url" if isinstance(value, str):
                 found += webhook_url(value)
+            case "status":
+                found += one_of("status", str(value), list(ExperimentStatus))
             case _:
                 pass
     InvalidRequest.check(found)

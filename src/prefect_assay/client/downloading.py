@@ -4,11 +4,12 @@ The token goes to the service's own origin and never along a redirect: a data pa
 with a storage provider or the payment provider, whose address carries its own permission.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from prefect_assay.client.address import is_loopback, is_protected, origin
+from prefect_assay.client.address import is_internal, is_loopback, is_protected, origin
 from prefect_assay.client.failures import failure, scrubbed
 from prefect_assay.client.request import Answer, Request
 from prefect_assay.client.retry import RetryPolicy
@@ -16,6 +17,8 @@ from prefect_assay.errors import AccessError, AssayError, ConfigurationError, No
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _HOPS_MAX: Final = 5
+# What a name resolver takes; anything else ends in an error of whatever looks the name up.
+_HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 _NO_ADDRESS: Final = "a download address that is no https address is not fetched"
 
 
@@ -81,11 +84,22 @@ class Download:
     def _hop(self, url: str, *, with_token: bool) -> Hop:
         shown = _shown(url)
         host = urlsplit(url).hostname or ""
-        service_host = urlsplit(self._base_url).hostname or ""
-        if not is_protected(url) or (is_loopback(host) and not is_loopback(service_host)):
-            raise AccessError(f"{shown} is not fetched: only https addresses of other machines are followed")
+        if ":" not in host and not _HOST.fullmatch(host):
+            raise AccessError(_NO_ADDRESS)
+        if not (is_protected(url) and self._may_ask(host)):
+            raise AccessError(
+                f"{shown} is not fetched: only https addresses of the service's own host, or of hosts outside private "
+                "networks, are"
+            )
         request = Request(method="GET", path=shown, repeatable=True, absent=self._absent)
         return Hop(url=url, with_token=with_token, request=request)
+
+    def _may_ask(self, host: str) -> bool:
+        """Addresses come from the service, and requests from a place that may see more than the service does."""
+        service_host = urlsplit(self._base_url).hostname or ""
+        if host == service_host or (is_loopback(host) and is_loopback(service_host)):
+            return True
+        return not is_internal(host)
 
 
 def _joined(base: str, url: str) -> str:

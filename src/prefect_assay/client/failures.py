@@ -4,12 +4,17 @@ Pure: the faces say what happened, this module says what it means for the caller
 reaches an error before the secrets of the request are cut out of it.
 """
 
+import json
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
+
+from pydantic_core import from_json
 
 from prefect_assay.client.problem import Problem, problem_of
 from prefect_assay.client.request import Answer, Operation, Request, T
@@ -32,6 +37,9 @@ _SERVER_ERRORS: Final = range(500, 600)
 CLIENT_ERRORS: Final = range(400, 500)
 # The server or a proxy gave up on the request, which may have been handled; 499 is a proxy's "client closed request".
 NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, 499})
+_CUT: Final = "[secret]"
+_PACKED = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+_URL_SAFE: Final = str.maketrans("+/", "-_")
 _KINDS: Final[dict[int, type[AssayError]]] = {
     HTTPStatus.UNAUTHORIZED: Unauthorized,
     HTTPStatus.FORBIDDEN: Forbidden,
@@ -48,19 +56,22 @@ _HINTS: Final[dict[int, str]] = {
 def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ()) -> T:
     """The value of an accepted answer; raises the error that any other answer means."""
     request = operation.request
+    hidden = (*secrets, *request.secrets)
     if operation.scrubs or not operation.accepts(answer.status):
-        answer = scrubbed(answer, (*secrets, *request.secrets))
+        answer = scrubbed(answer, hidden)
     if not operation.accepts(answer.status):
         raise operation.failed(answer) or failure(request, answer)
     try:
         return operation.read(answer)
     except UnexpectedAnswer as error:
         unexpected = error
+    spelt = _spellings(hidden)
+    said, request_id = _cut(unexpected.message, spelt), _cut(unexpected.request_id or "", spelt) or None
     if request.lost is not None:  # it was handled, and nobody can read how
-        raise no_answer(request, unexpected.message, request_id=unexpected.request_id, status=answer.status)
+        raise no_answer(request, said, request_id=request_id, status=answer.status)
     raise UnexpectedAnswer(
-        f"{request}: {unexpected.message}. Check the service's address, or upgrade this package",
-        request_id=unexpected.request_id,
+        f"{request}: {said}. Check the service's address, or upgrade this package",
+        request_id=request_id,
         status_code=answer.status,
     )
 
@@ -80,6 +91,15 @@ def successor(operation: Operation[T], outcome: Answer | AssayError) -> Operatio
 def no_connection(request: Request, cause: str) -> ServiceUnavailable:
     """Nothing was sent, so nothing can have happened, whatever the request."""
     return ServiceUnavailable(f"{request}: no connection to the service ({cause}); nothing was sent")
+
+
+def too_large(
+    request: Request, cause: object, status: int, advice: str = "Check the service's address"
+) -> AssayError:
+    """More came than is taken in. Asking again would bring it again, so a reading request ends here."""
+    if request.lost is not None:
+        return no_answer(request, f"the answer is {cause}", status=status)
+    return UnexpectedAnswer(f"{request}: the answer is {cause}. {advice}", status_code=status)
 
 
 def no_answer(
@@ -110,7 +130,10 @@ def failure(request: Request, answer: Answer) -> AssayError:
     kind = _KINDS.get(status)
     if kind is not None:
         hint = _HINTS.get(status, "")
-        return kind(f"{text}{hint}", request_id=problem.request_id, status_code=status)
+        error = kind(f"{text}{hint}", request_id=problem.request_id, status_code=status)
+        if isinstance(error, Conflict):
+            error.code = problem.code  # service-shapes, submit 409
+        return error
     if status == HTTPStatus.NOT_FOUND:
         return _absent(request, problem, text, status)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -151,10 +174,53 @@ def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
 
 
 def scrubbed(answer: Answer, secrets: Iterable[str]) -> Answer:
-    """The answer without the secrets that a service or a proxy may have echoed."""
-    content, headers = answer.content, dict(answer.headers)
-    for secret in filter(None, secrets):
-        for spelt in (secret, secret.replace("/", r"\/")):  # some JSON writers escape slashes
-            content = content.replace(spelt.encode(), b"[secret]")
-        headers = {name: value.replace(secret, "[secret]") for name, value in headers.items()}
+    """The answer without the secrets that a service or a proxy may have echoed, in any spelling that is read here."""
+    spelt = _spellings(secrets)
+    content = answer.content
+    for secret in spelt:
+        content = content.replace(secret.encode(), _CUT.encode())
+    if b"\\" in content and (text := _as_written(content)) != _cut(text, spelt):
+        content = _cut(text, spelt).encode()
+    headers = {
+        name: _PACKED.sub(lambda run: _unless_it_holds(run[0], spelt), _cut(value, spelt))
+        for name, value in answer.headers.items()
+    }
     return Answer(status=answer.status, headers=headers, content=content, words=answer.words)
+
+
+def _spellings(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Each secret as it is, in JSON, in JSON with escaped slashes, and in an address."""
+    return tuple(
+        dict.fromkeys(
+            spelt
+            for secret in filter(None, secrets)
+            for spelt in (
+                secret,
+                json.dumps(secret)[1:-1],
+                secret.replace("/", r"\/"),
+                quote(secret, safe=""),
+            )
+        )
+    )
+
+
+def _cut(text: str, spelt: Iterable[str]) -> str:
+    for secret in spelt:
+        text = text.replace(secret, _CUT)
+    return text
+
+
+def _as_written(content: bytes) -> str:
+    """JSON with no more escapes than it needs: a writer may escape any letter. Empty when it is not JSON."""
+    try:
+        return json.dumps(from_json(content), ensure_ascii=False)
+    except ValueError:
+        return ""
+
+
+def _unless_it_holds(packed: str, spelt: Iterable[str]) -> str:
+    """A run of base64 in a header; challenges and receipts are JSON in base64."""
+    whole = packed.translate(_URL_SAFE)[: -1 if len(packed) % 4 == 1 else None]
+    content = urlsafe_b64decode(whole + "=" * (-len(whole) % 4))
+    text = content.decode(errors="replace") + _as_written(content)
+    return packed if _cut(text, spelt) == text else _CUT

@@ -29,13 +29,21 @@ from prefect_assay.client import tokens as _tokens
 from prefect_assay.client import updates as _updates
 from prefect_assay.client import webhooks as _webhooks
 from prefect_assay.client.downloading import Download
-from prefect_assay.client.failures import conclude, successor
+from prefect_assay.client.failures import conclude, successor, too_large
+from prefect_assay.client.limits import (
+    ANSWER_BYTES_MAX,
+    DOWNLOAD_ADVICE,
+    DOWNLOAD_BYTES_MAX,
+    Meter,
+    TooLarge,
+    operations,
+)
 from prefect_assay.client.method import method
 from prefect_assay.client.pdf import Pdf
 from prefect_assay.client.request import Answer, Operation, Request
 from prefect_assay.client.retry import RetryPolicy
 from prefect_assay.client.walking import Walk
-from prefect_assay.client.wire import Wire, lost
+from prefect_assay.client.wire import NO_ANSWER, Wire, lost, unlogged_query
 from prefect_assay.errors import AssayError, NotFound
 from prefect_assay.models.words import WireWords
 
@@ -61,7 +69,7 @@ def _first(client: "AssayClient", walk: Walk[Any, T]) -> T | None:
 
 
 def _whole(client: "AssayClient", pdf: Pdf) -> bytes:
-    return pdf.whole(client.download(pdf.path, absent=pdf.absent))
+    return pdf.whole(client.download(pdf.path, absent=pdf.absent, max_bytes=ANSWER_BYTES_MAX))
 
 
 class AssayClient:
@@ -75,6 +83,7 @@ class AssayClient:
         retries: repeats of requests that change nothing; others are never repeated.
         transport: an httpx transport instead of the network.
         policy: the back-off; takes the place of `retries`.
+        max_download: the most bytes of one file, such as a data package.
         sleep: how to wait between repeats.
 
     Raises:
@@ -91,8 +100,10 @@ class AssayClient:
         retries: int = 4,
         transport: httpx.BaseTransport | None = None,
         policy: RetryPolicy | None = None,
+        max_download: int = DOWNLOAD_BYTES_MAX,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        self._max_download = max_download
         self._wire = Wire.of(base_url, token, words or WireWords(), timeout)
         self._policy = policy or RetryPolicy(repeats=retries)
         self._sleep = sleep
@@ -208,11 +219,16 @@ class AssayClient:
 
     def walk(self, walk: Walk[Any, T]) -> Iterator[T]:
         """Carry out a walk, page by page as it is iterated."""
-        while (operation := walk.operation()) is not None:
+        for operation in operations(walk):
             yield from walk.feed(self.run(operation))
 
     def download(
-        self, url: str, *, chunk_size: int = 1 << 16, absent: type[NotFound] = NotFound
+        self,
+        url: str,
+        *,
+        chunk_size: int = 1 << 16,
+        absent: type[NotFound] = NotFound,
+        max_bytes: int | None = None,
     ) -> Iterator[bytes]:
         """Stream a file, in pieces of at most `chunk_size` bytes.
 
@@ -222,8 +238,10 @@ class AssayClient:
             url: absolute, or relative to the service's address.
             chunk_size: bytes per piece.
             absent: what a 404 means.
+            max_bytes: in place of the client's `max_download`.
 
         Raises:
+            UnexpectedAnswer: the file is larger than that; the pieces so far are not the file.
             ServiceUnavailable: the file broke off; start again.
             NotFound: there is no such file.
             AccessError: the address is not one that is fetched.
@@ -235,7 +253,10 @@ class AssayClient:
             outcome = self._opened(download)
         failure: AssayError | None = None
         try:
-            yield from outcome.iter_bytes(chunk_size)
+            meter = Meter(outcome.headers, self._max_download if max_bytes is None else max_bytes)
+            yield from map(meter.count, outcome.iter_bytes(chunk_size))
+        except TooLarge as cause:
+            failure = too_large(download.hop.request, cause, outcome.status_code, DOWNLOAD_ADVICE)
         except httpx.HTTPError as error:
             failure = lost(download.hop.request, error)
         finally:
@@ -247,19 +268,22 @@ class AssayClient:
         outgoing = self._wire.outgoing(self._http, request)
         try:
             response = self._http.send(outgoing, auth=self._wire.auth, stream=True)
-            return self._wire.answer(response, self._body(response))
-        except (httpx.HTTPError, TimeoutError) as error:
+            return self._wire.answer(response, self._body(request, response))
+        except NO_ANSWER as error:
             return lost(request, error)
 
-    def _body(self, response: httpx.Response) -> bytes:
+    def _body(self, request: Request, response: httpx.Response) -> bytes:
         """The whole body; a service that trickles must not hold the caller for ever."""
         end = time.monotonic() + self._wire.total_seconds
         pieces: list[bytes] = []
         try:
+            meter = Meter(response.headers, ANSWER_BYTES_MAX)
             for piece in response.iter_bytes():
-                pieces.append(piece)
+                pieces.append(meter.count(piece))
                 if time.monotonic() > end:
                     raise TimeoutError
+        except TooLarge as cause:
+            raise too_large(request, cause, response.status_code) from None
         finally:
             response.close()
         return b"".join(pieces)
@@ -268,11 +292,12 @@ class AssayClient:
         """The open response of a success, else what was answered instead."""
         outgoing = self._wire.hop(self._http, download.hop)
         try:
-            response = self._http.send(
-                outgoing, auth=self._wire.auth if download.hop.with_token else None, stream=True
-            )
+            with unlogged_query():
+                response = self._http.send(
+                    outgoing, auth=self._wire.auth if download.hop.with_token else None, stream=True
+                )
             if response.is_success:
                 return response
-            return self._wire.answer(response, self._body(response))
-        except (httpx.HTTPError, TimeoutError) as error:
+            return self._wire.answer(response, self._body(download.hop.request, response))
+        except NO_ANSWER as error:
             return lost(download.hop.request, error)

@@ -4,9 +4,12 @@ The only module of the core that knows httpx. It never puts the text of an httpx
 that text could show a header: those texts quote what was sent.
 """
 
+import logging
 import re
 import ssl
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -19,8 +22,9 @@ from prefect_assay import __version__
 from prefect_assay.client.address import API_PREFIX, checked_base_url, checked_token, is_loopback
 from prefect_assay.client.downloading import Hop
 from prefect_assay.client.failures import no_answer, no_connection
+from prefect_assay.client.limits import ENCODINGS
 from prefect_assay.client.request import JSON_TYPE, Answer, Request
-from prefect_assay.errors import AssayError, InvalidRequest
+from prefect_assay.errors import AccessError, AssayError, InvalidRequest
 from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
 
 _CONNECT_SECONDS: Final = 10.0
@@ -37,6 +41,9 @@ _NOTHING_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+# What an exchange ends with when it does not end with an answer. httpx reads the address of a redirect although it is
+# not to follow it: InvalidURL and UnicodeError are of an address that it cannot read.
+NO_ANSWER: Final = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeError)
 # A field name in an expression stands first in its brackets; quoted values are stepped over.
 _FIELD = re.compile(rf'"(?:[^"\\]|\\.)*"|(?<=\()\s*{NEUTRAL_PROVIDER}_')
 # In a sort it may also stand alone, as in `-name` and `name:asc` (contract 4.1).
@@ -44,6 +51,34 @@ _COLUMN = re.compile(rf'"(?:[^"\\]|\\.)*"|((?:^|,)\s*[+-]?\s*){NEUTRAL_PROVIDER}
 # Names of parameters: `name=value` and `geq(name)=value`.
 _PARAMETER = re.compile(rf"^((?:[a-z]+\()?){NEUTRAL_PROVIDER}_")
 _NEUTRAL_HEADER: Final = f"x-{NEUTRAL_SERVICE}-".lower()
+
+
+_query_permits: ContextVar[bool] = ContextVar("query_permits", default=False)
+
+
+class _NoQuery(logging.Filter):
+    """httpx logs the whole address of each request; that of a file may be signed. Other requests are left alone."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if _query_permits.get() and isinstance(record.args, tuple):
+            record.args = tuple(
+                arg.copy_with(query=None, fragment=None, userinfo=b"") if isinstance(arg, httpx.URL) else arg
+                for arg in record.args
+            )
+        return True
+
+
+logging.getLogger("httpx").addFilter(_NoQuery())
+
+
+@contextmanager
+def unlogged_query() -> Iterator[None]:
+    """What is asked for in here stands in httpx's log without the query that permits it."""
+    token = _query_permits.set(True)
+    try:
+        yield
+    finally:
+        _query_permits.reset(token)
 
 
 class BearerAuth(httpx.Auth):
@@ -103,7 +138,11 @@ class Wire:
                 max_keepalive_connections=_CONNECTIONS,
                 keepalive_expiry=_IDLE_SECONDS,
             ),
-            "headers": {"Accept": JSON_TYPE, "User-Agent": f"prefect-assay/{__version__}"},
+            "headers": {
+                "Accept": JSON_TYPE,
+                "Accept-Encoding": ", ".join(ENCODINGS),
+                "User-Agent": f"prefect-assay/{__version__}",
+            },
             "follow_redirects": False,
             "trust_env": trust_env,
         }
@@ -129,8 +168,21 @@ class Wire:
         )
 
     def hop(self, client: httpx.Client | httpx.AsyncClient, hop: Hop) -> httpx.Request:
-        """One hop of a download; the file as it lies there, not packed for the way."""
-        return client.build_request("GET", hop.url, headers={"Accept": "*/*", "Accept-Encoding": "identity"})
+        """One hop of a download; the file as it lies there, not packed for the way.
+
+        Raises:
+            AccessError: httpx cannot ask there, or would ask another host than the one that was checked.
+        """
+        try:
+            outgoing = client.build_request(
+                "GET", hop.url, headers={"Accept": "*/*", "Accept-Encoding": "identity"}
+            )
+            # `host`, not `raw_host`, decodes an international name: httpx does so while it sends
+            if outgoing.url.host and outgoing.url.raw_host.decode() == urlsplit(hop.url).hostname:
+                return outgoing
+        except (httpx.InvalidURL, ValueError):
+            pass
+        raise AccessError(f"{hop.request}: a download address that cannot be asked is not fetched")
 
     def answer(self, response: httpx.Response, content: bytes) -> Answer:
         """The answer in neutral words."""
@@ -158,6 +210,9 @@ class Wire:
 def lost(request: Request, error: Exception) -> AssayError:
     """What it means that the exchange ended with an error instead of an answer."""
     kind = type(error).__name__
+    if isinstance(error, httpx.InvalidURL | UnicodeError) or isinstance(error.__context__, httpx.InvalidURL):
+        cause = "its address, or the one it redirects to, is malformed and not fetched"
+        return AccessError(f"{request}: {cause}") if request.lost is None else no_answer(request, cause)
     if isinstance(error, httpx.LocalProtocolError):  # the request itself; its text would quote a header
         return no_connection(request, "the request cannot be sent as it is")
     if isinstance(error, _NOTHING_SENT):

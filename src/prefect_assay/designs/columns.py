@@ -87,7 +87,7 @@ def find_header(line: str) -> Header | None:
 
 
 def explain(line: str) -> str:
-    """What the line has instead of the needed columns, and what would do."""
+    """What the line lacks, and what would do."""
     titles = max((cells(line, delimiter) for delimiter in DELIMITERS), key=len)
     keys = [_key(title) for title in titles]
     if _key(PARTIAL) in keys and _index(keys, SEQUENCE) is None:
@@ -95,13 +95,15 @@ def explain(line: str) -> str:
             "the column designed_sequence holds the designed residues only, not the protein; "
             "add the full chain as designed_chain_sequence or sequence"
         )
-    listed = ", ".join(title.strip()[:40] for title in titles[:20]) or "nothing"
     missing = [
         what for what, aliases in (("name", NAME), ("sequence", SEQUENCE)) if _index(keys, aliases) is None
     ]
+    # Without either column it may be any file that can be read here, such as one with credentials: nothing is quoted.
+    listed = ", ".join(title.strip()[:40] for title in titles[:20])
+    where = f"in [{listed}]" if len(missing) == 1 else "in this line"
     return (
         f"neither FASTA (a line that starts with '>') nor a table with a header: no {' and no '.join(missing)} column "
-        f"in [{listed}]; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}"
+        f"{where}; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}"
     )
 
 

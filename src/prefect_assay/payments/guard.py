@@ -37,7 +37,8 @@ class PaymentPolicy(Model):
         rolling_days: length of the rolling window.
         allowed_origins: services that may be paid, as `https://host[:port]`.
         allowed_networks: chains, as `eip155:<chain id>`.
-        allowed_assets: token contracts; tokens with 6 decimals that stand for US dollars.
+        allowed_assets: token contracts with their network, as `eip155:<chain id>/erc20:<address>` (CAIP-19), or as the
+            address alone where one network is allowed; tokens with 6 decimals that stand for US dollars.
         allowed_pay_to: receivers on a chain.
         allowed_network_ids: receivers of shared payment tokens, as the provider's profile ids.
         max_valid_seconds: longest validity of an authorisation that is signed, or of a token that is issued.

@@ -26,7 +26,7 @@ def transfer(
     return (
         _resource(terms, expected_url),
         _listed("network", terms.network, networks, "allowed_networks"),
-        _listed("asset", terms.asset, assets, "allowed_assets"),
+        _asset(terms, networks, assets),
         _listed("payTo", terms.pay_to, pay_to, "allowed_pay_to"),
     )
 
@@ -67,6 +67,29 @@ def _listed(name: str, value: str, allowed: Collection[str], setting: str) -> st
     if value.lower() in {item.lower() for item in allowed}:
         return None
     return f"{name} {shown(value)} is not in {setting} ({named(allowed)})"
+
+
+def unpaired(networks: Collection[str], assets: Collection[str]) -> tuple[str, ...]:
+    """The assets that could be meant on any of several networks, and are therefore allowed on none."""
+    several = len({network.lower() for network in networks}) > 1
+    return tuple(asset for asset in assets if several and "/" not in asset)
+
+
+def caip19(network: str, asset: str) -> str:
+    """A token contract with its network, as CAIP-19 writes it."""
+    return f"{network}/erc20:{asset}"
+
+
+def _asset(terms: X402Terms, networks: Collection[str], assets: Collection[str]) -> str | None:
+    # An address is one token on one network: what is worthless on a test network may be anything on another.
+    usable = {asset.lower() for asset in assets} - {asset.lower() for asset in unpaired(networks, assets)}
+    if usable & {terms.asset.lower(), caip19(terms.network, terms.asset).lower()}:
+        return None
+    hint = f"; with several networks each asset names its own, as {caip19('eip155:8453', '0x...')}"
+    return (
+        f"asset {shown(terms.asset)} is not in allowed_assets ({named(assets)})"
+        f"{hint if unpaired(networks, assets) else f' for {shown(terms.network)}'}"
+    )
 
 
 def _external(terms: MppTerms, invoice_id: str) -> str | None:

@@ -4,7 +4,7 @@ from prefect_assay.results.ranking import best_binders
 from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow
 from prefect_assay.results.show import markdown_table, molar, rich_table
 from prefect_assay.results.table import collate, from_csv, summaries, to_csv, to_parquet
-from prefect_assay.results.tidy import rows
+from prefect_assay.results.tidy import rows, unread_units
 
 __all__ = [
     "COLUMNS",
@@ -21,4 +21,5 @@ __all__ = [
     "summaries",
     "to_csv",
     "to_parquet",
+    "unread_units",
 ]

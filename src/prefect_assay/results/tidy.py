@@ -24,6 +24,8 @@ _REPLICATE_COLUMNS: Final = frozenset(
     {"replicate", "kd", "kon", "koff", "binding", "expression", "fit_quality"}
     | {"tm", "binding_strength", "concentration_value"}
 )
+# service-shapes, Results: M. How many of the unit are one M.
+_KD_UNITS: Final = {"M": 1.0, "nM": 1e9}
 _SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
 
 
@@ -48,6 +50,38 @@ def rows(
     names = {row.name for row in found}
     absent = [design for design in ordered if design.name not in names]
     return (*found, *(_absent_row(design, experiment_code, complete=complete) for design in absent))
+
+
+def unread_units(results: Iterable[Result]) -> tuple[str, ...]:
+    """A line per result whose K_D is in a unit that is not known here, so that its cells are empty."""
+    found = {
+        (result.id, unit)
+        for result in results
+        for entry in result.summary
+        for part in (entry, *entry.replicates)
+        if (unit := _kd_unit(part.model_extra or {}, entry.model_extra or {})) not in _KD_UNITS
+    }
+    return tuple(
+        f"K_D in result {result_id} is in {unit!a}, and only {' and '.join(_KD_UNITS)} are known here: kd_M is empty, and "
+        "the value is in the column extra, as it came"
+        for result_id, unit in sorted(found)
+    )
+
+
+def _kd_unit(*fields: Mapping[str, Any]) -> str:
+    """The unit of K_D, of a replicate or else of its entry; M where none is named."""
+    named = next((value for each in fields if (value := each.get("kd_units")) is not None), "M")
+    return str(named).strip()[:20]
+
+
+def _kd_columns(field: str, raw: Mapping[str, Any], unit: str, extra: dict[str, Any]) -> dict[str, Any]:
+    """K_D in M. In an unknown unit it stays in `extra`: a wrong number in the table is worse than none."""
+    value = _number(raw.get(field))
+    if unit in _KD_UNITS:
+        return {"kd_M": None if value is None else value / _KD_UNITS[unit]}
+    if value is not None:
+        extra |= {field: value, "kd_units": unit}
+    return {"kd_M": None}
 
 
 def _absent_row(design: Design, experiment_code: str, *, complete: bool) -> ResultRow:
@@ -75,7 +109,7 @@ def _result_rows(result: Result, experiment_code: str) -> Iterator[ResultRow]:
         }
         yield _summary_row(entry, shared)
         for replicate in entry.replicates:
-            yield _replicate_row(replicate, shared)
+            yield _replicate_row(replicate, shared, entry)
 
 
 def _summary_row(entry: ResultEntry, shared: Mapping[str, Any]) -> ResultRow:
@@ -83,7 +117,7 @@ def _summary_row(entry: ResultEntry, shared: Mapping[str, Any]) -> ResultRow:
     extra = {key: value for key, value in raw.items() if key not in _ENTRY_COLUMNS and value is not None}
     _keep_rest_of_sequence(extra)
     values = {
-        "kd_M": _number(entry.kd_mean),
+        **_kd_columns("kd_mean", raw, _kd_unit(raw), extra),
         "kd_log_std": _number(entry.kd_log_std),
         "kon_per_M_s": _number(entry.kon_mean),
         "koff_per_s": _number(entry.koff_mean),
@@ -94,12 +128,13 @@ def _summary_row(entry: ResultEntry, shared: Mapping[str, Any]) -> ResultRow:
     return _row(Level.SUMMARY, shared, values, raw, extra)
 
 
-def _replicate_row(replicate: Replicate, shared: Mapping[str, Any]) -> ResultRow:
+def _replicate_row(replicate: Replicate, shared: Mapping[str, Any], entry: ResultEntry) -> ResultRow:
     raw = without_open_links(replicate.model_dump(mode="json"))
+    unit = _kd_unit(raw, entry.model_extra or {})
     extra = {key: value for key, value in raw.items() if key not in _REPLICATE_COLUMNS and value is not None}
     values = {
         "replicate": replicate.replicate,
-        "kd_M": _number(replicate.kd),
+        **_kd_columns("kd", raw, unit, extra),
         "kon_per_M_s": _number(replicate.kon),
         "koff_per_s": _number(replicate.koff),
         "tm_C": _number(raw.get("tm")),

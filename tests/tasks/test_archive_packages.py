@@ -1,0 +1,117 @@
+"""Data packages that cannot be had: the measurements and the other packages are kept all the same."""
+
+import json
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from prefect.logging import disable_run_logger
+
+from prefect_assay.blocks import LocalArchive
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.flows import artifacts
+from prefect_assay.models.job import Order
+from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.tasks.archive import archive_experiment
+
+SPEC = ExperimentSpec(experiment_type="expression", sequences={"a": SequenceValue(aa_string="MKT")})
+ORDER = Order(
+    experiment_id="e1", experiment_code="LAB-001-001", order_key="0" * 20, status="done", adopted=False
+)
+EXPERIMENT = {"id": "e1", "code": "LAB-001-001", "status": "done", "created_at": "2026-11-21T12:00:00Z"}
+GOOD = "https://files.example/good.zip?sig=permission"
+
+
+class Credentials:
+    """A service whose results name these packages; `files` says how each host answers."""
+
+    def __init__(self, *packages, files=None):
+        self.results = [
+            {"id": f"r{n}", "result_type": "expression", "summary": [], "data_package_url": url}
+            for n, url in enumerate(packages)
+        ]
+        self.files = files or {}
+
+    def get_client(self):
+        return AssayClient(
+            "https://lab.example",
+            "canary-token",
+            transport=httpx.MockTransport(self.answer),
+            max_download=1000,
+            sleep=lambda _: None,
+        )
+
+    def answer(self, request):
+        if request.url.host != "lab.example":
+            return self.files.get(request.url.path, httpx.Response(200, content=b"package"))
+        if request.url.path.endswith("/e1"):
+            return httpx.Response(200, json=EXPERIMENT)
+        if request.url.path.endswith("/results"):
+            return httpx.Response(200, json={"items": self.results, "total": len(self.results)})
+        return httpx.Response(404, json={"error": "none"})
+
+
+def kept(credentials, folder):
+    with disable_run_logger():
+        return archive_experiment.fn(
+            credentials,
+            LocalArchive(root=str(folder)),
+            campaign_id="c",
+            order=ORDER,
+            payment=None,
+            spec=SPEC,
+            results_status="all",
+        )
+
+
+BAD = {
+    "https://[::1/x": None,
+    "https://xn--/x": None,
+    "https://169.254.169.254/x": None,
+    "https://files.example/turned?sig=permission": httpx.Response(302, headers={"location": "https://[::1/"}),
+    "https://files.example/inward": httpx.Response(302, headers={"location": "https://10.0.0.1/"}),
+    "https://files.example/expired?sig=permission": httpx.Response(403, json={"error": "expired"}),
+    "https://files.example/gone": httpx.Response(410, json={"error": "gone"}),
+    "https://files.example/large": httpx.Response(200, content=bytes(1001)),
+}
+
+
+@pytest.mark.parametrize("url", BAD)
+def test_one_bad_package_loses_neither_the_others_nor_the_results(tmp_path, monkeypatch, url):
+    credentials = Credentials(url, GOOD, files={urlsplit(url).path: BAD[url]} if BAD[url] else {})
+    found = kept(credentials, tmp_path)
+    place = tmp_path / "c" / "LAB-001-001" / "v001"
+    assert (place / "packages" / "r1.zip").read_bytes() == b"package"
+    assert (place / "results.csv").exists()
+    assert (place / "raw" / "results-0001.json").exists()
+    assert not (place / "packages" / "r0.zip").exists()
+    assert json.loads((place / "packages" / "r0.absent.json").read_text())["error"]
+    (line,) = found.notes
+    assert "result r0" in line
+    assert "permission" not in line
+    assert kept(credentials, tmp_path).record.unchanged
+    shown = []
+    monkeypatch.setattr(artifacts, "create_markdown_artifact", lambda text, **_: shown.append(text))
+    artifacts.show_results("one", found)
+    assert "data package of result r0" in shown[0]
+
+
+def test_a_package_that_comes_later_makes_a_new_version(tmp_path):
+    kept(Credentials("https://10.0.0.1/x"), tmp_path)
+    found = kept(Credentials(GOOD), tmp_path)
+    assert (found.record.version, found.notes) == (2, ())
+
+
+def test_a_host_that_is_away_is_waited_for(tmp_path):
+    credentials = Credentials("https://files.example/away", files={"/away": httpx.Response(503)})
+    with pytest.raises(ServiceUnavailable):
+        kept(credentials, tmp_path)
+    assert not list(tmp_path.rglob("manifest.json"))
+
+
+def test_a_unit_that_is_not_known_is_named_where_people_look(tmp_path):
+    credentials = Credentials(None)
+    credentials.results[0]["summary"] = [{"sequence_name": "a", "kd_mean": 4.2, "kd_units": "mg/mL"}]
+    (line,) = kept(credentials, tmp_path).notes
+    assert "result r0 is in 'mg/mL'" in line
