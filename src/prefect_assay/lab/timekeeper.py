@@ -120,9 +120,11 @@ class Timekeeper:
             runs_by_itself = self._lab.clock.row(org_id)["mode"] == "scaled"
             if taken and not runs_by_itself:
                 self._lab.clock.set(db, org_id, now)
+        if not taken:
+            return 0  # telling of nothing would wake this clock's own thread, again and again
         if runs_by_itself:
             self._lab.changed()  # the courier's own thread delivers; a slow receiver must not stop the clock
-        elif taken:
+        else:
             # A receiver sees the experiment as it was when the update was written, not at the end.
             self._courier.deliver(org_id)
         return taken
