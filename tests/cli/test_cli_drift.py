@@ -188,7 +188,7 @@ def new_answer_field(raw):
 
 
 def now_required(raw, *fields):
-    schema(raw, "SequenceEntry")["required"] += fields
+    schema(raw, "AddedSequence")["required"] += fields
 
 
 def required_and_always_sent(raw):

@@ -134,6 +134,7 @@ def test_whoami_lists_what_is_left(shared):
         ({"expires_at": "2026-03-02T09:00:00Z"}, "past"),
         ({"expires_at": "0001-01-01T00:00:00+14:00"}, "calendar"),
         ({"expires_at": "soon"}, "expires_at"),
+        ({"expires_at": "2027-01-20T00:00:00"}, "expires_at: a time needs a zone"),
         ({"read_only": "yes"}, "read_only"),
         ({"allowed_users": ["me"]}, "allowed_users"),
     ],

@@ -51,7 +51,7 @@ def estimate(call: Call) -> Answer:
         validation.refuse([*shapes, *rules])
         if not pricing.began(call.lab.settings, call.now()):
             raise Refusal(422, f"pricing unavailable: {_too_early(call.lab)}")
-    price = pricing.price(spec, len(entries), target)
+    price = pricing.price(specs.stored(spec), len(entries), target)
     return Answer(pricing.estimate(price, pricing.version(call.lab.settings)))
 
 
@@ -107,7 +107,7 @@ def create(call: Call) -> Answer:
         validation.refuse(findings)
         if wanted is None:
             raise Refusal(400, "the body does not match its schema")
-        price = pricing.price(spec, len(entries), target)
+        price = pricing.price(specs.stored(spec), len(entries), target)
         at = call.now()
         experiment = _insert(db, call, wanted, spec, target, _method(db, call, selected), at)
         sequences.insert(db, experiment["id"], entries, at)
