@@ -70,7 +70,7 @@ def reject(db: Db, quote: Row, reason: str, feedback: str | None, at: datetime) 
         Refusal: 409 when it is not pending any more.
     """
     if quote["status"] != QuoteStatus.PENDING:
-        raise Refusal(409, f"the quote is {quotes.acceptance_word(quote['status'])} and cannot be rejected")
+        raise Refusal(409, f"the quote is {quote['status']} and cannot be rejected")
     experiment = db.one("SELECT * FROM experiments WHERE id = ?", quote["experiment_id"])
     changes = {"status": QuoteStatus.REJECTED, "updated_at": at}
     db.update("quotes", quote["id"], **changes, reject_reason=reason, reject_feedback=feedback)
