@@ -173,6 +173,15 @@ def test_delay_without_a_span_lasts_until_released(core, hook):
     assert json.loads(hook.received[1][1])["data"]["experiment_id"] == theirs
 
 
+def test_what_is_delayed_for_a_span_can_be_released_before(core, hook):
+    fault(core, "delay", seconds=3600)
+    place(core, hook)
+    deliver(core)
+    assert hook.received == []
+    assert sim_deliveries.release(core, {}) == {"released": 1}
+    assert len(hook.received) == 1
+
+
 def test_a_delivery_is_held_back_once(core, hook):
     for action in ("delay", "reorder"):
         fault(core, action, count=None)

@@ -101,10 +101,12 @@ def hold(db: Db, row: Row, kind: Held, until: datetime | None) -> None:
     db.update("outbox", row["id"], **changes)
 
 
-def release(db: Db, *, experiment_id: str | None = None) -> int:
-    """Free everything that is held, or one experiment's; how many rows."""
+def release(db: Db, org_id: str, now: datetime, *, experiment_id: str | None = None) -> int:
+    """Free everything that is held of an organisation, or of one experiment, to be sent now; how many rows."""
     return db.run(
-        "UPDATE outbox SET held = '' WHERE held <> '' AND (? IS NULL OR experiment_id = ?)",
+        "UPDATE outbox SET held = '', due_at = ? WHERE held <> '' AND org_id = ? AND (? IS NULL OR experiment_id = ?)",
+        now,
+        org_id,
         experiment_id,
         experiment_id,
     )
