@@ -22,7 +22,7 @@ from support.interface_manifest import current
 NO_OPERATIONS = {"base_url", "close", "documents", "download", "find_invoice", "openapi", "run", "walk"}
 # Read where a service has it: published elsewhere, or in another variant of the interface (contract 9.4).
 ELSEWHERE = {
-    "GET /info/health": {"ok"},
+    "GET /info/health": {"ok", "db"},
     "GET /info/health-db": {"ok"},
     "POST /experiments/{}/quote/confirm": {"experiment_id"},
     "POST /quotes/{}/confirm": {"experiment_id"},
@@ -188,7 +188,7 @@ def new_answer_field(raw):
 
 
 def now_required(raw, *fields):
-    schema(raw, "SequenceEntry")["required"] += fields
+    schema(raw, "AddedSequence")["required"] += fields
 
 
 def required_and_always_sent(raw):

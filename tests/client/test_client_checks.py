@@ -224,6 +224,20 @@ def test_small_bodies_are_checked():
         "pdb_id",
     )
     starts(findings(lambda: custom_targets.request_custom_target("n", "p")), "sequence")
+    product = {"vendor": "", "product_url": "ftp://x/y", "molecular_weight": float("nan")}
+    starts(
+        findings(lambda: custom_targets.request_custom_target("n", "p", "MKT", **product)),
+        "vendor",
+        "product_url",
+        "molecular_weight",
+    )
+    for weight in (0, -1.5, ""):
+        starts(
+            findings(
+                lambda w=weight: custom_targets.request_custom_target("n", "p", "M", molecular_weight=w)
+            ),
+            "molecular_weight",
+        )
     assert "no amino acid" in findings(lambda: custom_targets.request_custom_target("n", "p", "MK1"))[0]
     starts(
         findings(lambda: webhooks.create_webhook("https://h.example", secret=SECRET, headers={"a b": "x\n"})),

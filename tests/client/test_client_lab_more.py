@@ -150,7 +150,14 @@ def test_a_webhooks_secrets_are_in_no_error(face, lab):
 
 def test_a_target_of_ones_own_is_asked_for(face):
     product = f"own-{uuid4()}"
-    asked = face("request_custom_target", "My antigen", product, "MKTAYIAKQR")
+    told = {
+        "vendor": "Antigens Ltd",
+        "note": "the glycosylated form",
+        "product_url": "https://antigens.example/1",
+        "molecular_weight": 47.5,
+    }
+    asked = face("request_custom_target", "My antigen", product, "MKTAYIAKQR", **told)
+    assert {name: getattr(asked, name) for name in told} == told
     assert asked.status is CustomTargetStatus.PENDING_REVIEW
     assert face("custom_target", asked.id) == asked
     assert [row.id for row in face("iter_custom_targets", where=[p.plain("product_id", product)])] == [
@@ -225,6 +232,7 @@ def test_experiments_are_narrowed_by_parameters(face, quoted):
 def test_the_service_itself(face, lab):
     assert face("health").ok
     assert face("health_db").ok
+    assert face("health_db").db == "ok"
     lab.fault("status", path="/api/v1/info/health-db", status=503)
     assert face("health_db").ok is False
     receipt = face("feedback", "bug_report", str(uuid4()), title="t", json_body={"acme_x": 1})

@@ -14,7 +14,7 @@ from prefect_assay.lab import capabilities, seeding
 from prefect_assay.lab.grants import Grant
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import PaymentMethod
-from support.lab_core import EPOCH, advance, lab_core, order, refusal, spec, to_quote
+from support.lab_core import EPOCH, advance, get, lab_core, order, refusal, spec, to_quote
 from support.tokens import AUTHORITY, BLOCK, PROOF, join, offline, online, parts, split
 
 OTHER_ORG = "00000000-0000-4000-8000-000000000000"
@@ -134,6 +134,7 @@ def test_whoami_lists_what_is_left(shared):
         ({"expires_at": "2026-03-02T09:00:00Z"}, "past"),
         ({"expires_at": "0001-01-01T00:00:00+14:00"}, "calendar"),
         ({"expires_at": "soon"}, "expires_at"),
+        ({"expires_at": "2027-01-20T00:00:00"}, "expires_at: a time needs a zone"),
         ({"read_only": "yes"}, "read_only"),
         ({"allowed_users": ["me"]}, "allowed_users"),
     ],
@@ -236,6 +237,30 @@ def test_a_policy_also_holds_for_confirming_and_for_paying(core):
     pay = pay.removeprefix("/api/v1")
     assert status(core, invoice_only, "POST", pay) == 403
     assert status(core, machine, "POST", pay) == 402
+
+
+@pytest.mark.parametrize("how", ["online", "offline"])
+@pytest.mark.parametrize(
+    "restrictions", [{"allowed_resources": ["experiment"]}, {"allowed_actions": ["create"]}]
+)
+@pytest.mark.parametrize("payment", [None, {"method": "x402-exact"}])
+def test_a_quote_is_accepted_along_with_the_order_only_by_who_may_confirm_one(
+    core, how, restrictions, payment
+):
+    experiment_id = to_quote(core)
+    token = made(core, how, **restrictions)
+    path = f"/experiments/{experiment_id}/quote/confirm"
+    confirming = refusal(core, "POST", path, token=token, json_body={})
+    body = ORDER | {"auto_accept_quote": True, "payment": payment}
+    ordering = refusal(core, "POST", "/experiments", token=token, json_body=body)
+    assert (ordering.status, ordering.message) == (confirming.status, confirming.message)
+    assert (ordering.status, ordering.message) == (
+        403,
+        "missing capability quote:update: the token is restricted",
+    )
+    assert get(core, "/experiments")["total"] == 1
+    assert get(core, "/invoices")["total"] == 0
+    assert status(core, token, "POST", json_body=ORDER | {"auto_accept_quote": False}) == 201
 
 
 def test_a_restriction_cannot_be_cut_out(shared):

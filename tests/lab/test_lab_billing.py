@@ -96,6 +96,62 @@ def test_auto_accept_needs_a_target_with_full_pricing(core, specification):
     assert get(core, "/experiments")["total"] == 0
 
 
+def test_findings_of_selector_and_auto_accept_come_with_all_others(core):
+    """Contract 2.2 and 7: validation errors on create are accumulated."""
+    body = {
+        "experiment_spec": spec(
+            experiment_type="thermostability",
+            method=None,
+            target_id=None,
+            sequences={"a": "MKX"},
+            n_replicates=9,
+        ),
+        "name": "x",
+        "auto_accept_quote": True,
+        **X402,
+    }
+    for header, words in (
+        ("mpp-spt", "the header says 'mpp-spt'"),
+        ("junk", "unknown payment method 'junk'"),
+    ):
+        refused = refusal(
+            core, "POST", "/experiments", json_body=body, headers={"X-Service-Payment-Method": header}
+        )
+        assert (refused.status, refused.code) == (400, "payment_method_selector_conflict")
+        for part in (words, "n_replicates", "letters 'X'", "auto_accept_quote: needs target_id"):
+            assert part in refused.message
+    assert get(core, "/experiments")["total"] == 0
+
+
+def test_an_unknown_target_stays_a_404_whatever_accepts_its_quote(core):
+    unknown = spec(target_id="00000000-0000-4000-8000-000000000000")
+    body = {"experiment_spec": unknown, "name": "x", "auto_accept_quote": True}
+    refused = refusal(core, "POST", "/experiments", json_body=body)
+    assert refused.status == 404
+    assert "auto_accept_quote" not in refused.message
+
+
+@pytest.mark.parametrize("by", ["experiment", "quote"])
+def test_a_confirmation_takes_no_other_rail_than_the_experiments(core, by):
+    """Contract 5.10: the header selects a rail, and 4.2: the rail is the experiment's for life."""
+    for selected, other in ((X402, "mpp-spt"), ({}, "x402-exact")):
+        experiment_id = to_quote(core, **selected)
+        quote_id = get(core, f"/experiments/{experiment_id}")["provider_quote_id"]
+        path = (
+            f"/experiments/{experiment_id}/quote/confirm"
+            if by == "experiment"
+            else f"/quotes/{quote_id}/confirm"
+        )
+        for header, status, words in ((other, 409, f"not by {other}"), ("junk", 400, "'junk'")):
+            headers = {"X-Service-Payment-Method": header}
+            refused = refusal(core, "POST", path, json_body={}, headers=headers)
+            assert refused.status == status
+            assert words in refused.message
+        assert get(core, f"/experiments/{experiment_id}")["status"] == "quote_sent"
+        headers = {"X-Service-Payment-Method": "x402-exact"} if selected else {}
+        assert core.request("POST", path, json_body={}, headers=headers).status == 200
+
+
 def test_an_order_that_breaks_after_its_invoice_voids_it_and_stays(core):
     body = order(core, auto_accept_quote=True).body
     with core.lab.store.transaction() as db:

@@ -125,6 +125,40 @@ def test_both_vocabularies_of_quotes_are_read(core):
     assert get(core, "/quotes", experiment_id=core.rejected)["items"] == [row]
 
 
+def test_a_quote_by_its_id_speaks_the_words_of_the_list():
+    """Contract 2.7; the experiment's own quote speaks those of 2.6."""
+    core = lab_core()
+    accepted, rejected, expired = (to_quote(core, name=name) for name in ("accepted", "rejected", "expired"))
+    paths = {
+        it: f"/quotes/{get(core, f'/experiments/{it}')['provider_quote_id']}"
+        for it in (accepted, rejected, expired)
+    }
+    assert {get(core, path)["status"] for path in paths.values()} == {"pending"}
+    price = {"reason": "price"}
+    core.request("POST", f"{paths[accepted]}/confirm", json_body={})
+    assert core.request("POST", f"{paths[rejected]}/reject", json_body=price).body["status"] == "rejected"
+    advance(core, days=31)
+    for name, status, own in (
+        (accepted, "accepted", "accepted"),
+        (rejected, "rejected", "canceled"),
+        (expired, "expired", "stale"),
+    ):
+        assert get(core, paths[name])["status"] == status
+        assert get(core, f"/experiments/{name}/quote")["status"] == own
+        again = refusal(core, "POST", f"{paths[name]}/reject", json_body=price)
+        assert (again.status, again.message) == (409, f"the quote is {status} and cannot be rejected")
+    core.close()
+
+
+def test_the_purity_of_a_target_is_a_number(core):
+    row = get(core, "/targets", detailed="true")["items"][0]
+    assert isinstance(row["details"]["purity"], float)
+    everything = get(core, "/targets")["total"]
+    assert get(core, "/targets", filter="gte(purity,9.5)", sort="-purity")["total"] == everything
+    assert get(core, "/targets", filter="between(purity,94.5,95.5)")["total"] == everything
+    assert get(core, "/targets", filter="lt(purity,100)")["total"] == everything  # "100" is no text
+
+
 def test_updates_and_results_filter_by_experiment_and_type(core):
     whole = get(core, "/updates", limit="100")
     moves = get(core, "/updates", filter="eq(type,status_change)", limit="100")
@@ -168,6 +202,20 @@ def test_targets_filter_by_name_vendor_and_self_service(core):
         ("gte(timestamp(created_at),0500-01-01)", ["it's a draft", "ordered", "rejected"]),
         ("eq(date(created_at),2026-03-02)", ["ordered"]),
         ("eq(text(results_status),all)", ["ordered"]),
+        # Contract 4.1 lists the casts without saying where they stand: around values, too.
+        ("eq(date(created_at),date(2026-03-02))", ["ordered"]),
+        ("eq(date(created_at),date(2026-03-02T23:59:59Z))", ["ordered"]),
+        ("lt(created_at,date(2026-03-03))", ["ordered"]),
+        ("gt(created_at,timestamp(2026-03-03T00:00:00+00:00))", ["it's a draft", "rejected"]),
+        ("between(created_at,timestamp(2026-03-02),timestamp(2026-03-03))", ["ordered"]),
+        ("in(name,text(ordered),text('rejected'))", ["ordered", "rejected"]),
+        ("contains(name,text(draft))", ["it's a draft"]),
+        ("eq(status,text(Draft))", ["it's a draft", "rejected"]),
+        ("eq(at(at(experiment_spec,parameters),n),text(12))", ["it's a draft"]),
+        ("eq(at(at(experiment_spec,parameters),n),int(12))", []),
+        ("eq(at(at(experiment_spec,parameters),f),float(2.5))", ["it's a draft"]),
+        ("eq(int(at(at(experiment_spec,parameters),n)),float(12.0))", ["it's a draft"]),
+        ("eq(int(at(at(experiment_spec,parameters),n)),int(text(12)))", ["it's a draft"]),
     ],
 )
 def test_filters(core, text, expected):
@@ -178,6 +226,12 @@ def test_filters(core, text, expected):
     ("text", "position"),
     [
         ("eq(int(name),1_000)", 13),
+        ("eq(int(name),int(abc))", 17),
+        ("eq(int(name),int(1,2))", 13),
+        ("eq(created_at,date(soon))", 19),
+        ("eq(name,lower(x))", 8),
+        ("eq(name,at(name,x))", 8),
+        ("is_null(text(date(x)))", 18),
         ("eq(int(name),9223372036854775808)", 13),
         ("eq(float(name),1e999)", 15),
         ("eq(float(name),nan)", 15),

@@ -59,7 +59,11 @@ def test_a_request_is_stored_and_waits_for_staff(core):
         ({"sequence": "MKZ"}, 422, "invalid amino-acid letters 'Z'"),
         ({"sequence": ""}, 422, "empty sequence"),
         ({"pdb_id": "egfr"}, 400, "pdb_id"),
-        ({"vendor": "x"}, 400, "vendor: Extra inputs"),
+        ({"seller": "x"}, 400, "seller: Extra inputs"),
+        ({"vendor": ""}, 400, "vendor"),
+        ({"product_url": "javascript:alert(1)"}, 400, "product_url"),
+        ({"molecular_weight": 0}, 400, "molecular_weight"),
+        ({"molecular_weight": True}, 400, "molecular_weight"),
         ({"product_id": PRICED["catalog_number"]}, 409, "known already"),
     ],
 )
@@ -70,6 +74,24 @@ def test_a_bad_request_is_refused(shared, changes, status, words):
     assert caught.value.status == status
     assert words in caught.value.message
     assert get(core, PATH)["total"] == 0
+
+
+@pytest.mark.parametrize("weight", [47.5, "47.5 kDa"])
+def test_a_request_may_say_who_sells_it(core, weight):
+    product = {
+        "vendor": "Antigens Ltd",
+        "note": "the glycosylated form, please",
+        "product_url": "https://antigens.example/own-1",
+        "molecular_weight": weight,
+    }
+    asked = ask(core, **product).body
+    assert {name: asked[name] for name in product} == product
+    assert get(core, f"{PATH}/{asked['id']}") == asked
+    target = get(core, f"/targets/{decide(core, asked['id'], approved=True)['target_id']}")
+    assert (target["vendor_name"], target["url"]) == (product["vendor"], product["product_url"])
+    assert target["details"]["molecular_weight"] == weight
+    plain = ask(core, product_id="OWN-2").body
+    assert {plain[name] for name in product} == {None}
 
 
 def test_a_known_product_id_is_a_conflict_within_the_organisation(core):

@@ -86,9 +86,10 @@ def test_health_needs_no_token_and_tells_of_a_broken_database():
     core = lab_core()
     nobody = {"authorization": ""}
     assert core.request("GET", "/info/health", headers=nobody).body == {"status": "ok"}
-    assert core.request("GET", "/info/health-db", headers=nobody).body == {"status": "ok"}
+    assert core.request("GET", "/info/health-db", headers=nobody).body == {"status": "ok", "db": "ok"}
     core.close()
-    assert refusal(core, "GET", "/info/health-db", headers=nobody).status == 503
+    refused = refusal(core, "GET", "/info/health-db", headers=nobody)
+    assert (refused.status, refused.extra) == (503, {"db": "unavailable"})
     assert core.request("GET", "/info/health", headers=nobody).status == 200
 
 

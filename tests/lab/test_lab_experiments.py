@@ -76,6 +76,20 @@ def test_adding_sequences_to_a_draft(core):
     assert get(core, "/sequences", experiment_id=answer.body["experiment_id"])["total"] == 4
 
 
+def test_a_sequence_without_a_name_gets_one(core):
+    made = order(core, spec(sequences={"sequence 3": "MKT"})).body
+    path = f"/experiments/{made['experiment_id']}"
+    entries = [{"aa_string": "MKV"}, {"aa_string": "MKA", "name": "own"}, {"aa_string": "MKL", "name": None}]
+    body = {"experiment_code": made["experiment_code"], "sequences": entries}
+    answer = core.request("POST", "/sequences", json_body=body)
+    assert answer.body["added_count"] == 3
+    given = ["sequence 3", "sequence 2", "own", "sequence 4"]
+    assert [row["name"] for row in get(core, f"{path}/sequences")["items"]] == given
+    assert list(get(core, path)["experiment_spec"]["sequences"]) == given
+    twice = {"experiment_code": made["experiment_code"], "sequences": [{"aa_string": "MKV"}]}
+    assert refusal(core, "POST", "/sequences", json_body=twice).status == 400
+
+
 def test_patching_a_draft(core):
     experiment_id = order(core).body["experiment_id"]
     assert patch(core, experiment_id)["updated"] is False

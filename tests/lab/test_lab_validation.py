@@ -213,7 +213,22 @@ def test_estimates_add_up(core):
     assert assay["subtotal_cents"] == assay["base_cents"] + assay["replicate_addon_cents"]
     assert materials["subtotal_cents"] == 3 * materials["price_per_sequence_cents"]
     assert materials["target"] == {"name": PRICED["name"], "target_catalog_id": PRICED["id"]}
+    assert (materials["target_id"], materials["target_name"]) == (PRICED["id"], PRICED["name"])
     assert breakdown["total_cents"] == assay["subtotal_cents"] + materials["subtotal_cents"]
+
+
+def test_a_whole_number_may_be_written_with_a_fraction_of_zero(core):
+    """JSON Schema: 3.0 is an integer."""
+    whole = estimate(core, spec(n_replicates=3.0))
+    assert whole == estimate(core, spec(n_replicates=3))
+    assert isinstance(whole["breakdown"]["total_cents"], int)
+    experiment_id = order(core, spec(n_replicates=4.0)).body["experiment_id"]
+    path = f"/experiments/{experiment_id}"
+    for expected in (4, 2):
+        shown = get(core, path)["experiment_spec"]["n_replicates"]
+        assert (shown, type(shown)) == (expected, int)
+        core.request("PATCH", path, json_body={"n_replicates": 2.0})
+    assert core.request("PATCH", path, json_body={"n_replicates": 2}).body["updated"] is False
 
 
 def test_lots_are_opened_whole(core):
@@ -231,7 +246,9 @@ def test_lots_are_opened_whole(core):
 def test_an_unpriced_target_gives_an_incomplete_estimate(core):
     body = estimate(core, spec(target_id=UNPRICED["id"]))
     assert body["breakdown"] is None
-    assert body["incomplete"]["materials_unavailable"]["target"]["name"] == UNPRICED["name"]
+    missing = body["incomplete"]["materials_unavailable"]
+    assert missing["target"]["name"] == missing["target_name"] == UNPRICED["name"]
+    assert missing["target_id"] == UNPRICED["id"]
     assert "total_cents" not in body["incomplete"]
 
 

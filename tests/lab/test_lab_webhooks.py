@@ -4,12 +4,15 @@ import hashlib
 import hmac
 import json
 import time
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
+from prefect_assay.lab import schedule
 from prefect_assay.models.words import WireWords
 from support.hook_server import hook_server
-from support.lab_core import advance, get, lab_core, order
+from support.lab_core import EPOCH, advance, get, lab_core, order
 
 SECRET = "experiment-secret-" + "x" * 32
 
@@ -74,8 +77,12 @@ def test_secrets_fall_back_to_the_organisation_and_the_deployment(core, hook):
 def test_server_errors_are_retried_up_to_three_times_with_growing_pauses(core, hook):
     hook.statuses = [500, 503, 502]
     order(core, skip_draft=True, webhook_url=hook.url)
-    for minutes in (0, 0.5, 1, 2):
-        advance_without_settling(core, minutes)
+    for seconds in (0, 30, 60, 120):  # an advance to just before it uses up no retry
+        if seconds:
+            advance(core, seconds=seconds - 1)
+        before = len(hook.received)
+        advance(core, seconds=1 if seconds else 0)
+        assert len(hook.received) == before + 1
     assert [row["outcome"] for row in journal(core)] == ["retry", "retry", "retry", "delivered"]
     ids = {json.loads(raw)["data"]["update_id"] for _, raw in hook.received}
     attempts = {json.loads(raw)["delivery_id"] for _, raw in hook.received}
@@ -83,22 +90,48 @@ def test_server_errors_are_retried_up_to_three_times_with_growing_pauses(core, h
     assert [row["attempt"] for row in journal(core)] == [1, 2, 3, 4]
 
 
-def advance_without_settling(core, minutes):
-    """Move the clock and deliver what is due by then, and no more."""
-    from datetime import timedelta
+def pauses(core):
+    """Seconds of lab time between the attempts."""
+    times = [datetime.fromisoformat(row["sent_at"]) for row in journal(core)]
+    return [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
 
-    org_id = core.seeded.organization_id
-    before = len(journal(core))
-    with core.lab.store.transaction() as db:
-        core.lab.clock.set(db, org_id, core.lab.clock.now(org_id) + timedelta(minutes=minutes))
-    core.courier.deliver(org_id)
-    assert len(journal(core)) == before + 1
+
+def test_one_advance_over_the_back_off_sends_each_retry_at_its_own_lab_time(core, hook):
+    hook.statuses = [500, 503, 502]
+    experiment_id = order(core, skip_draft=True, webhook_url=hook.url).body["experiment_id"]
+    seen = []
+    hook.on_receive = lambda _: seen.append(get(core, f"/experiments/{experiment_id}")["status"])
+    with core.lab.store.transaction() as db:  # the quote comes between the second and the third retry
+        item = schedule.queued(db, experiment_id, "quote_ready")
+        schedule.put_off(db, item, EPOCH + timedelta(seconds=100))
+    advance(core, hours=1)
+    assert pauses(core) == [30, 60, 120, 0]  # the update of the quote waits for the one before it
+    assert seen == ["waiting_for_confirmation"] * 3 + ["quote_sent"] * 2
+    assert [row["outcome"] for row in journal(core)] == ["retry"] * 3 + ["delivered"] * 2
+    assert get(core, f"/experiments/{experiment_id}")["status"] == "quote_sent"
+
+
+def test_until_idle_the_retries_are_the_labs_to_make(core, hook):
+    hook.statuses = [500, 503, 502, 204, 500, 503, 502]
+    order(core, skip_draft=True, webhook_url=hook.url)
+    core.timekeeper.until_idle(core.seeded.organization_id)
+    assert [row["outcome"] for row in journal(core)] == (["retry"] * 3 + ["delivered"]) * 2
+
+
+def test_a_clock_that_jumps_keeps_the_pauses(hook):
+    core = lab_core(allow_http_webhooks=True, clock_mode="auto")
+    hook.statuses = [500, 503, 502]
+    order(core, skip_draft=True, webhook_url=hook.url)
+    core.timekeeper._tend(core.seeded.organization_id)
+    assert pauses(core)[:3] == [30, 60, 120]
+    assert [row["outcome"] for row in journal(core)][3:] == ["delivered"] * 2
+    core.close()
 
 
 def test_after_the_third_retry_the_delivery_is_given_up(core, hook):
     hook.statuses = [500] * 5
     order(core, skip_draft=True, webhook_url=hook.url)
-    advance(core, seconds=1)  # an advance drains retries before it returns
+    advance(core, minutes=4)
     assert [row["outcome"] for row in journal(core)] == ["retry"] * 3 + ["failed"]
     assert len(hook.received) == 4
 

@@ -36,6 +36,9 @@ def test_every_assay_gives_an_entry_per_design_that_the_models_read(experiment_t
     read = Result.model_validate({"id": "r1", **record})
     assert [entry.name for entry in read.summary] == [row["name"] for row in designs]
     assert {entry.result_type for entry in read.summary} == {experiment_type}
+    if experiment_type in BINDING_TYPES:
+        for entry in record["summary"]:
+            assert entry["target"] == {"name": PD_L1["name"], "target_catalog_id": PD_L1["id"]}
     assert result.package.startswith(b"PK")
     waiting = [e for e in record["summary"] if "in_progress" in {e.get("binding"), e.get("state")}]
     assert len(waiting) == (4 if partial else 0)

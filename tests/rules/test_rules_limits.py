@@ -158,7 +158,7 @@ def test_a_delivery_is_tried_four_times_at_most(org):
     with hook_server() as hook:
         hook.statuses = [500, 503, 500, 502, 500]
         experiment_id = org.made(skip_draft=True, webhook_url=hook.url)["experiment_id"]
-        org.advance(seconds=1)
+        org.advance(minutes=4)
         attempts = org.lab.deliveries(experiment_id=experiment_id)
         assert [row["attempt"] for row in attempts] == [1, 2, 3, 4]
         assert [row["outcome"] for row in attempts] == ["retry"] * 3 + ["failed"]

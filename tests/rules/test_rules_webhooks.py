@@ -5,6 +5,7 @@ import hmac
 import json
 import uuid
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 
@@ -130,13 +131,20 @@ def test_what_ends_a_delivery(org, hook, status, outcome):
 @lab_holds("6.3.retried")
 def test_what_is_tried_again(org, hook):
     hook.statuses = [500, 502, 503, 204]
+    org.lab.plan(quote_minutes=30)
     experiment_id = org.made(skip_draft=True, webhook_url=hook.url)["experiment_id"]
-    org.advance(seconds=1)
-    assert [row["outcome"] for row in org.lab.deliveries(experiment_id=experiment_id)][-1] == "delivered"
+    org.advance(seconds=29)
+    assert len(hook.received) == 1
+    org.advance(minutes=4)
+    attempts = org.lab.deliveries(experiment_id=experiment_id)
+    assert attempts[-1]["outcome"] == "delivered"
+    sent = [datetime.fromisoformat(row["sent_at"]) for row in attempts]
+    pauses = [(later - earlier).total_seconds() for earlier, later in pairwise(sent)]
+    assert pauses == [30, 60, 120]  # exponential, on the lab's clock
     updates = {json.loads(raw)["data"]["update_id"] for _, raw in hook.received}
     assert (len(updates), len(hook.received)) == (1, 4)
     nowhere = org.made(skip_draft=True, webhook_url="http://127.0.0.1:9/nobody")["experiment_id"]
-    org.advance(seconds=1)
+    org.advance(minutes=4)
     assert len(org.lab.deliveries(experiment_id=nowhere)) == 4
 
 

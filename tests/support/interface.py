@@ -27,7 +27,7 @@ _ACCEPTED = "id status hosted_invoice_url invoice_id payment payment.kind paymen
 _UPDATE = "id experiment_id experiment_code name timestamp"
 _INVOICE = "id provider_invoice_id status currency amount experiment_id quote_id provider_hosted_invoice_url"
 _TARGET = "id name vendor_name catalog_number url uniprot_id pricing details"
-_CUSTOM = "id name product_id sequence pdb_id status"
+_CUSTOM = "id name product_id sequence pdb_id vendor note product_url molecular_weight status"
 _WEBHOOK = "id url secret_set headers enabled created_at updated_at"
 _BINDING = (
     "result_type sequence sequence.name sequence.aa_string sequence.control sequence.metadata target kd_units kd_mean"
@@ -94,7 +94,8 @@ CALLS: tuple[Call, ...] = (
         "",
         _under("experiment_spec", _SPEC),
         f"{_under('breakdown', 'pricing_version total_cents')} {_under('breakdown.assay', _ASSAY)}"
-        f" {_under('breakdown.materials', 'type price_per_sequence_cents sequence_count subtotal_cents')}"
+        f" {_under('breakdown.materials', 'type target_id target_name')}"
+        f" {_under('breakdown.materials', 'price_per_sequence_cents sequence_count subtotal_cents')}"
         f" {_under('breakdown.materials.target', 'name target_catalog_id')}"
         f" {_under('breakdown.materials.lots', 'lot_size_ug lot_price_cents quantity')}"
         f" {_under('incomplete', 'pricing_version')} {_under('incomplete.assay', 'name base_cents subtotal_cents')}"
@@ -192,7 +193,7 @@ CALLS: tuple[Call, ...] = (
         "POST /targets/request-custom",
         "shapes",
         "",
-        "name product_id sequence pdb_id",
+        "name product_id sequence pdb_id vendor note product_url molecular_weight",
         _CUSTOM,
         "400 409 422",
     ),
@@ -281,8 +282,8 @@ CALLS: tuple[Call, ...] = (
         " active_organization_id permissions token_expires_at",
         "401",
     ),
-    Call("GET /info/health", "shapes"),
-    Call("GET /info/health-db", "shapes"),
+    Call("GET /info/health", "shapes", "", "", "status"),
+    Call("GET /info/health-db", "shapes", "", "", "status db"),
     Call(
         "POST /feedback/submit",
         "shapes",

@@ -179,6 +179,10 @@ CLIENT: dict[str, ClientCall] = {
         product_id="p",
         sequence="MKV",
         pdb_id="1ABC",
+        vendor="v",
+        note="n",
+        product_url="https://example.org/p",
+        molecular_weight=1.5,
     ),
     "GET /targets/request-custom/{request_id}": _by("custom_target", custom_target.CustomTarget, args=[UUID]),
     "GET /results": _listed(

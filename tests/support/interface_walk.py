@@ -247,6 +247,7 @@ def _account(walk: Walk, http: httpx.Client) -> None:
     }
     http.post("/feedback/submit", json=feedback | {"human_note": "n"})
     custom = {"name": "x", "product_id": walk.org.id, "sequence": "MKV", "pdb_id": "1ABC"}
+    custom |= {"vendor": "v", "note": "n", "product_url": "https://example.org/p", "molecular_weight": 1.5}
     made = http.post("/targets/request-custom", json=custom).json()
     http.post("/targets/request-custom", json=custom)  # again
     http.get("/targets/request-custom")

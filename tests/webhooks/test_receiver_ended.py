@@ -18,7 +18,7 @@ from prefect_assay.lab.service import LabCore
 from prefect_assay.lab.settings import LabSettings
 from prefect_assay.webhooks.signature import delivery_url, derive_secret
 from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
-from support.lab_core import order
+from support.lab_core import advance, order
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 PROGRAM = Path(__file__).with_name("held_receiver.py")
@@ -113,7 +113,7 @@ def test_killed_between_the_delivery_and_its_answer_it_loses_nothing(core, recei
 
     receiver.release()
     receiver.start()  # it remembers nothing, and needs nothing
-    core.courier.settle(core.seeded.organization_id)
+    advance(core, seconds=30)
     assert statuses(core) == [None, 200]
     assert receiver.woken() == [experiment_id]
     assert sim_deliveries.waiting(core) == []

@@ -81,6 +81,7 @@ _ALL: Final[dict[str, Any]] = {
     "parameters": {},
     "pay.headers": {},  # a credential's headers are named by its rail
     "payment_header": PaymentMethod.X402_EXACT,
+    "product_url": _URL,
     "reason": "price",
     "secret": "0" * 32,
     "sequence": "MKT",

@@ -135,6 +135,12 @@ def webhook_url(url: str | None, field: str = "webhook_url") -> Iterator[str]:
         yield f"{field}: must be an https address"
 
 
+def web_address(field: str, url: str) -> Iterator[str]:
+    """A page that a person opens."""
+    if not _is_address(url, "http") and not _is_address(url, "https"):
+        yield f"{field}: must be an http or https address"
+
+
 def webhook_secret(secret: str | None, field: str = "webhook_secret") -> Iterator[str]:
     """At least 32 characters (contract 8). The value is never shown."""
     if secret is not None and len(secret) < WEBHOOK_SECRET_MIN_LENGTH:

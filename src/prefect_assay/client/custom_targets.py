@@ -1,5 +1,6 @@
 """Operations on requests for targets that the catalog does not have (service-shapes, Targets)."""
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Final, Unpack
@@ -37,7 +38,15 @@ def iter_custom_targets(
 
 
 def request_custom_target(
-    name: str, product_id: str, sequence: str | None = None, pdb_id: str | None = None
+    name: str,
+    product_id: str,
+    sequence: str | None = None,
+    pdb_id: str | None = None,
+    *,
+    vendor: str | None = None,
+    note: str | None = None,
+    product_url: str | None = None,
+    molecular_weight: float | str | None = None,
 ) -> Operation[CustomTarget]:
     """POST /targets/request-custom, once: ask for an antigen, by its residues or by its structure.
 
@@ -46,14 +55,31 @@ def request_custom_target(
         product_id: your own number for it, unique.
         sequence: amino acids, chains separated by a colon.
         pdb_id: accession in the Protein Data Bank.
+        vendor: who sells it.
+        note: anything for the staff who decide.
+        product_url: the vendor's page of it, http or https.
+        molecular_weight: in kDa, or text with its unit.
 
     Raises:
         InvalidRequest: with every finding; nothing was sent.
         Conflict: the product id is known already.
         OutcomeUnknown: the answer was lost: list the requests.
     """
-    InvalidRequest.check(list(_findings(name, product_id, sequence, pdb_id)))
-    body = given(name=name, product_id=product_id, sequence=sequence, pdb_id=pdb_id)
+    findings = [
+        *_findings(name, product_id, sequence, pdb_id),
+        *_product(vendor, product_url, molecular_weight),
+    ]
+    InvalidRequest.check(findings)
+    body = given(
+        name=name,
+        product_id=product_id,
+        sequence=sequence,
+        pdb_id=pdb_id,
+        vendor=vendor,
+        note=note,
+        product_url=product_url,
+        molecular_weight=molecular_weight,
+    )
     return once(
         "POST", _PATH, CustomTarget, "List the requests for custom targets before anything else", body
     )
@@ -73,3 +99,14 @@ def _findings(name: str, product_id: str, sequence: str | None, pdb_id: str | No
         yield from check_sequences([(name or "target", SequenceValue(aa_string=sequence))])
     if pdb_id is not None:
         yield from checks.text("pdb_id", pdb_id)
+
+
+def _product(vendor: str | None, url: str | None, weight: float | str | None) -> Iterator[str]:
+    if vendor is not None:
+        yield from checks.text("vendor", vendor)
+    if url is not None:
+        yield from checks.web_address("product_url", url)
+    if isinstance(weight, str):
+        yield from checks.text("molecular_weight", weight)
+    elif weight is not None and not 0 < weight < math.inf:
+        yield f"molecular_weight: {weight}; give a number of kDa above 0"

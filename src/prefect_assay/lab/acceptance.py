@@ -70,7 +70,7 @@ def reject(db: Db, quote: Row, reason: str, feedback: str | None, at: datetime) 
         Refusal: 409 when it is not pending any more.
     """
     if quote["status"] != QuoteStatus.PENDING:
-        raise Refusal(409, f"the quote is {quotes.acceptance_word(quote['status'])} and cannot be rejected")
+        raise Refusal(409, f"the quote is {quote['status']} and cannot be rejected")
     experiment = db.one("SELECT * FROM experiments WHERE id = ?", quote["experiment_id"])
     changes = {"status": QuoteStatus.REJECTED, "updated_at": at}
     db.update("quotes", quote["id"], **changes, reject_reason=reason, reject_feedback=feedback)
@@ -91,10 +91,15 @@ def confirm(call: Call) -> Answer:
 
 
 def _confirm(call: Call, db: Db, quote: Row) -> Answer:
-    wanted = validation.read(ConfirmQuote, call.json())
+    header = call.service_header("Payment-Method")
+    wanted = validation.read(ConfirmQuote, call.json(), also=validation.payment_header_findings(header))
     experiment = db.one("SELECT payment_method FROM experiments WHERE id = ?", quote["experiment_id"])
-    if experiment is not None:  # whoever may not pay this way may not commit to it either
-        call.lab.tokens.authorize_payment(call.who, "update", "quote", experiment["payment_method"])
+    if experiment is not None:
+        pinned = experiment["payment_method"]
+        if header not in (None, pinned):  # the rail was chosen for the experiment's life (contract 4.2)
+            raise Refusal(409, f"the experiment pays by {pinned}, not by {header}")
+        # Whoever may not pay this way may not commit to it either.
+        call.lab.tokens.authorize_payment(call.who, "update", "quote", pinned)
     number, notes = wanted.purchase_order_number, wanted.notes
     return Answer(accept(call.lab, db, quote, call.now(), purchase_order_number=number, notes=notes))
 

@@ -20,8 +20,8 @@ def health_of_database(call: Call) -> Answer:
         with call.lab.store.transaction() as db:
             db.one("SELECT count(*) AS n FROM organizations")
     except sqlite3.Error as error:
-        raise Refusal(503, "the database does not answer") from error
-    return Answer({"status": "ok"})
+        raise Refusal(503, "the database does not answer", extra={"db": "unavailable"}) from error
+    return Answer({"status": "ok", "db": "ok"})
 
 
 def feedback(call: Call) -> Answer:

@@ -7,8 +7,8 @@ its own thread, so that a receiver that is slow or away holds up no other organi
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Any, Final
 
 import httpx
@@ -76,36 +76,25 @@ class Courier:
         """While it is open, nothing is sent."""
         return self._sending.held()
 
-    def deliver(self, org_id: str) -> None:
-        """Send everything due now, and return when it is done."""
-        while not self._stopping and self._send_one(org_id, self._due):
+    def deliver(self, org_id: str, *, wait: bool = False) -> None:
+        """Send everything due now, and return when it is done; with `wait`, sit out back-offs on the real clock."""
+        while not self._stopping and self._send_one(org_id, wait=wait):
             pass
 
-    def settle(self, org_id: str) -> None:
-        """Send everything including retries, as if their back-off had passed (the end of an advance)."""
-        while not self._stopping and self._send_one(org_id, self._first):
-            pass
+    def waits_until(self, org_id: str) -> datetime | None:
+        """The lab time at which the next delivery that is not due yet will be: a retry, or one that is delayed."""
+        with self._lab.store.transaction() as db:
+            return outbox.next_at(db, org_id, self._lab.clock.now(org_id))
 
-    def _send_one(self, org_id: str, choose: Callable[[str], Row | None]) -> bool:
+    def _send_one(self, org_id: str, *, wait: bool) -> bool:
         with self._sending.turn(org_id):
-            row = choose(org_id)
+            with self._lab.store.transaction() as db:
+                row = outbox.due(db, org_id, self._lab.clock.now(org_id), wait=wait)
             if row is None:
                 return False
-            pause = row["due_real"] - time.time()
-            if self._lab.settings.retry_on_real_clock and pause > 0:
-                time.sleep(pause)
+            time.sleep(max(0.0, row["due_real"] - time.time()))
             self._send(row)
             return True
-
-    def _due(self, org_id: str) -> Row | None:
-        with self._lab.store.transaction() as db:
-            return outbox.due(db, org_id, self._lab.clock.now(org_id))
-
-    def _first(self, org_id: str) -> Row | None:
-        with self._lab.store.transaction() as db:
-            # A clock that jumps comes to rest here: nothing would ever end a delay.
-            jumps = self._lab.clock.row(org_id)["mode"] == "auto"
-            return outbox.first(db, org_id, None if jumps else self._lab.clock.now(org_id))
 
     def _send(self, row: Row) -> None:
         with self._lab.store.transaction() as db:

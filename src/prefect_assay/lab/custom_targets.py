@@ -43,6 +43,10 @@ _SHOWN: Final = (
     "product_id",
     "sequence",
     "pdb_id",
+    "vendor",
+    "note",
+    "product_url",
+    "molecular_weight",
     "status",
     "reason",
     "target_id",
@@ -83,6 +87,10 @@ def request(call: Call) -> Answer:
             "product_id": wanted.product_id,
             "sequence": wanted.sequence.upper() if wanted.sequence else None,
             "pdb_id": wanted.pdb_id,
+            "vendor": wanted.vendor,
+            "note": wanted.note,
+            "product_url": wanted.product_url,
+            "molecular_weight": wanted.molecular_weight,
             "status": PENDING,
             "created_at": at,
             "updated_at": at,
@@ -137,15 +145,16 @@ def decide_custom_target(
 
 def _into_catalog(lab: Lab, db: Db, row: Row, pricing: Mapping[str, Any] | None) -> str:
     last = db.one("SELECT max(seq) AS n FROM targets")
-    details = {"description": "Made to order", "sequence": row["sequence"], "pdb_id": row["pdb_id"]}
+    names = ("sequence", "pdb_id", "molecular_weight")
+    details = {"description": "Made to order"} | {name: row[name] for name in names}
     target = {
         "id": str(uuid.uuid4()),
         "org_id": row["org_id"],
         "seq": max(int((last or {}).get("n") or 0), _FIRST_CUSTOM) + 1,
         "name": row["name"],
-        "vendor_name": "Custom",
+        "vendor_name": row["vendor"] or "Custom",
         "catalog_number": row["product_id"],
-        "url": lab.api_url(f"/targets/request-custom/{row['id']}"),
+        "url": row["product_url"] or lab.api_url(f"/targets/request-custom/{row['id']}"),
         "pricing": dict(pricing) if pricing else None,
         "details": {name: value for name, value in details.items() if value is not None},
     }

@@ -125,7 +125,7 @@ class _Compiler:
             raise self.fail(
                 tree, f"contains needs a text field, and this one is {field.kind}; cast it with text(...)"
             )
-        return contains(field.sql, self._text(tree.arguments[1]))
+        return contains(field.sql, str(self._value(_Field(field.sql, "text"), tree.arguments[1])))
 
     def _null(self, tree: Node, test: str) -> Sql:
         field = self.field(self._arity(tree, 1)[0])
@@ -179,6 +179,13 @@ class _Compiler:
         return tree.text
 
     def _value(self, field: _Field, tree: Expression) -> Any:
+        if isinstance(tree, Node) and tree.name in _CASTS:
+            # Contract 4.1 lists casts without saying where they stand: around a value, they say how it is read.
+            kind = _CASTS[tree.name][1]
+            value = self._value(_Field(field.sql, kind), self._arity(tree, 1)[0])
+            if field.kind in (kind, "any") or {field.kind, kind} == {"int", "float"}:
+                return value
+            tree = Atom(str(value), tree.position, quoted=True)
         text = self._text(tree)
         if field.kind == "any" and isinstance(tree, Atom) and tree.quoted:
             return text  # a quoted number is text

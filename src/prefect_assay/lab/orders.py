@@ -23,8 +23,10 @@ from prefect_assay.lab.schemas import CreateExperiment, EstimateCost
 from prefect_assay.lab.store import Db, Row, load
 from prefect_assay.lab.validation import Entry, Finding
 from prefect_assay.models.vocabulary import (
+    BINDING_TYPES,
     MACHINE_RAILS,
     ExperimentStatus,
+    ExperimentType,
     InvoiceStatus,
     QuoteStatus,
     ResultsStatus,
@@ -32,6 +34,7 @@ from prefect_assay.models.vocabulary import (
 
 # The organisation's "API submissions" project (contract 4.2, create rule 1).
 _API_PROJECT: Final = 1
+_WITHOUT_TARGET: Final = tuple(set(ExperimentType) - BINDING_TYPES)
 
 
 def estimate(call: Call) -> Answer:
@@ -48,7 +51,7 @@ def estimate(call: Call) -> Answer:
         validation.refuse([*shapes, *rules])
         if not pricing.began(call.lab.settings, call.now()):
             raise Refusal(422, f"pricing unavailable: {_too_early(call.lab)}")
-    price = pricing.price(spec, len(entries), target)
+    price = pricing.price(specs.stored(spec), len(entries), target)
     return Answer(pricing.estimate(price, pricing.version(call.lab.settings)))
 
 
@@ -87,8 +90,12 @@ def _spec_findings(
 def create(call: Call) -> Answer:
     """POST /experiments. One transaction: an order that fails leaves nothing behind (create rule 5)."""
     raw = call.json()
-    selected = _selector(call, raw)
+    accepts = isinstance(raw, dict) and raw.get("auto_accept_quote") is True
+    if accepts:  # whoever may not confirm a quote may not accept one along with the order either
+        call.lab.tokens.authorize(call.who, "update", "quote")
     wanted, findings = validation.shape(CreateExperiment, raw)
+    selected, disagreements = _selector(call, raw)
+    findings += disagreements
     spec, entries = _spec_of(raw)
     if isinstance(raw, dict):
         allow_http = call.lab.settings.allow_http_webhooks
@@ -96,15 +103,11 @@ def create(call: Call) -> Answer:
     with call.lab.store.transaction() as db:
         target = _target(db, call, spec)
         findings += _spec_findings(spec, entries, target, unknown_target=404)
+        findings += _auto_accept_findings(call, spec, target) if accepts else []
         validation.refuse(findings)
         if wanted is None:
             raise Refusal(400, "the body does not match its schema")
-        price = pricing.price(spec, len(entries), target)
-        if wanted.auto_accept_quote and not pricing.began(call.lab.settings, call.now()):
-            raise Refusal(400, f"auto_accept_quote: needs full pricing, and {_too_early(call.lab)}")
-        if wanted.auto_accept_quote and (price.target is None or not price.complete):
-            # contract 4.2: auto_accept_quote needs target_id and full pricing
-            raise Refusal(400, "auto_accept_quote: needs target_id and a target with self-service pricing")
+        price = pricing.price(specs.stored(spec), len(entries), target)
         at = call.now()
         experiment = _insert(db, call, wanted, spec, target, _method(db, call, selected), at)
         sequences.insert(db, experiment["id"], entries, at)
@@ -116,22 +119,28 @@ def create(call: Call) -> Answer:
         return Answer(_created(experiment, experiments.estimated(call.lab, experiment, lambda: price)), 201)
 
 
-def _selector(call: Call, raw: Any) -> str | None:
-    """The payment method that body or header name (create rule 2)."""
+def _auto_accept_findings(call: Call, spec: Mapping[str, Any], target: Row | None) -> list[Finding]:
+    """Contract 4.2: auto_accept_quote needs a target_id and full pricing."""
+    found: list[Finding] = []
+    if not pricing.began(call.lab.settings, call.now()):
+        found.append(Finding(f"auto_accept_quote: needs full pricing, and {_too_early(call.lab)}"))
+    # A target_id that is malformed or unknown is a finding of its own.
+    without = spec.get("target_id") is None or spec.get("experiment_type") in _WITHOUT_TARGET
+    if without or (target is not None and target["pricing"] is None):
+        found.append(Finding("auto_accept_quote: needs target_id and a target with self-service pricing"))
+    return found
+
+
+def _selector(call: Call, raw: Any) -> tuple[str | None, list[Finding]]:
+    """The payment method that body or header name (create rule 2), and what is wrong with the naming."""
     payment = raw.get("payment") if isinstance(raw, dict) else None
     in_body = payment.get("method") if isinstance(payment, dict) else None
     in_header = call.service_header("Payment-Method")
-    if in_header is not None and in_header not in MACHINE_RAILS:
-        raise Refusal(
-            400, f"unknown payment method {in_header!r}; known are {', '.join(sorted(MACHINE_RAILS))}"
-        )
+    found = validation.payment_header_findings(in_header)
     if in_body is not None and in_header is not None and in_body != in_header:
-        raise Refusal(
-            400,
-            f"payment.method is {in_body!r} and the header says {in_header!r}",
-            code="payment_method_selector_conflict",
-        )
-    return in_body or in_header
+        text = f"payment.method is {in_body!r} and the header says {in_header!r}"
+        found.append(Finding(text, code="payment_method_selector_conflict"))
+    return in_body or in_header, found
 
 
 def _method(db: Db, call: Call, selected: str | None) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Literal
 
+from prefect_assay.lab import times
 from prefect_assay.lab.store import Db, Row
 
 Held = Literal["next", "release", "time"]
@@ -68,27 +69,28 @@ def organizations(db: Db) -> list[str]:
     return [row["org_id"] for row in rows]
 
 
-def due(db: Db, org_id: str, now: datetime) -> Row | None:
-    """The next row to send now."""
-    wake(db, org_id, now)
-    sql = f"{_HEADS} AND due_at <= ? AND due_real <= ? ORDER BY due_at, id LIMIT 1"
-    return db.one(sql, org_id, now, time.time())
+def due(db: Db, org_id: str, now: datetime, *, wait: bool = False) -> Row | None:
+    """The next row to send now; with `wait`, back-offs on the real clock count as passed."""
+    _wake(db, org_id, now)
+    sql = f"{_HEADS} AND due_at <= ? AND (? OR due_real <= ?) ORDER BY due_at, id LIMIT 1"
+    return db.one(sql, org_id, now, wait, time.time())
 
 
-def first(db: Db, org_id: str, now: datetime | None) -> Row | None:
-    """The next row to send when back-off counts as passed; what is held back until later stays.
+def next_at(db: Db, org_id: str, now: datetime) -> datetime | None:
+    """When, after now, time alone makes a row due."""
+    row = db.one(
+        "SELECT min(due_at) AS at FROM outbox WHERE org_id = ? AND held IN ('', 'time') AND due_at > ?",
+        org_id,
+        now,
+    )
+    return times.read(row["at"]) if row and row["at"] else None
 
-    Without `now`, held times count as passed as well.
-    """
-    wake(db, org_id, now)
-    return db.one(f"{_HEADS} ORDER BY due_at, id LIMIT 1", org_id)
 
-
-def wake(db: Db, org_id: str, now: datetime | None) -> None:
+def _wake(db: Db, org_id: str, now: datetime) -> None:
     """Free the rows whose time has come. Looks first: a lab that delivers nothing must not write at every step."""
-    passed = "WHERE org_id = ? AND held = 'time' AND (? IS NULL OR due_at <= ?)"
-    if db.one(f"SELECT 1 FROM outbox {passed}", org_id, now, now):  # noqa: S608 - own text
-        db.run(f"UPDATE outbox SET held = '' {passed}", org_id, now, now)  # noqa: S608 - own text
+    passed = "WHERE org_id = ? AND held = 'time' AND due_at <= ?"
+    if db.one(f"SELECT 1 FROM outbox {passed}", org_id, now):  # noqa: S608 - own text
+        db.run(f"UPDATE outbox SET held = '' {passed}", org_id, now)  # noqa: S608 - own text
 
 
 def hold(db: Db, row: Row, kind: Held, until: datetime | None) -> None:
@@ -99,10 +101,12 @@ def hold(db: Db, row: Row, kind: Held, until: datetime | None) -> None:
     db.update("outbox", row["id"], **changes)
 
 
-def release(db: Db, *, experiment_id: str | None = None) -> int:
-    """Free everything that is held, or one experiment's; how many rows."""
+def release(db: Db, org_id: str, now: datetime, *, experiment_id: str | None = None) -> int:
+    """Free everything that is held of an organisation, or of one experiment, to be sent now; how many rows."""
     return db.run(
-        "UPDATE outbox SET held = '' WHERE held <> '' AND (? IS NULL OR experiment_id = ?)",
+        "UPDATE outbox SET held = '', due_at = ? WHERE held <> '' AND org_id = ? AND (? IS NULL OR experiment_id = ?)",
+        now,
+        org_id,
         experiment_id,
         experiment_id,
     )

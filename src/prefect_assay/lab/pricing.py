@@ -99,7 +99,7 @@ def _materials(target: dict[str, Any], priced: dict[str, Any], n_sequences: int)
         cents = priced["price_per_sequence_cents"]
         return {
             "type": "per_sequence",
-            "target": target,
+            **_named(target),
             "price_per_sequence_cents": cents,
             "sequence_count": n_sequences,
             "subtotal_cents": cents * n_sequences,
@@ -108,12 +108,23 @@ def _materials(target: dict[str, Any], priced: dict[str, Any], n_sequences: int)
     subtotal = sum(lot["lot_price_cents"] * lot["quantity"] for lot in lots)
     return {
         "type": "per_broken_lot",
-        "target": target,
+        **_named(target),
         "lots": lots,
         # contract 2.5 has one price per sequence: here the average, rounded up
         "price_per_sequence_cents": -(-subtotal // n_sequences),
         "sequence_count": n_sequences,
         "subtotal_cents": subtotal,
+    }
+
+
+def _named(target: dict[str, Any] | None) -> dict[str, Any]:
+    """The target in the contract's words (2.5), and in the others that are published."""
+    if target is None:
+        return {}
+    return {
+        "target": target,
+        "target_id": target["target_catalog_id"],
+        "target_name": target["name"],
     }
 
 
@@ -170,7 +181,7 @@ def _incomplete(price: Price, pricing_version: str) -> dict[str, Any]:
     return {
         "pricing_version": pricing_version,
         "assay": price.assay,
-        "materials_unavailable": {"target": price.target, "reason": reason},
+        "materials_unavailable": {**_named(price.target), "reason": reason},
     }
 
 

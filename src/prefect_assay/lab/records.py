@@ -49,7 +49,7 @@ TARGETS: Final = Listing(
         "vendor_name": Column("vendor_name"),
         "vendor": Column("vendor_name"),
         "catalog_number": Column("catalog_number"),
-        "purity": Column("purity"),
+        "purity": Column("purity", "float"),
         "uniprot_id": Column("uniprot_id"),
     },
     search=("name", "catalog_number", "vendor_name", "uniprot_id"),

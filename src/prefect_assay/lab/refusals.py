@@ -24,9 +24,9 @@ class Refusal(Exception):
         self.extra = dict(extra or {})
 
     @classmethod
-    def of_findings(cls, status: int, findings: Sequence[str]) -> "Refusal":
+    def of_findings(cls, status: int, findings: Sequence[str], *, code: str | None = None) -> "Refusal":
         """All findings in one answer (contract 2.2: validation errors are accumulated)."""
-        return cls(status, "; ".join(findings))
+        return cls(status, "; ".join(findings), code=code)
 
 
 def not_found(what: str) -> Refusal:

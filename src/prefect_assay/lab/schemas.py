@@ -6,7 +6,7 @@ those that have a status of their own: what is `shown` stands in openapi.json on
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from prefect_assay.models.vocabulary import (
     AMINO_ACIDS,
@@ -25,6 +25,11 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
+def integral(value: Any) -> Any:
+    """`3.0` is the integer 3 (JSON Schema)."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def shown(**schema: Any) -> Any:
     """A rule that the description tells, and that is checked elsewhere."""
     return Field(json_schema_extra=schema)
@@ -35,6 +40,7 @@ Residues = Annotated[
     str, shown(pattern=f"^[{_LETTERS}]+({CHAIN_SEPARATOR}[{_LETTERS}]+)*$", examples=["MKTAYIAKQR"])
 ]
 TargetId = Annotated[str, shown(format="uuid")]
+Text = Annotated[str, Field(min_length=1)]
 Secret = Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)]
 HttpsUrl = Annotated[str, shown(format="uri", pattern="^https://")]
 
@@ -55,7 +61,7 @@ SequenceValue = Annotated[
     Annotated[Residues, Tag("text")] | Annotated[SequenceObject, Tag("object")], Discriminator(_form)
 ]
 Concentration = Annotated[float, Field(ge=0)]
-Replicates = Annotated[int, Field(ge=REPLICATES_MIN, le=REPLICATES_MAX)]
+Replicates = Annotated[int, Field(ge=REPLICATES_MIN, le=REPLICATES_MAX), BeforeValidator(integral)]
 Concentrations = Annotated[list[Concentration], Field(min_length=1)]
 
 
@@ -84,7 +90,7 @@ class CreateExperiment(Body):
     """CreateExpRequest (contract 4.2). `name` is required in practice."""
 
     experiment_spec: ExperimentSpec
-    name: Annotated[str, Field(min_length=1)]
+    name: Text
     skip_draft: bool = False
     auto_accept_quote: bool = False
     payment: PaymentSelector | None = None
@@ -98,26 +104,35 @@ class EstimateCost(Body):
     experiment_spec: ExperimentSpec
 
 
-class SequenceEntry(Body):
-    """One entry for the add-sequences endpoint and for a replacement list (contract 2.4)."""
-
-    name: Annotated[str, Field(min_length=1)]
+class _Entry(Body):
     aa_string: Residues
     control: bool = False
     metadata: Any = None
+
+
+class SequenceEntry(_Entry):
+    """One entry of a replacement list (contract 2.4)."""
+
+    name: Text
+
+
+class AddedSequence(_Entry):
+    """One entry for the add-sequences endpoint (contract 2.4 and 4.3); one without a name gets one."""
+
+    name: Text | None = None
 
 
 class AddSequences(Body):
     """POST /sequences (contract 4.3)."""
 
     experiment_code: str
-    sequences: Annotated[list[SequenceEntry], Field(min_length=1)]
+    sequences: Annotated[list[AddedSequence], Field(min_length=1)]
 
 
 class ModifyExperiment(Body):
     """ModifyExpRequest: every field is optional (contract 4.2). Null clears target_id and webhook_url."""
 
-    name: Annotated[str, Field(min_length=1)] | None = None
+    name: Text | None = None
     description: str | None = None
     target_id: TargetId | None = None
     antigen_concentrations: Concentrations | None = None
@@ -141,17 +156,23 @@ class RejectQuote(Body):
     feedback: str | None = None
 
 
+WEB_ADDRESS = r"^https?://[^\s/?#]+[^\s]*$"
 # The four characters of a classic accession, or the extended form that the PDB is moving to.
 PDB_ID = r"^([0-9][A-Za-z0-9]{3}|(pdb|PDB)_[0-9A-Za-z]{8})$"
 
 
 class RequestCustomTarget(Body):
-    """POST /targets/request-custom: what the antigen is, by its residues or by its structure."""
+    """POST /targets/request-custom: what the antigen is, by its residues or by its structure, and who sells it."""
 
-    name: Annotated[str, Field(min_length=1)]
-    product_id: Annotated[str, Field(min_length=1)]
+    name: Text
+    product_id: Text
     sequence: str | None = None
     pdb_id: Annotated[str, Field(pattern=PDB_ID)] | None = None
+    vendor: Text | None = None
+    note: str | None = None
+    product_url: Annotated[str, Field(pattern=WEB_ADDRESS, json_schema_extra={"format": "uri"})] | None = None
+    # Its form is not published: kDa as a number, or text with its unit, as the catalog shows it.
+    molecular_weight: Annotated[float, Field(gt=0)] | Text | None = None
 
 
 UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"

@@ -35,9 +35,11 @@ def _singular(value: str) -> str:
 
 
 def _whole(value: datetime) -> datetime:
-    """As a token keeps it: whole seconds, rounded down; without an offset it is UTC."""
+    """As a token keeps it: whole seconds of UTC, rounded down. RFC 3339 needs an offset (contract 1)."""
+    if value.tzinfo is None:
+        raise ValueError("a time needs a zone, such as Z")
     try:
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).replace(microsecond=0)
+        return value.astimezone(UTC).replace(microsecond=0)
     except OverflowError as error:
         raise ValueError("lies outside the calendar") from error
 

@@ -2,16 +2,17 @@
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import count
 from typing import Any, Final
 
 from prefect_assay.lab import lists, specs, validation
 from prefect_assay.lab.core import Answer, Call, experiment_of, uuid_or_none
 from prefect_assay.lab.lists import Column, Listing, Sql
 from prefect_assay.lab.refusals import Refusal, not_found
-from prefect_assay.lab.schemas import AddSequences, SequenceEntry
+from prefect_assay.lab.schemas import AddedSequence, AddSequences, SequenceEntry
 from prefect_assay.lab.store import Db, Row, load
 from prefect_assay.lab.validation import Entry, Finding
 from prefect_assay.models.vocabulary import (
@@ -62,10 +63,12 @@ def insert(db: Db, experiment_id: str, entries: Iterable[Entry], at: datetime) -
     return [str(row["id"]) for row in rows]
 
 
-def entries_of(rows: list[SequenceEntry]) -> list[Entry]:
-    """Entries of an add or replacement list."""
+def entries_of(rows: Sequence[SequenceEntry | AddedSequence], earlier: Sequence[Entry] = ()) -> list[Entry]:
+    """Entries of an add or replacement list; those without a name are numbered on from the earlier ones."""
+    taken = {entry.name for entry in earlier} | {row.name for row in rows}
+    names = (name for number in count(len(earlier) + 1) if (name := f"sequence {number}") not in taken)
     return [
-        Entry(f"sequences.{index}", row.name, row.aa_string, row.control, row.metadata)
+        Entry(f"sequences.{index}", row.name or next(names), row.aa_string, row.control, row.metadata)
         for index, row in enumerate(rows)
     ]
 
@@ -73,7 +76,6 @@ def entries_of(rows: list[SequenceEntry]) -> list[Entry]:
 def add(call: Call) -> Answer:
     """POST /sequences: only to a draft (contract 4.3)."""
     wanted = validation.read(AddSequences, call.json())
-    entries = entries_of(wanted.sequences)
     with call.lab.store.transaction() as db:
         experiment = db.one(
             "SELECT * FROM experiments WHERE code = ? AND org_id = ?", wanted.experiment_code, call.who.org_id
@@ -85,6 +87,7 @@ def add(call: Call) -> Answer:
                 409, f"the experiment is {experiment['status']}; sequences can be added to a draft only"
             )
         earlier = specs.stored_entries(db, experiment)
+        entries = entries_of(wanted.sequences, earlier)
         findings = validation.sequence_findings(entries, earlier=earlier)
         if experiment["experiment_type"] == ExperimentType.EPITOPE_BINNING:
             findings += _too_many(len(earlier) + len(entries))

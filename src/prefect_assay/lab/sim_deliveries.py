@@ -84,10 +84,11 @@ def clear_faults(core: LabCore) -> dict[str, Any]:
 def release(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
     """Deliver what is held back, of one experiment or of all."""
     with core.lab.store.transaction() as db:
-        held = db.all("SELECT DISTINCT org_id FROM outbox WHERE held <> ''")
-        released = outbox.release(db, experiment_id=body.get("experiment_id"))
-    for row in held:
-        core.courier.deliver(row["org_id"])
+        held = [row["org_id"] for row in db.all("SELECT DISTINCT org_id FROM outbox WHERE held <> ''")]
+        wanted = body.get("experiment_id")
+        released = sum(outbox.release(db, it, core.lab.clock.now(it), experiment_id=wanted) for it in held)
+    for org_id in held:
+        core.courier.deliver(org_id)
     return {"released": released}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prefect_assay.lab import pricing
+from prefect_assay.lab.schemas import integral
 from prefect_assay.lab.store import Db, Row, load
 from prefect_assay.lab.validation import Entry
 from prefect_assay.models.vocabulary import (
@@ -17,8 +18,10 @@ FIELDS = ("experiment_type", "method", "target_id", "n_replicates", "antigen_con
 
 
 def stored(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a raw specification that are set, without its sequences; ids in lower case."""
+    """The fields of a raw specification that are set, without its sequences; ids in lower case, 3.0 as 3."""
     found = {name: raw[name] for name in FIELDS if raw.get(name) is not None}
+    if "n_replicates" in found:
+        found["n_replicates"] = integral(found["n_replicates"])
     if isinstance(found.get("target_id"), str):
         found["target_id"] = found["target_id"].lower()
     return found

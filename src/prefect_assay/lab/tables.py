@@ -37,12 +37,12 @@ CREATE INDEX IF NOT EXISTS tokens_by_org ON tokens (org_id, created_at, seq);
 CREATE INDEX IF NOT EXISTS tokens_by_root ON tokens (root_token_id);
 CREATE TABLE IF NOT EXISTS targets (
   id TEXT PRIMARY KEY, seq INTEGER, name TEXT, vendor_name TEXT, catalog_number TEXT, url TEXT, uniprot_id TEXT,
-  purity TEXT, conjugated INTEGER NOT NULL DEFAULT 0, pricing TEXT, details TEXT,
+  purity REAL, conjugated INTEGER NOT NULL DEFAULT 0, pricing TEXT, details TEXT,
   org_id TEXT REFERENCES organizations);
 CREATE TABLE IF NOT EXISTS custom_targets (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
-  name TEXT NOT NULL, product_id TEXT NOT NULL, sequence TEXT, pdb_id TEXT, status TEXT NOT NULL, reason TEXT,
-  target_id TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, UNIQUE (org_id, product_id));
+  name TEXT NOT NULL, product_id TEXT NOT NULL, sequence TEXT, pdb_id TEXT, vendor TEXT, note TEXT,
+  product_url TEXT, molecular_weight, status TEXT NOT NULL, reason TEXT, target_id TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, UNIQUE (org_id, product_id));
 CREATE TABLE IF NOT EXISTS feedback (
   id TEXT PRIMARY KEY, org_id TEXT NOT NULL REFERENCES organizations, created_at TEXT NOT NULL,
   content TEXT NOT NULL);

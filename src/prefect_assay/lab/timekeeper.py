@@ -63,11 +63,11 @@ class Timekeeper:
             if until >= _FAR:
                 raise Refusal(400, "the lab's calendar ends with the year 8999")
             self._courier.deliver(org_id)
-            steps = 0
-            while taken := self._steps(org_id, until, passive=True):
-                steps += taken
-            self._set(org_id, until)
-            self._courier.settle(org_id)
+            steps = self._go(org_id, until, passive=True)
+            if not self._stopping:  # else the lab goes on from here when it starts again
+                self._set(org_id, until)
+            self._courier.deliver(org_id, wait=True)
+            self._lab.changed()
         return steps
 
     def to_next(self, org_id: str) -> int:
@@ -79,11 +79,15 @@ class Timekeeper:
     def until_idle(self, org_id: str) -> int:
         """Move on until the lab has nothing more to do; what waits for the customer stays waiting."""
         steps = 0
-        while taken := self.to_next(org_id):
+        while steps <= STEPS_MAX:
+            taken = self.to_next(org_id)
+            again_at = self._courier.waits_until(org_id)
+            if again_at:  # a retry is the lab's to make, and what it is told may set the customer going
+                taken += self.advance(org_id, again_at)
+            elif not taken:
+                return steps
             steps += taken
-            if steps > STEPS_MAX:
-                raise Refusal(409, "the lab does not come to rest")
-        return steps
+        raise Refusal(409, "the lab does not come to rest")
 
     def _moment(self, org_id: str, item: Row) -> datetime:
         return max(times.read(item["due_at"]), self._lab.clock.now(org_id))
@@ -91,7 +95,21 @@ class Timekeeper:
     def _set(self, org_id: str, moment: datetime) -> None:
         with self._lab.store.transaction() as db:
             self._lab.clock.set(db, org_id, moment)
-        self._lab.changed()
+
+    def _go(self, org_id: str, until: datetime, *, passive: bool) -> int:
+        """Do and deliver what falls due until then, each at its own lab time; the number of events."""
+        steps = 0
+        while not self._stopping:
+            again_at = self._courier.waits_until(org_id)
+            halt = min(until, again_at) if again_at else until
+            if taken := self._steps(org_id, halt, passive=passive):
+                steps += taken
+            elif again_at and again_at <= until:
+                self._set(org_id, again_at)
+                self._courier.deliver(org_id)
+            else:
+                break
+        return steps
 
     def _steps(self, org_id: str, until: datetime, *, passive: bool) -> int:
         """The next due things until then, up to the first that somebody is told of; how many."""
@@ -120,9 +138,11 @@ class Timekeeper:
             runs_by_itself = self._lab.clock.row(org_id)["mode"] == "scaled"
             if taken and not runs_by_itself:
                 self._lab.clock.set(db, org_id, now)
+        if not taken:
+            return 0  # telling of nothing would wake this clock's own thread, again and again
         if runs_by_itself:
             self._lab.changed()  # the courier's own thread delivers; a slow receiver must not stop the clock
-        elif taken:
+        else:
             # A receiver sees the experiment as it was when the update was written, not at the end.
             self._courier.deliver(org_id)
         return taken
@@ -157,9 +177,8 @@ class Timekeeper:
             mode = self._lab.clock.row(org_id)["mode"]
             if mode == "auto":
                 # Jumps to whatever comes next, but never expires a quote: that would end every wait for a person.
-                while not self._stopping and self._steps(org_id, _FAR, passive=False):
-                    pass
-                self._courier.settle(org_id)
+                self._go(org_id, _FAR, passive=False)
+                self._courier.deliver(org_id, wait=True)
             elif mode == "scaled":
                 while not self._stopping and self._steps(org_id, self._lab.clock.now(org_id), passive=True):
                     pass

@@ -23,6 +23,7 @@ from prefect_assay.models.vocabulary import (
     BINNING_SEQUENCES_MIN,
     BINNING_SEQUENCES_STEP,
     CHAIN_SEPARATOR,
+    MACHINE_RAILS,
     METHOD_TYPES,
     ExperimentType,
 )
@@ -48,11 +49,13 @@ class Finding:
         text: field and cause.
         status: the status it alone would be answered with.
         schema: whether it is a mismatch with the schema, which a cost estimate answers with 422.
+        code: machine-readable code, where the contract has one.
     """
 
     text: str
     status: int = 400
     schema: bool = False
+    code: str | None = None
 
 
 def refuse(findings: Iterable[Finding]) -> None:
@@ -61,7 +64,8 @@ def refuse(findings: Iterable[Finding]) -> None:
     if found:
         statuses = {finding.status for finding in found}
         status = next(status for status in (400, 422, 404, 403) if status in statuses)
-        raise Refusal.of_findings(status, [finding.text for finding in found])
+        code = next((finding.code for finding in found if finding.code), None)
+        raise Refusal.of_findings(status, [finding.text for finding in found], code=code)
 
 
 def shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Finding]]:
@@ -79,11 +83,18 @@ def shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Finding]]
 
 
 def read(
-    schema: type[Schema], raw: Any, more: Callable[[Schema], Iterable[Finding]] = lambda _body: ()
+    schema: type[Schema],
+    raw: Any,
+    more: Callable[[Schema], Iterable[Finding]] = lambda _body: (),
+    *,
+    also: Iterable[Finding] = (),
 ) -> Schema:
-    """The body as the schema's model, if `more` finds nothing wrong with it; 400 with every mismatch."""
+    """The body as the schema's model, if `more` finds nothing wrong with it; 400 with every mismatch.
+
+    `also` was found outside of the body.
+    """
     body, findings = shape(schema, raw)
-    refuse(findings if body is None else more(body))
+    refuse([*also, *(findings if body is None else more(body))])
     if body is None:
         raise Refusal(400, "the body does not match its schema")
     return body
@@ -234,6 +245,13 @@ def _binning_count(count: int) -> list[Finding]:
         return []
     text = f"{low} to {high} sequences in multiples of {step}, not {count}"
     return [Finding(f"experiment_spec.sequences: epitope_binning takes {text}")]
+
+
+def payment_header_findings(named: str | None) -> list[Finding]:
+    """`X-Service-Payment-Method` names a machine rail or is absent (contract 4.2, create rule 2)."""
+    if named is None or named in MACHINE_RAILS:
+        return []
+    return [Finding(f"unknown payment method {named!r}; known are {', '.join(sorted(MACHINE_RAILS))}")]
 
 
 def webhook_findings(url: Any, *, allow_http: bool) -> list[Finding]:

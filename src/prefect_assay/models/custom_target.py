@@ -23,6 +23,10 @@ class CustomTarget(WireModel):
     product_id: Maybe[str] = None
     sequence: Maybe[str] = None
     pdb_id: Maybe[str] = None
+    vendor: Maybe[str] = None
+    note: Maybe[str] = None
+    product_url: Maybe[str] = None
+    molecular_weight: Maybe[float | str] = None
     status: KnownOrText[CustomTargetStatus] | None = None
     reason: Maybe[str] = None
     target_id: Maybe[str] = None

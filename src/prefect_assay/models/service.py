@@ -9,6 +9,7 @@ class Health(WireModel):
     """How the service says it is; `ok` is the verdict of the HTTP status."""
 
     status: Maybe[str] = None
+    db: Maybe[str] = None
     ok: bool = True
 
 

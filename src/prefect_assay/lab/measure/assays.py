@@ -53,7 +53,7 @@ def package_of(request: Request) -> bytes:
 
 
 def _title(title: str, request: Request) -> str:
-    against = f" against {request.target_name}" if request.target_name else ""
+    against = f" against {request.target['name']}" if request.target else ""
     return f"{title}{against}{' (preliminary)' if request.partial else ''}"
 
 

@@ -103,7 +103,7 @@ def _call(request: Request, design: Design, rows: tuple[Replicate, ...], result_
     return {
         "result_type": result_type,
         "sequence": design.as_sequence(),
-        "target": request.target_name,
+        "target": request.target,
         "binding": _majority_call(basis),
         "binding_strength": _majority_strength(basis),
         "method": [request.method] if request.method else [],
@@ -188,7 +188,7 @@ def _in_progress(request: Request, design: Design, result_type: str) -> dict[str
     return {
         "result_type": result_type,
         "sequence": design.as_sequence(),
-        "target": request.target_name,
+        "target": request.target,
         "binding": "in_progress",
         "binding_strength": "unknown",
         "positive_control": design.control,

@@ -44,7 +44,7 @@ def binning_entries(request: Request) -> list[dict[str, Any]]:
         head: dict[str, Any] = {
             "result_type": "epitope_binning",
             "sequence": design.as_sequence(),
-            "target": request.target_name,
+            "target": request.target,
         }
         if index >= request.measured:
             entries.append({**head, "state": "in_progress", "bin": None, "responses": {}})

@@ -5,6 +5,7 @@ target give the same answer, always.
 """
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, Unpack
 
@@ -54,6 +55,7 @@ class Request:
     """One experiment, ready to be measured.
 
     Attributes:
+        target: `{name, target_catalog_id}`, as results show it; None for assays without a target.
         target_key: the antigen that draws are seeded with; empty for assays without a target.
         concentrations: antigen concentrations in nM.
     """
@@ -61,7 +63,7 @@ class Request:
     experiment_id: str
     experiment_type: str
     method: str | None
-    target_name: str | None
+    target: Mapping[str, Any] | None
     target_key: str
     designs: tuple[Design, ...]
     n_replicates: int
@@ -122,7 +124,7 @@ def prepare(**fields: Unpack[Fields]) -> Request:
         experiment_id=fields["experiment_id"],
         experiment_type=fields["experiment_type"],
         method=fields["method"],
-        target_name=target.get("name"),
+        target=_shown(target) if target else None,
         target_key=_antigen(target),
         designs=tuple(
             Design(
@@ -142,6 +144,13 @@ def prepare(**fields: Unpack[Fields]) -> Request:
         ),
         partial=fields["partial"],
     )
+
+
+def _shown(target: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": target.get("name"),
+        "target_catalog_id": target.get("target_catalog_id") or target.get("id"),
+    }
 
 
 def _antigen(target: dict[str, Any]) -> str:

@@ -48,7 +48,7 @@ def _target(
             "description": description,
             "organism": organism,
             "molecular_weight": f"{molecular_weight_kda:g} kDa",
-            "purity": ">95 %",
+            "purity": 95.0,
         },
     }
 

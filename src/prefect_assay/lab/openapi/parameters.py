@@ -32,7 +32,7 @@ _QUERY: Final[dict[str, tuple[dict[str, Any], str]]] = {
 _HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "X-Service-Payment-Method": (
         {"type": "string", "enum": sorted(MACHINE_RAILS)},
-        "The payment rail, as in `payment.method`; both must agree.",
+        "The payment rail, as in `payment.method` of the order; both must agree.",
     ),
     "PAYMENT-SIGNATURE": ({"type": "string"}, "x402-exact: the credential, as base64 of JSON."),
     "Payment-Authorization": ({"type": "string"}, "mpp-spt: the credential."),

@@ -5,8 +5,7 @@ from typing import Final
 from prefect_assay.lab import access, account
 from prefect_assay.lab.routing.route import Route, shown
 from prefect_assay.lab.schemas import SubmitFeedback
-from prefect_assay.lab.shapes.errors import Error
-from prefect_assay.lab.shapes.identity import Health, Identity
+from prefect_assay.lab.shapes.identity import DatabaseAway, DatabaseHealth, Health, Identity
 from prefect_assay.lab.shapes.info import FeedbackReceipt
 
 IDENTITY: Final = (shown("/whoami", access.whoami, "Who the token is", "identity", Identity),)
@@ -29,9 +28,9 @@ INFO: Final = (
         "Health of the database, without a token; 503 when it does not answer",
         "read",
         "identity",
-        answers={200: Health},
+        answers={200: DatabaseHealth},
         open=True,
-        refuses={503: Error},
+        refuses={503: DatabaseAway},
     ),
     Route(
         "POST",

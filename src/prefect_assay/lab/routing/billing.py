@@ -22,7 +22,8 @@ from prefect_assay.lab.shapes.errors import Error
 _EXPERIMENT: Final = "/experiments/{experiment_id}"
 _ACCEPT: Final = (
     "Needs a JSON body; `{}` will do. The invoice exists from here on, and `payment` points to where to pay it."
-    " 409 when the quote has expired, or was accepted or rejected before."
+    " 409 when the quote has expired, or was accepted or rejected before, and when `X-Service-Payment-Method` names"
+    " another rail than the experiment's."
 )
 
 QUOTES: Final = (
@@ -52,6 +53,7 @@ QUOTES: Final = (
         "quote",
         ConfirmQuote,
         answers={200: ConfirmedQuote},
+        headers=("X-Service-Payment-Method",),
         refuses={409: Error},
         description=_ACCEPT,
     ),
@@ -66,6 +68,7 @@ QUOTES: Final = (
         "quote",
         ConfirmQuote,
         answers={200: ConfirmedQuote},
+        headers=("X-Service-Payment-Method",),
         refuses={409: Error},
         description=_ACCEPT,
     ),

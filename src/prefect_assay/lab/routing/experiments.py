@@ -44,7 +44,8 @@ EXPERIMENTS: Final = (
         description="A draft, unless `skip_draft` submits it at once or `auto_accept_quote` also accepts its"
         " price. With `auto_accept_quote` on a machine rail the answer is 200, and `payment` points to the pay"
         " call; otherwise it is 201. The rail is named in `payment.method` or in the header"
-        " `X-Service-Payment-Method`; both must agree. All findings of a bad specification come in one answer.",
+        " `X-Service-Payment-Method`; both must agree. All findings of a bad order come in one answer."
+        " `auto_accept_quote` also needs `quote:update`.",
     ),
     # Reading permission is enough (contract 4.2, cost estimate rules).
     Route(

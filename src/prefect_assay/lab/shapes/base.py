@@ -5,6 +5,7 @@ absent, and is never null.
 """
 
 from typing import Annotated, Any, Generic, TypeVar
+from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -34,3 +35,10 @@ class Page(Shape, Generic[Item]):
 def absent(description: str | None = None) -> Any:
     """A field that an answer may leave out, and never sets to null."""
     return Field(default=None, description=description)
+
+
+class NamedTarget(Shape):
+    """A target by its name and its id in the catalog."""
+
+    name: str
+    target_catalog_id: UUID

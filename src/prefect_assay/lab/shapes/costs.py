@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from prefect_assay.lab.shapes.base import Cents, Count, Moment, Shape, Url, absent
+from prefect_assay.lab.shapes.base import Cents, Count, Moment, NamedTarget, Shape, Url, absent
 from prefect_assay.models.vocabulary import REPLICATES_MAX, REPLICATES_MIN, ExperimentType, InvoiceStatus
 
 Version = Annotated[str, Field(pattern=r"^v[0-9]+_", description="The pricing rules that were applied.")]
@@ -26,18 +26,18 @@ class AssayCost(Shape):
     subtotal_cents: Cents
 
 
-class NamedTarget(Shape):
-    """A target by its name and its id in the catalog."""
+class _OfTarget(Shape):
+    """The target, as an object and in fields of its own."""
 
-    name: str
-    target_catalog_id: UUID
+    target: NamedTarget
+    target_id: UUID
+    target_name: str
 
 
-class MaterialsPerSequence(Shape):
+class MaterialsPerSequence(_OfTarget):
     """The target's part of the price, by the sequence."""
 
     type: Literal["per_sequence"]
-    target: NamedTarget
     price_per_sequence_cents: Cents
     sequence_count: Count
     subtotal_cents: Cents
@@ -51,11 +51,10 @@ class OpenedLot(Shape):
     quantity: Count
 
 
-class MaterialsPerLot(Shape):
+class MaterialsPerLot(_OfTarget):
     """The target's part of the price, by the lot."""
 
     type: Literal["per_broken_lot"]
-    target: NamedTarget
     lots: list[OpenedLot]
     price_per_sequence_cents: Cents = Field(description="On average, rounded up.")
     sequence_count: Count
@@ -74,10 +73,9 @@ class Breakdown(Shape):
     total_cents: Cents
 
 
-class MaterialsUnavailable(Shape):
+class MaterialsUnavailable(_OfTarget):
     """The target without a self-service price, and why that leaves the price open."""
 
-    target: NamedTarget
     reason: str
 
 

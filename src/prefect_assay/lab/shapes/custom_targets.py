@@ -3,7 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
-from prefect_assay.lab.shapes.base import Moment, Page, Shape
+from prefect_assay.lab.shapes.base import Moment, Page, Shape, Url
 
 
 class CustomTarget(Shape):
@@ -14,6 +14,10 @@ class CustomTarget(Shape):
     product_id: str
     sequence: str | None
     pdb_id: str | None
+    vendor: str | None
+    note: str | None
+    product_url: Url | None
+    molecular_weight: float | str | None
     status: Literal["pending_review", "approved", "rejected"]
     reason: str | None
     """What staff wrote with their decision."""

@@ -4,6 +4,7 @@ from typing import Literal
 from uuid import UUID
 
 from prefect_assay.lab.shapes.base import Moment, Shape
+from prefect_assay.lab.shapes.errors import Error
 
 
 class Membership(Shape):
@@ -26,6 +27,18 @@ class Identity(Shape):
 
 
 class Health(Shape):
-    """The service, or its database, answers."""
+    """The service answers."""
 
     status: Literal["ok"]
+
+
+class DatabaseHealth(Health):
+    """The service and its database answer."""
+
+    db: Literal["ok"]
+
+
+class DatabaseAway(Error):
+    """503: the database does not answer."""
+
+    db: Literal["unavailable"]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from prefect_assay.lab.shapes.base import Shape, absent
+from prefect_assay.lab.shapes.base import NamedTarget, Shape, absent
 from prefect_assay.lab.shapes.readouts_base import Expression, MeasuredSequence, Replicate, Source
 
 Activity = Literal["true", "false", "unknown"]
@@ -95,7 +95,7 @@ class BinningEntry(_Entry):
     """The bin of one sequence, and which others it blocks."""
 
     result_type: Literal["epitope_binning"]
-    target: str | None = None
+    target: NamedTarget | None = None
     bin: str | None
     binding: Activity = absent()
     blocks: list[str] = absent()

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from prefect_assay.lab.shapes.base import Shape, absent
+from prefect_assay.lab.shapes.base import NamedTarget, Shape, absent
 from prefect_assay.lab.shapes.readouts_base import (
     Call,
     Expression,
@@ -43,7 +43,7 @@ class BindingEntry(Shape):
     """The call for one sequence. Entries that are in progress carry little else."""
 
     sequence: MeasuredSequence
-    target: str | None = None
+    target: NamedTarget | None = None
     binding: Call
     binding_strength: Strength
     positive_control: bool

@@ -37,7 +37,7 @@ class TargetDetails(Shape):
     description: str = absent()
     organism: str = absent()
     molecular_weight: Any = absent()
-    purity: Any = absent()
+    purity: float = absent("Percent.")
     sequence: str = absent()
 
 

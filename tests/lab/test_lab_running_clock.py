@@ -1,0 +1,60 @@
+"""A clock that runs by itself: its thread wakes up for what changes or falls due, and for nothing else."""
+
+import queue
+import threading
+
+import pytest
+
+from prefect_assay.lab import schedule
+from support.lab_core import EPOCH, get, lab_core, order
+
+REAL_TIME = {"clock_mode": "scaled", "seconds_per_day": 86_400}
+
+
+@pytest.fixture
+def rounds():
+    """The lab with a running clock, and a queue that gets an entry whenever its clock's thread goes to sleep."""
+    core = lab_core(**REAL_TIME)
+    slept = queue.Queue()
+    sleep = core.lab.wait
+
+    def wait(seen, seconds):
+        if threading.current_thread().name == "lab-timekeeper":
+            slept.put(seconds)
+        sleep(seen, seconds)
+
+    core.lab.wait = wait
+    core.start()
+    slept.get(timeout=10)
+    yield core, slept
+    core.close()
+
+
+@pytest.mark.parametrize("ordered", [0, 3])
+def test_a_look_that_finds_nothing_due_wakes_nobody(rounds, ordered):
+    core, slept = rounds
+    for _ in range(ordered):
+        order(core, skip_draft=True)
+        slept.get(timeout=10)
+    core.timekeeper._crew.join(10)
+    before = core.lab.changes
+    for told in range(1, 6):
+        core.lab.changed()
+        slept.get(timeout=10)
+        core.timekeeper._crew.join(10)  # what it does in its own thread is done
+        assert core.lab.changes == before + told
+
+
+def test_what_a_running_clock_does_is_told(rounds):
+    core, slept = rounds
+    experiment_id = order(core, skip_draft=True).body["experiment_id"]
+    slept.get(timeout=10)
+    core.timekeeper._crew.join(10)
+    with core.lab.store.transaction() as db:
+        schedule.put_off(db, schedule.queued(db, experiment_id, "quote_ready"), EPOCH)
+    before = core.lab.changes
+    core.lab.changed()
+    slept.get(timeout=10)
+    core.timekeeper._crew.join(10)
+    assert get(core, f"/experiments/{experiment_id}")["status"] == "quote_sent"
+    assert core.lab.changes == before + 2
