@@ -109,6 +109,10 @@ class Deliveries:
             )
         except SignatureError as error:
             self._refuse(error, order_key)
+        for remark in proof.remarks:  # accepted all the same: the service would not send it again
+            self._sparing.say(
+                "remark", "delivery for order %s: %s; accepted, as it is signed", order_key, remark
+            )
         age = now - in_utc(proof.delivery.timestamp)
         self._metrics.genuine(proof.secret, age.total_seconds())
         return proof.delivery
