@@ -77,11 +77,13 @@ class Proof:
     Attributes:
         delivery: what the signed body says.
         secret: the place of the secret that signed it among those that were given.
+        timed: its signed body says when it was made; only the earlier variant's may not.
         remarks: what is odd about it and no reason to refuse it.
     """
 
     delivery: Delivery
     secret: int
+    timed: bool = True
     remarks: tuple[str, ...] = ()
 
 
@@ -144,8 +146,9 @@ def prove(
     signed_by = _signed_by(body, _header(given, words, "Signature"), secrets)
     earlier = status_change(body, now)
     if earlier is not None:  # its headers are not described
-        _check_time(earlier.timestamp, now, tolerance)
-        return Proof(earlier, signed_by)
+        delivery, timed = earlier
+        _check_time(delivery.timestamp, now, tolerance)
+        return Proof(delivery, signed_by, timed=timed)
     delivery = _parse(body)
     _check_time(delivery.timestamp, now, tolerance)
     return Proof(delivery, signed_by, remarks=_remarks(delivery, given, words))
