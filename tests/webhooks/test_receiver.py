@@ -23,7 +23,7 @@ def test_a_genuine_delivery_wakes_the_experiment_of_the_signed_body(receiver):
     body = body_of(data_experiment_id="e-1")
     answer = receiver.post(body)
     assert (answer.status_code, answer.json()) == (200, {"resumed": 1})
-    assert receiver.wake.asked == ["e-1"]
+    assert (receiver.wake.asked, receiver.wake.orders) == (["e-1"], [ORDER_KEY])
     assert [d.data.experiment_id for d in receiver.all_announced()] == ["e-1"]
 
 

@@ -23,11 +23,11 @@ from prefect_assay.webhooks.answers import NotNow, Refused
 from prefect_assay.webhooks.metrics import ReceiverMetrics
 from prefect_assay.webhooks.recent import Recent
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.signature import ORDER_KEY, Proof, derive_secret, in_utc, prove
+from prefect_assay.webhooks.signature import ORDER_KEY, ORGANISATION_KEY, Proof, derive_secret, in_utc, prove
 from prefect_assay.webhooks.sparing import SparingLog
 from prefect_assay.webhooks.turns import Turns
 
-Wake = Callable[[str], Awaitable[int]]
+Wake = Callable[[str, str | None], Awaitable[int]]
 
 _logger = logging.getLogger("prefect_assay.webhooks.receiver")
 _REPEATED: Final = None
@@ -40,7 +40,7 @@ class Deliveries:
     def __init__(
         self, settings: ReceiverSettings, wake: Wake, announcer: Announcer, metrics: ReceiverMetrics
     ) -> None:
-        """`wake` takes an experiment id and returns how many runs it resumed; it raises when it cannot tell."""
+        """Of `wake` see `Receiver`."""
         self._settings = settings
         self._tolerance = (
             timedelta(seconds=settings.tolerance_seconds) if settings.tolerance_seconds else None
@@ -163,10 +163,19 @@ class Deliveries:
         if known.has(update, time.monotonic()):  # handled while it waited
             return _REPEATED
         start = time.monotonic()
-        resumed = await self._wake(delivery.data.experiment_id)
+        order_key, experiment_id, update_id = update
+        # An organisation's address gets the updates of every order.
+        owner = None if ORGANISATION_KEY.fullmatch(order_key) else order_key
+        resumed = await self._wake(experiment_id, owner)
         now = time.monotonic()
         known.add(update, now)
         self._metrics.woke(now - start)
-        _logger.info("update %s of experiment %s: %d runs resumed", update[2], update[1], resumed)
+        _logger.info(
+            "order %s, update %s of experiment %s: %d runs resumed",
+            order_key,
+            update_id,
+            experiment_id,
+            resumed,
+        )
         self._announcer.tell(delivery)
         return resumed

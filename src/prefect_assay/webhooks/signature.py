@@ -2,7 +2,7 @@
 
 One signing key serves all experiments: the secret of an order is an HMAC of its order key, so the receiver needs
 no store, and a secret that leaks signs for one address and no other. Which experiment a delivery speaks of is its own
-word: the organisation's address gets those of all.
+word, so whoever wakes compares the address with the order of the run that waits.
 """
 
 import hashlib
@@ -26,6 +26,8 @@ EVENT: Final = "experiment_update"  # contract 6: the only event kind
 SCHEME: Final = "sha256="
 TOLERANCE_SETTING: Final = "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS"
 ORDER_KEY: Final = re.compile(r"[0-9a-f]{20}")
+# In place of an order's, in the address of an organisation's webhook. An order's digest hardly ever begins like this.
+ORGANISATION_KEY: Final = re.compile(r"0{10}[0-9a-f]{10}")
 _MISSING: Final = {"Signature": "unsigned", "Event": "label", "Delivery-Id": "label"}
 _DOMAIN: Final = (
     b"prefect-assay/webhook-secret/v1\0"  # the same key used elsewhere never gives the same digest
