@@ -50,7 +50,7 @@ class Deliveries:
         self._metrics = metrics
         self._recent = Recent()
         self._timeless = Recent(seconds=math.inf)  # what gives no time would look new for ever
-        self._turns = Turns(settings.max_waiting)
+        self._turns = Turns(settings.max_waiting, settings.max_waiting_per_order)
         self._sparing = SparingLog(_logger)
         metrics.knows_keys(len(settings.signing_keys))
         metrics.watch_waiting(lambda: self._turns.waiting)
@@ -139,7 +139,9 @@ class Deliveries:
             return _REPEATED
         try:
             return await self._turns.take(
-                lambda: self._wake_once(delivery, update, known), seconds=self._settings.wake_timeout_seconds
+                lambda: self._wake_once(delivery, update, known),
+                seconds=self._settings.wake_timeout_seconds,
+                order_key=_owner(order_key),
             )
         except NotNow as later:
             self._not_woken(later.reason, delivery)
@@ -164,9 +166,7 @@ class Deliveries:
             return _REPEATED
         start = time.monotonic()
         order_key, experiment_id, update_id = update
-        # An organisation's address gets the updates of every order.
-        owner = None if ORGANISATION_KEY.fullmatch(order_key) else order_key
-        resumed = await self._wake(experiment_id, owner)
+        resumed = await self._wake(experiment_id, _owner(order_key))
         now = time.monotonic()
         known.add(update, now)
         self._metrics.woke(now - start)
@@ -179,3 +179,8 @@ class Deliveries:
         )
         self._announcer.tell(delivery)
         return resumed
+
+
+def _owner(order_key: str) -> str | None:
+    """The order that an address belongs to; None for an organisation's, which gets the updates of every order."""
+    return None if ORGANISATION_KEY.fullmatch(order_key) else order_key

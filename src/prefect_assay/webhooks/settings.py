@@ -62,6 +62,12 @@ class ReceiverSettings(BaseSettings):
         gt=0,
         description="How many deliveries may wait for their turn to wake; more get 503 at once.",
     )
+    max_waiting_per_order: int = Field(
+        default=10,
+        gt=0,
+        description="How many of them may be of one order; more get 503 at once. An organisation's address has no "
+        "such bound.",
+    )
     status: bool = Field(
         default=True,
         description="Serve readiness and metrics below the path prefix; false keeps them off the public path.",
