@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from prefect_assay.cli.server_edges import keep_home_private, show_own_address
 from prefect_assay.cli.settings_files import SQLITE, settings_of
 
 _TURN_SECONDS: Final = 0.5
@@ -22,7 +23,9 @@ _TURN_SECONDS: Final = 0.5
 
 def run_server(arguments: Sequence[str]) -> None:
     """The server, until it is stopped; `arguments` are those of `prefect server start`."""
+    keep_home_private()
     use_shipped_settings()
+    show_own_address(arguments)
     collect_aside()
     from prefect.cli import app
 
