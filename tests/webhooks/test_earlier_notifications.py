@@ -124,6 +124,11 @@ def test_without_a_readable_time_it_wakes_once_however_late_it_is_repeated(later
     assert woken == ["e-1", "e-1"]
 
 
+def test_the_time_of_the_notification_counts_before_that_of_the_experiment():
+    """`created_at` may be the experiment's, which is weeks old."""
+    assert read({"timestamp": NOW.isoformat(), "data": CHANGE | {"created_at": "2020-01-01T00:00:00Z"}})
+
+
 @pytest.mark.parametrize("inner", [{"timestamp": "some time ago"}, {"created_at": 7e99}], ids=repr)
 def test_an_unreadable_time_inside_does_not_hide_the_one_outside(inner):
     """Else whoever replays it would be believed again and again."""

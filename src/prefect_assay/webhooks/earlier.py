@@ -9,6 +9,7 @@ the same notification wakes once, or whoever has seen it could repeat it for eve
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import product
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -48,7 +49,7 @@ def status_change(body: bytes, now: datetime) -> tuple[Delivery, bool] | None:
         name=f"{previous} to {snake_case(new)}",
         update_type=EVENT,
     )
-    moment = _moment(inner) or _moment(whole)
+    moment = _moment(inner, whole)
     return Delivery(delivery_id=key, event=EVENT, timestamp=moment or now, data=data), moment is not None
 
 
@@ -68,8 +69,8 @@ def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
 
 
-def _moment(fields: Mapping[str, Any]) -> datetime | None:
-    for name in _TIME:
+def _moment(*objects: Mapping[str, Any]) -> datetime | None:
+    for name, fields in product(_TIME, objects):
         try:
             return _MOMENT.validate_python(fields[name])
         except (KeyError, ValidationError):
