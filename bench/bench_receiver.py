@@ -44,7 +44,7 @@ def delivery(kind: str, experiment: str) -> bytes:
     stamp = datetime.now(UTC) - timedelta(hours=1 if kind == "old" else 0)
     made = {
         "delivery_id": str(uuid.uuid4()),
-        "event": "experiment_deleted" if kind == "malformed" else "experiment_update",
+        "event": 7 if kind == "malformed" else "experiment_update",
         "timestamp": stamp.isoformat(),
         "api_version": "2026-01",
         "data": {

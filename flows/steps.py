@@ -44,7 +44,7 @@ from prefect_assay.waiting import (
     wait_until,
 )
 from prefect_assay.waiting import Overdue as PastDeadline
-from prefect_assay.waiting.runs import ARCHIVE_TAG, EXPERIMENT_TAG, add_tags, set_tag
+from prefect_assay.waiting.runs import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags, set_tag
 
 T = TypeVar("T")
 
@@ -66,12 +66,12 @@ def _passes(error: AssayError) -> bool:
 def announce(job: Job, order: Order) -> None:
     """Make the run findable by its experiment, for wake-ups and for people."""
     get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
-    archive = ARCHIVE_TAG + job.book.books.archive_id
-    if {EXPERIMENT_TAG + order.experiment_id, archive} <= {*(current_run.tags or [])}:
+    beside = [ARCHIVE_TAG + job.book.books.archive_id, ORDER_TAG + order.order_key]
+    if {EXPERIMENT_TAG + order.experiment_id, *beside} <= {*(current_run.tags or [])}:
         return  # the tags come last, so an earlier execution has shown the order as well
     artifacts.show_order(job.label, order)
     if can_suspend():
-        add_tags(current_run.id, [archive])
+        add_tags(current_run.id, beside)
         set_tag(current_run.id, EXPERIMENT_TAG, order.experiment_id)
 
 

@@ -1,5 +1,9 @@
 """Commands that set up or start something are for a server that stays, not for one that Prefect starts for a moment."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from support.command import command
@@ -28,3 +32,58 @@ def test_serving_takes_no_option_that_it_would_ignore(tmp_path, option):
     done = command("deploy", "--serve", option, cwd=tmp_path, PREFECT_HOME=str(tmp_path / "prefect"))
     assert done.code == 2
     assert "leave out --check and --json" in done.err
+
+
+@pytest.mark.parametrize("home", ["file", "file/home"])
+def test_here_with_a_home_that_cannot_be_written_ends_in_a_sentence(tmp_path, home):
+    """A file in the way stops root as well."""
+    (tmp_path / "designs.fasta").write_text(DESIGNS)
+    (tmp_path / "file").touch()
+    done = command(*RUN, *BLOCKS, "--here", cwd=tmp_path, PREFECT_HOME=str(tmp_path / home))
+    assert done.code == 1, done.err
+    assert f"Error: the Prefect home {tmp_path / home} cannot be written" in done.err
+    assert "set PREFECT_HOME" in done.err
+    assert "Traceback" not in done.err
+
+
+BROKEN = """
+import subprocess, sys
+from prefect.server.api.server import SubprocessASGIServer
+from prefect_assay.cli import main
+
+program = "import sys; sys.exit(7)"
+SubprocessASGIServer._run_uvicorn_command = lambda _: subprocess.Popen([sys.executable, "-c", program])
+sys.argv = ["prefect-assay", *sys.argv[1:]]
+main()
+"""
+
+
+def test_here_with_a_temporary_server_that_does_not_start_ends_in_a_sentence(tmp_path):
+    (tmp_path / "designs.fasta").write_text(DESIGNS)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    env |= {
+        "PREFECT_HOME": str(tmp_path / "prefect"),
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN, *RUN, *BLOCKS, "--here"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Error: Prefect's temporary server does not start: " in done.stderr
+    assert "exited with code 7. Start a server with `prefect-assay server`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_here_without_a_temporary_server_asks_for_one_that_stays(tmp_path):
+    (tmp_path / "designs.fasta").write_text(DESIGNS)
+    never = {"PREFECT_SERVER_EPHEMERAL_ENABLED": "false", "PREFECT_HOME": str(tmp_path / "prefect")}
+    done = command(*RUN, *BLOCKS, "--here", cwd=tmp_path, **never)
+    assert done.code == 1, done.err
+    assert "no Prefect API is configured" in done.err
+    assert "Traceback" not in done.err

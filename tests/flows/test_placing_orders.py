@@ -19,7 +19,7 @@ from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import experiment_name, find_or_create, order_key
 from prefect_assay.tasks.quote import Billing, BillingStage
 from prefect_assay.waiting import PollPolicy
-from prefect_assay.waiting.runs import EXPERIMENT_TAG
+from prefect_assay.waiting.runs import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG
 from support.memory_store import a_book
 from support.order_service import OrderService
 
@@ -177,6 +177,20 @@ def test_a_surplus_experiment_whose_quote_was_rejected_does_not_end_the_order(bi
     assert steps._await_invoice(work, order_of("younger")).experiment_id == "older"
     assert work.book.read().confirmed
     assert [tag for tag in tags if tag.startswith(EXPERIMENT_TAG)] == [f"{EXPERIMENT_TAG}older"]
+
+
+def test_a_run_can_be_found_by_its_experiment_and_its_order(tags):
+    """A delivery to the address of another order must not wake it."""
+    steps.announce(job(experiment="younger"), order_of("younger"))
+    assert f"{ORDER_TAG}{KEY}" in tags
+
+
+def test_a_run_of_an_earlier_version_says_its_order_from_its_next_execution_on(tags, monkeypatch):
+    work = job(experiment="younger")
+    before = (f"{EXPERIMENT_TAG}younger", f"{ARCHIVE_TAG}{work.book.books.archive_id}")
+    monkeypatch.setattr(steps, "current_run", SimpleNamespace(id="run", tags=before))
+    steps.announce(work, order_of("younger"))
+    assert f"{ORDER_TAG}{KEY}" in tags
 
 
 def test_an_order_whose_quote_was_rejected_is_withdrawn_and_frees_its_share(billing):

@@ -21,14 +21,16 @@ class Wake:
 
     def __init__(self):
         self.asked = []
+        self.orders = []
         self.running = self.most_at_once = 0
         self.failing = False
         self.held = False
         self.seconds = 0.0
         self.resumes = 1
 
-    async def __call__(self, experiment_id):
+    async def __call__(self, experiment_id, order_key):
         self.asked.append(experiment_id)
+        self.orders.append(order_key)
         self.running += 1
         self.most_at_once = max(self.most_at_once, self.running)
         try:

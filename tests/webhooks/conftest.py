@@ -20,5 +20,5 @@ def receiver(request):
     else:
         place = request.getfixturevalue("usual")
         place.wake.__init__()
-        place.announced.clear()
+        place.all_announced().clear()  # what the test before has begun is waited for
         yield place

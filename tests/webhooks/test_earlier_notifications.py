@@ -1,12 +1,15 @@
 """Status changes of the earlier interface variant: hints to look, still signed (contract 9.4)."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
 
 from prefect_assay.errors import SignatureError
+from prefect_assay.webhooks import deliver
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret, sign, verify
@@ -62,7 +65,7 @@ def test_what_is_neither_is_malformed(body):
 def test_the_receiver_wakes_once_for_the_same_notification():
     woken = []
 
-    async def wake(experiment_id):
+    async def wake(experiment_id, _):
         woken.append(experiment_id)
         return 1
 
@@ -75,3 +78,60 @@ def test_the_receiver_wakes_once_for_the_same_notification():
     assert [a.json() for a in answers] == [{"resumed": 1}, {"resumed": 0}]
     assert woken == ["e-1"]
     assert client.post(path, content=body_of(), headers=headers).status_code == 401
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """Moves the receiver's clocks, which run as usual but for that."""
+    ahead = [0.0]
+
+    class Moved(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(seconds=ahead[0])
+
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + ahead[0])
+    monkeypatch.setattr(deliver, "time", clock)
+    monkeypatch.setattr(deliver, "datetime", Moved)
+    return lambda seconds: ahead.__setitem__(0, ahead[0] + seconds)
+
+
+@pytest.mark.parametrize(
+    "timeless",
+    [CHANGE, CHANGE | {"timestamp": "some time ago"}, {"event": "x", "data": CHANGE | {"created_at": None}}],
+    ids=["none", "unreadable", "null"],
+)
+def test_without_a_readable_time_it_wakes_once_however_late_it_is_repeated(later, timeless):
+    woken = []
+
+    async def wake(experiment_id, _):
+        woken.append(experiment_id)
+        return 1
+
+    client = TestClient(
+        create_app(ReceiverSettings(signing_keys=[SIGNING_KEY], announce=False), wake=wake),
+        raise_server_exceptions=True,
+    )
+    raw = json.dumps(timeless).encode()
+    headers = {"X-Service-Signature": sign(raw, SECRET)}
+    for _ in range(4):
+        assert client.post(f"/assay/{ORDER_KEY}", content=raw, headers=headers).status_code == 200
+        later(86_400)
+    assert woken == ["e-1"]
+    # The next status of the same experiment is another notification.
+    raw = json.dumps(CHANGE | {"new_status": "InProduction"}).encode()
+    client.post(f"/assay/{ORDER_KEY}", content=raw, headers={"X-Service-Signature": sign(raw, SECRET)})
+    assert woken == ["e-1", "e-1"]
+
+
+def test_the_time_of_the_notification_counts_before_that_of_the_experiment():
+    """`created_at` may be the experiment's, which is weeks old."""
+    assert read({"timestamp": NOW.isoformat(), "data": CHANGE | {"created_at": "2020-01-01T00:00:00Z"}})
+
+
+@pytest.mark.parametrize("inner", [{"timestamp": "some time ago"}, {"created_at": 7e99}], ids=repr)
+def test_an_unreadable_time_inside_does_not_hide_the_one_outside(inner):
+    """Else whoever replays it would be believed again and again."""
+    old = {"timestamp": "2020-01-01T00:00:00Z"}
+    with pytest.raises(SignatureError, match="tolerance"):
+        read({"event": "x", **old, "data": CHANGE | inner})

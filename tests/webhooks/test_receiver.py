@@ -23,7 +23,7 @@ def test_a_genuine_delivery_wakes_the_experiment_of_the_signed_body(receiver):
     body = body_of(data_experiment_id="e-1")
     answer = receiver.post(body)
     assert (answer.status_code, answer.json()) == (200, {"resumed": 1})
-    assert receiver.wake.asked == ["e-1"]
+    assert (receiver.wake.asked, receiver.wake.orders) == (["e-1"], [ORDER_KEY])
     assert [d.data.experiment_id for d in receiver.all_announced()] == ["e-1"]
 
 
@@ -59,15 +59,11 @@ def another_order(body):
     return headers_of(body, derive_secret(SIGNING_KEY, "f" * 20))
 
 
-def another_id(body):
-    return headers_of(body, SECRET) | {"X-Service-Delivery-Id": "another"}
-
-
 def not_ascii(body):
     return headers_of(body, SECRET) | {"X-Service-Signature": "sha256=é".encode()}
 
 
-@pytest.mark.parametrize("headers", [forged, unsigned, another_order, another_id, not_ascii])
+@pytest.mark.parametrize("headers", [forged, unsigned, another_order, not_ascii])
 def test_what_is_not_genuine_gets_401_and_wakes_nobody(receiver, headers):
     body = body_of()
     answer = receiver.post(body, headers(body))
@@ -101,8 +97,36 @@ def test_old_and_new_key_while_a_key_is_replaced(receiver):
     assert receiver.post(body, headers_of(body, derive_secret(NEW_KEY, ORDER_KEY))).status_code == 200
 
 
+@settings(body_timeout_seconds=9)  # a receiver of its own: of many alike, only the first is logged at once
+@pytest.mark.parametrize(
+    ("changes", "headers", "logged"),
+    [
+        ({}, {"X-Service-Delivery-Id": "another"}, "delivery id in the header"),
+        ({}, {"X-Service-Event": "experiment_deleted"}, "event is not experiment_update"),
+        ({"event": "experiment_deleted"}, {}, "event is not experiment_update"),
+    ],
+    ids=["id", "event-in-header", "event-in-body"],
+)
+def test_labels_that_differ_are_logged_and_wake(receiver, caplog, changes, headers, logged):
+    """A 4xx is never sent again (contract 6, rule 3): refusing what is signed would lose a wake-up."""
+    body = body_of(data_experiment_id="e-1", **changes)
+    answer = receiver.post(body, headers_of(body, SECRET) | headers)
+    assert (answer.status_code, answer.json()) == (200, {"resumed": 1})
+    assert receiver.wake.asked == ["e-1"]
+    assert logged in caplog.text
+    assert ORDER_KEY in caplog.text
+
+
+@settings(body_timeout_seconds=9)
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_wrong_time_names_the_setting_in_answer_and_log(receiver, caplog, hours):
+    answer = receiver.post(body_of(timestamp=(datetime.now(UTC) + timedelta(hours=hours)).isoformat()))
+    for text in (answer.json()["error"], caplog.text):
+        assert "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS" in text
+
+
 def test_signed_but_malformed_gets_400(receiver):
-    assert receiver.post(body_of(event="experiment_deleted")).status_code == 400
+    assert receiver.post(body_of(event=7)).status_code == 400
     assert receiver.post(body_of(data_update_id=None)).status_code == 400
     assert receiver.wake.asked == []
 

@@ -14,7 +14,7 @@ from support.deliveries import ORDER_KEY, SIGNING_KEY, serving
 from support.lab_core import order
 
 OLD_KEY = "the-signing-key-before-the-rotation-01"
-ORGANIZATION_KEY = "0" * 20  # any 20 hex digits: an organisation's webhook has no order of its own
+ORGANIZATION_KEY = "0" * 20  # an organisation's webhook has no order of its own
 SECRET, OLD = derive_secret(SIGNING_KEY, ORGANIZATION_KEY), derive_secret(OLD_KEY, ORGANIZATION_KEY)
 WORDS = WireWords(service="Acme")
 
@@ -22,7 +22,7 @@ WORDS = WireWords(service="Acme")
 class Woken(list):
     """The experiments that were asked for."""
 
-    async def __call__(self, experiment_id):
+    async def __call__(self, experiment_id, _):
         self.append(experiment_id)
         return 1
 

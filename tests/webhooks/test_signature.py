@@ -1,5 +1,6 @@
 """Only what was signed with a known secret, now, is a delivery; anything else is a SignatureError."""
 
+import contextlib
 import json
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from prefect_assay.errors import ConfigurationError, MalformedDelivery, SignatureError
+from prefect_assay.models.update import Delivery
 from prefect_assay.models.words import WireWords
-from prefect_assay.webhooks.signature import delivery_url, derive_secret, sign, verify
+from prefect_assay.webhooks.settings import ReceiverSettings
+from prefect_assay.webhooks.signature import delivery_url, derive_secret, prove, sign, verify
 from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
@@ -130,17 +133,55 @@ def test_every_header_of_the_contract_is_needed(name):
         check(body, headers)
 
 
-def test_ids_of_header_and_body_must_agree():
+def odd(body, **headers):
+    """The remarks about a delivery with these headers."""
+    given = headers_of(body, SECRET) | {
+        f"X-Service-{name.replace('_', '-')}": v for name, v in headers.items()
+    }
+    assert check(body, given) == Delivery.model_validate_json(body)
+    return prove(body, given, [SECRET], now=datetime.now(UTC), tolerance=TOLERANCE).remarks
+
+
+def test_what_differs_in_the_headers_is_remarked_and_no_more():
+    """A 4xx is never sent again (contract 6, rule 3), and the signature holds."""
+    assert odd(body_of()) == ()
+    assert "delivery id" in " ".join(odd(body_of(), Delivery_Id="another"))
+    assert "event" in " ".join(odd(body_of(), Event="experiment_deleted"))
+    assert "event" in " ".join(odd(body_of(event="experiment_deleted")))
+    assert "event" in " ".join(odd(body_of(event="experiment_deleted"), Event="experiment_deleted"))
+
+
+def test_a_signature_in_upper_case_holds():
     body = body_of()
-    with pytest.raises(SignatureError, match="delivery id"):
-        check(body, headers_of(body, SECRET) | {"X-Service-Delivery-Id": "another"})
+    headers = headers_of(body, SECRET)
+    signature = headers["X-Service-Signature"].removeprefix("sha256=")
+    assert check(body, headers | {"X-Service-Signature": "sha256=" + signature.upper()})
+
+
+def test_an_empty_secret_proves_nothing():
+    body = body_of()
+    headers = headers_of(body, "")
+    for secrets in ([""], ["", SECRET]):
+        with pytest.raises(SignatureError, match="does not match"):
+            check(body, headers, *secrets)
+    assert check(body, headers_of(body, SECRET), "", SECRET)
+
+
+def test_one_text_is_no_list_of_secrets():
+    """Each of its letters would be a secret, soon guessed."""
+    body = body_of()
+    with pytest.raises(SignatureError, match="give a list"):
+        verify(body, headers_of(body, SECRET[0]), SECRET, now=datetime.now(UTC), tolerance=None)
 
 
 @pytest.mark.parametrize("age", [timedelta(minutes=6), timedelta(minutes=-6)])
 def test_the_signed_time_must_be_near(age):
     body = body_of(timestamp=(datetime.now(UTC) - age).isoformat())
-    with pytest.raises(SignatureError, match="a replay, or a clock"):
+    with pytest.raises(SignatureError, match="a replay, or a clock") as caught:
         check(body, headers_of(body, SECRET))
+    named = str(caught.value).partition("PREFECT_ASSAY_RECEIVER_")[2].partition(" ")[0]
+    assert named.lower() == "tolerance_seconds"
+    assert named.lower() in ReceiverSettings.model_fields
     assert check(body, headers_of(body, SECRET), tolerance=timedelta(minutes=7))
 
 
@@ -182,7 +223,7 @@ def signed(body: bytes) -> dict[str, str]:
         {"data_update_id": None},
         {"data_experiment_id": ""},
         {"timestamp": "yesterday"},
-        {"event": "experiment_deleted"},
+        {"event": 7},
     ],
     ids=[
         "empty",
@@ -195,7 +236,7 @@ def signed(body: bytes) -> dict[str, str]:
         "no-update",
         "empty-experiment",
         "no-time",
-        "another-event",
+        "no-event",
     ],
 )
 def test_signed_but_malformed(body):
@@ -225,10 +266,10 @@ FIELDS = st.sampled_from(
 )
 
 
-def genuine(body, headers) -> bool:
+def genuine(body, headers, *secrets, **more) -> bool:
     """Whether it verifies; any exception but SignatureError fails the test."""
     try:
-        check(body, headers)
+        check(body, headers, *secrets, **more)
     except SignatureError:
         return False
     return True
@@ -259,3 +300,58 @@ def test_one_changed_byte_is_noticed(data):
     )
     assert genuine(body, headers)
     assert not genuine(changed, headers)
+
+
+ANYTHING = (
+    ANY_JSON
+    | st.binary(max_size=20)
+    | st.binary(max_size=20).map(bytearray)
+    | st.datetimes()
+    | st.timedeltas()
+    | st.characters(categories=["Cs"])
+    | st.builds(object)
+)
+PARTS = ("body", "headers", "secrets", "now", "tolerance", "words")
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.dictionaries(st.sampled_from(PARTS), ANYTHING, min_size=1))
+def test_whatever_it_is_given_it_raises_nothing_else(changes):
+    body = body_of()
+    given_all = {
+        "body": body,
+        "headers": headers_of(body, SECRET),
+        "secrets": [SECRET],
+        "now": datetime.now(UTC),
+        "tolerance": TOLERANCE,
+        "words": None,
+    } | changes
+    with contextlib.suppress(SignatureError):
+        delivery = verify(
+            given_all.pop("body"), given_all.pop("headers"), given_all.pop("secrets"), **given_all
+        )
+        assert isinstance(delivery, Delivery)
+        assert not {"body", "headers", "secrets"} & set(changes)  # else nothing genuine was left
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(
+        st.text(max_size=8) | st.sampled_from(list(headers_of(body_of(), SECRET))), ANYTHING, max_size=3
+    )
+)
+def test_headers_of_any_kind_raise_nothing_else(changes):
+    body = body_of()
+    genuine(body, headers_of(body, SECRET) | changes)
+
+
+class Hostile:
+    """Headers that fail when they are read."""
+
+    def items(self):
+        raise LookupError("no headers today")
+
+
+def test_headers_that_cannot_be_read():
+    with pytest.raises(SignatureError, match="LookupError"):
+        check(body_of(), Hostile())

@@ -33,7 +33,7 @@ class Prefect:
         self.away = self.silent = False
         self.resumes = 1
 
-    async def wake(self, _):
+    async def wake(self, *_):
         if self.away:
             raise ConnectionError
         return self.resumes
@@ -128,14 +128,14 @@ def test_every_outcome_is_counted(prefect):
         refusals = {
             "too_old": body_of(timestamp=(stamp - timedelta(hours=1)).isoformat()),
             "ahead": body_of(timestamp=(stamp + timedelta(hours=1)).isoformat()),
-            "malformed": body_of(event="experiment_deleted"),
+            "malformed": body_of(event=7),
             "too_large": body_of(data_description="x" * 3000),
         }
         assert [post(client, body) for body in refusals.values()] == [401, 503, 400, 413]
         assert post(client, body, "f" * 64) == 401
         assert post(client, body, path="short") == 404
         assert client.post(f"/{ORDER_KEY}", content=body).status_code == 401
-        assert post(client, body, **{"X-Service-Delivery-Id": "another"}) == 401
+        assert post(client, body, **{"X-Service-Delivery-Id": ""}) == 401
         assert deliveries(client) == {
             "woken": 1,
             "repeated": 1,

@@ -17,7 +17,10 @@ from starlette.routing import Route
 from prefect_assay.cli.ports import free_ports
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting.wake import Waker
-from support.deliveries import serving
+from prefect_assay.webhooks.receiver import create_app
+from prefect_assay.webhooks.settings import ReceiverSettings
+from prefect_assay.webhooks.signature import derive_secret
+from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
 
 
 class Api:
@@ -28,6 +31,7 @@ class Api:
         self.refusals = []  # statuses of the next answers
         self.under_way = self.most_at_once = 0
         self.held = threading.Event()
+        self.tags = []  # of the run that waits, beside its experiment's
         self.clients = set()
         self.app = Starlette(
             routes=[
@@ -48,7 +52,7 @@ class Api:
             return Response(status_code=self.refusals.pop(0))
         tag = (await request.json())["flow_runs"]["tags"]["all_"][0]
         state = State(type=StateType.PAUSED, name="Suspended")
-        run = FlowRun(id=uuid.uuid4(), flow_id=uuid.uuid4(), tags=[tag], state=state)
+        run = FlowRun(id=uuid.uuid4(), flow_id=uuid.uuid4(), tags=[tag, *self.tags], state=state)
         return JSONResponse([run.model_dump(mode="json")] if "anybody" not in tag else [])
 
     async def _resume(self, _):
@@ -75,7 +79,7 @@ def place():
 def api(place):
     place.requests.clear()
     place.clients.clear()
-    place.refusals, place.most_at_once = [], 0
+    place.refusals, place.tags, place.most_at_once = [], [], 0
     yield place
     place.held.clear()
 
@@ -169,6 +173,50 @@ def test_prefect_restarts_and_the_wake_up_waits_for_it():
         asyncio.run(waker.ready())
         stop(*again[0])
         waker.close()
+
+
+@pytest.fixture
+def receiver(api, waker):
+    """The receiver in front of the real wake-up; posts genuine deliveries to the address of a key."""
+    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), announce=False)
+    with serving(create_app(settings, wake=waker)) as url:
+
+        def post(key):
+            body = body_of(data_experiment_id="e-1")
+            headers = headers_of(body, derive_secret(SIGNING_KEY, key))
+            return httpx.post(f"{url}/assay/{key}", content=body, headers=headers).json()["resumed"]
+
+        yield post
+
+
+def test_a_leaked_secret_wakes_no_run_of_another_order(api, receiver, caplog):
+    api.tags = ["assay-archive:a", "assay-order:" + ORDER_KEY]
+    assert receiver("f" * 20) == 0
+    assert api.requests.count("filter") == 1
+    assert "resume" not in api.requests
+    assert "f" * 20 in caplog.text
+    assert "leaked" in caplog.text
+    assert receiver(ORDER_KEY) == 1
+
+
+def test_knowing_the_order_costs_no_request(api, receiver):
+    """The search and the resumption, as without it."""
+    receiver(ORDER_KEY)
+    api.requests.clear()
+    api.tags = ["assay-order:" + ORDER_KEY]
+    assert receiver(ORDER_KEY) == 1
+    assert api.requests == ["filter", "resume"]
+
+
+@pytest.mark.parametrize("key", ["0" * 20, "0" * 10 + "12ab34cd56"])
+def test_the_address_of_an_organisation_wakes_the_runs_of_every_order(api, receiver, key):
+    api.tags = ["assay-order:" + ORDER_KEY]
+    assert receiver(key) == 1
+
+
+def test_a_run_of_an_earlier_version_is_woken_as_before(api, receiver):
+    """It carries no order yet; from its next execution on it does."""
+    assert receiver("f" * 20) == 1
 
 
 def test_without_an_address_nothing_is_started():

@@ -1,5 +1,6 @@
 """Talking to the Prefect API from commands: blocks by name, addresses for people, errors in plain words."""
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -54,6 +55,40 @@ def require_api() -> None:
             "no Prefect API is configured. Start a server with `prefect-assay server`, and name it once on each "
             "machine: prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api"
         )
+
+
+def start_temporary_server() -> None:
+    """Start what Prefect's client starts for a command where no API is configured; one that is configured is used.
+
+    Raises:
+        ConfigurationError: it does not start.
+    """
+    from prefect.settings import get_current_settings
+
+    settings = get_current_settings()
+    if settings.api.url or not settings.server.ephemeral.enabled:
+        require_api()
+        return
+    try:
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.home):
+            pass
+    except OSError as error:
+        raise ConfigurationError(
+            f"the Prefect home {settings.home} cannot be written ({error.strerror}), and Prefect's temporary server "
+            "keeps its database there; set PREFECT_HOME to a folder that this user may write"
+        ) from None
+    from prefect.server.api.server import SubprocessASGIServer
+
+    try:
+        SubprocessASGIServer().start()  # the one that the client takes
+    except Exception as error:
+        reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        raise ConfigurationError(
+            f"Prefect's temporary server does not start: {reason}. Start a server with `prefect-assay server` and set "
+            "PREFECT_API_URL to it, or give this one more time with "
+            "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS (20)"
+        ) from error
 
 
 def load_block(kind: type[B], name: str) -> B:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +45,7 @@ def serve(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: i
     """Serve a receiver until a signal comes: one process, because wake-ups are serialised inside it."""
     main = _server(
         receiver.app,
+        settings,
         host,
         port,
         log_level="info",
@@ -55,18 +57,28 @@ def serve(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: i
         main.run()
         return
     status = _server(
-        receiver.status_app, settings.status_host, settings.status_port, log_level="warning", lifespan="off"
+        receiver.status_app,
+        settings,
+        settings.status_host,
+        settings.status_port,
+        log_level="warning",
+        lifespan="off",
     )
     asyncio.run(_both(main, status))
 
 
-def _server(app: "Starlette", host: str, port: int, **more: Any) -> "uvicorn.Server":
+def _server(
+    app: "Starlette", settings: "ReceiverSettings", host: str, port: int, **more: Any
+) -> "uvicorn.Server":
     import uvicorn
 
+    from prefect_assay.webhooks.heads import HeadTimeoutProtocol
+
+    http: Any = partial(HeadTimeoutProtocol, seconds=settings.head_timeout_seconds)
     # No line per request: a flood of forged deliveries must not become a flood of lines. And nothing depends on
     # what a proxy says about a sender, so its headers are not read.
     return uvicorn.Server(
-        uvicorn.Config(app, host=host, port=port, access_log=False, proxy_headers=False, **more)
+        uvicorn.Config(app, host=host, port=port, http=http, access_log=False, proxy_headers=False, **more)
     )
 
 

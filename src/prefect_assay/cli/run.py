@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from rich.console import Console
 
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.prefect_api import api_errors, load_archive, load_block, require_api, run_url
+from prefect_assay.cli.prefect_api import (
+    api_errors,
+    load_archive,
+    load_block,
+    require_api,
+    run_url,
+    start_temporary_server,
+)
 from prefect_assay.cli.sequences import check_locally, read_file
 from prefect_assay.designs.read import is_pasted
 from prefect_assay.errors import AssayError, CampaignFailed, ConfigurationError, InvalidSpec
@@ -75,7 +82,9 @@ def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> 
         Console(stderr=True).print(
             f"{len(sequences)} designs, {experiments} experiments{named}", highlight=False
         )
-    if not here:
+    if here:
+        start_temporary_server()
+    else:
         require_api()
     with api_errors():
         blocks = _load_blocks(request)

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from prefect_assay.cli.server_edges import keep_home_private, show_own_address
 from prefect_assay.cli.settings_files import EMBEDDED, SQLITE, settings_of
 from prefect_assay.errors import ConfigurationError
 
@@ -35,7 +36,9 @@ def run_server(arguments: Sequence[str]) -> None:
     Raises:
         ConfigurationError: its database does not start, or it was to go into the background without one of its own.
     """
+    keep_home_private()
     with server_database(arguments):
+        show_own_address(arguments)
         from prefect.cli import app
 
         sys.argv = ["prefect", "server", "start", *arguments]

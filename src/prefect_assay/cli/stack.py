@@ -223,7 +223,6 @@ class LocalStack:
     def _launch_server(self) -> None:
         # The server reads its address from the options; the API address must not lead back to itself
         env = {name: value for name, value in self.env.items() if name != "PREFECT_API_URL"}
-        env["PREFECT_SERVER_UI_API_URL"] = self.api_url  # else the pages ask the default port
         arguments = [
             "-m",
             "prefect_assay.cli",

@@ -1,6 +1,7 @@
 """The few questions this package asks the Prefect API about its runs. It knows tags and states, nothing else.
 
-Tags are the only index: `assay-experiment:<id>` on a run that waits for an experiment, `assay-archive:<id>` beside it,
+Tags are the only index: `assay-experiment:<id>` on a run that waits for an experiment, `assay-archive:<id>` and
+`assay-order:<order key>` beside it,
 `assay-children:<group>` on the run that starts a group, `assay-group:<group>` on
 a child run, `assay-waits:<group>` on the run that waits for the whole group, `assay-campaign:<id>` on a campaign,
 `assay-canceled:<execution>-<what was told>` on a canceled run, `assay-asks` on one that asks a person, and
@@ -33,6 +34,7 @@ from prefect_assay.errors import ConfigurationError
 
 EXPERIMENT_TAG: Final = "assay-experiment:"
 ARCHIVE_TAG: Final = "assay-archive:"
+ORDER_TAG: Final = "assay-order:"
 CHILDREN_TAG: Final = "assay-children:"
 GROUP_TAG: Final = "assay-group:"
 WAITS_TAG: Final = "assay-waits:"

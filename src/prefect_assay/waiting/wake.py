@@ -4,6 +4,7 @@ It must not know why a run should be woken; the receiver, the sweep and the last
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun
 from prefect.context import SettingsContext, get_settings_context
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 
@@ -20,13 +22,17 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting.prefect_away import BUSY, is_away, is_busy
 from prefect_assay.waiting.runs import (
     EXPERIMENT_TAG,
+    ORDER_TAG,
     resume,
     runs_with,
+    tag_values,
     tagged_filter,
     waits_for_input,
 )
 
 T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 1.0
@@ -34,12 +40,32 @@ _LONGEST_PAUSE_SECONDS: Final = 1.0
 _SLEPT_AFTER: Final = BUSY | {502, 503}
 
 
-def wake(client: SyncPrefectClient, tag: str) -> list[UUID]:
-    """Resume every suspended run with a tag, except those that ask a person; returns the runs resumed."""
+def wake(client: SyncPrefectClient, tag: str, *, order_key: str | None = None) -> list[UUID]:
+    """Resume every suspended run with a tag, except those that ask a person; returns the runs resumed.
+
+    With an order key, runs of another order sleep on. The runs that were found carry it, so it costs no request.
+    """
     waiting = [
-        run for run in runs_with(client, tagged_filter(tag, suspended_only=True)) if not waits_for_input(run)
+        run
+        for run in runs_with(client, tagged_filter(tag, suspended_only=True))
+        if not waits_for_input(run) and not _is_of_another(order_key, run)
     ]
     return [run.id for run in waiting if resume(client, run.id)]
+
+
+def _is_of_another(order_key: str | None, run: FlowRun) -> bool:
+    """A run of an earlier version says nothing of its order; it does as soon as it has been woken once."""
+    own = tag_values(run, ORDER_TAG)
+    if order_key is None or not own or order_key in own:
+        return False
+    _logger.warning(
+        "A delivery for order %s names the experiment of run %s, which is of another order: it is not woken. "
+        "The secret of order %s has leaked, unless the service has mixed them up",
+        order_key,
+        run.id,
+        order_key,
+    )
+    return True
 
 
 class Waker:
@@ -69,15 +95,20 @@ class Waker:
 
         self._waking, self._asking = line("assay-wake"), line("assay-ready")
 
-    async def __call__(self, experiment_id: str) -> int:
+    async def __call__(self, experiment_id: str, order_key: str | None = None) -> int:
         """Resume the runs that wait for an experiment; returns how many this call resumed.
+
+        Args:
+            experiment_id: what they wait for.
+            order_key: the order that they belong to; None for any.
 
         Raises:
             ConfigurationError: no Prefect API is configured.
             Exception: whatever the Prefect client raises when its API is away for longer than the patience.
         """
         return await self._waking.do(
-            lambda client: len(wake(client, EXPERIMENT_TAG + experiment_id)), self._patience
+            lambda client: len(wake(client, EXPERIMENT_TAG + experiment_id, order_key=order_key)),
+            self._patience,
         )
 
     async def ready(self) -> None:

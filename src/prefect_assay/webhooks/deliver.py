@@ -7,6 +7,7 @@ service's own retries (contract 6, rule 3) cover the time in which Prefect is aw
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -22,11 +23,11 @@ from prefect_assay.webhooks.answers import NotNow, Refused
 from prefect_assay.webhooks.metrics import ReceiverMetrics
 from prefect_assay.webhooks.recent import Recent
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.signature import ORDER_KEY, derive_secret, in_utc, prove
+from prefect_assay.webhooks.signature import ORDER_KEY, ORGANISATION_KEY, Proof, derive_secret, in_utc, prove
 from prefect_assay.webhooks.sparing import SparingLog
 from prefect_assay.webhooks.turns import Turns
 
-Wake = Callable[[str], Awaitable[int]]
+Wake = Callable[[str, str | None], Awaitable[int]]
 
 _logger = logging.getLogger("prefect_assay.webhooks.receiver")
 _REPEATED: Final = None
@@ -39,7 +40,7 @@ class Deliveries:
     def __init__(
         self, settings: ReceiverSettings, wake: Wake, announcer: Announcer, metrics: ReceiverMetrics
     ) -> None:
-        """`wake` takes an experiment id and returns how many runs it resumed; it raises when it cannot tell."""
+        """Of `wake` see `Receiver`."""
         self._settings = settings
         self._tolerance = (
             timedelta(seconds=settings.tolerance_seconds) if settings.tolerance_seconds else None
@@ -48,7 +49,8 @@ class Deliveries:
         self._announcer = announcer
         self._metrics = metrics
         self._recent = Recent()
-        self._turns = Turns(settings.max_waiting)
+        self._timeless = Recent(seconds=math.inf)  # what gives no time would look new for ever
+        self._turns = Turns(settings.max_waiting, settings.max_waiting_per_order)
         self._sparing = SparingLog(_logger)
         metrics.knows_keys(len(settings.signing_keys))
         metrics.watch_waiting(lambda: self._turns.waiting)
@@ -72,8 +74,8 @@ class Deliveries:
         if not ORDER_KEY.fullmatch(order_key):
             raise Refused(404, "path", "no such path")
         body = await self._body(request)
-        delivery = self._proved(body, request, order_key)
-        resumed = await self._handled(delivery, order_key)
+        proof = self._proved(body, request, order_key)
+        resumed = await self._handled(proof, order_key)
         self._metrics.answered(
             "repeated" if resumed is _REPEATED else "woken" if resumed else "nothing_waiting"
         )
@@ -100,7 +102,7 @@ class Deliveries:
             raise NotNow("incomplete_body", "the body is incomplete; send again", close=True) from None
         return bytes(body)
 
-    def _proved(self, body: bytes, request: Request, order_key: str) -> Delivery:
+    def _proved(self, body: bytes, request: Request, order_key: str) -> Proof:
         settings, now = self._settings, datetime.now(UTC)
         secrets = [derive_secret(key, order_key) for key in settings.signing_keys]
         try:
@@ -109,9 +111,13 @@ class Deliveries:
             )
         except SignatureError as error:
             self._refuse(error, order_key)
+        for remark in proof.remarks:  # accepted all the same: the service would not send it again
+            self._sparing.say(
+                "remark", "delivery for order %s: %s; accepted, as it is signed", order_key, remark
+            )
         age = now - in_utc(proof.delivery.timestamp)
         self._metrics.genuine(proof.secret, age.total_seconds())
-        return proof.delivery
+        return proof
 
     def _refuse(self, error: SignatureError, order_key: str) -> NoReturn:
         reason = error.reason
@@ -125,14 +131,17 @@ class Deliveries:
             raise NotNow(reason, str(error)) from None
         raise Refused(401, reason, str(error)) from None
 
-    async def _handled(self, delivery: Delivery, order_key: str) -> int | None:
-        """Runs resumed, or None for an update that was handled lately."""
+    async def _handled(self, proof: Proof, order_key: str) -> int | None:
+        """Runs resumed, or None for an update that was handled lately, or ever where it gives no time."""
+        delivery, known = proof.delivery, self._recent if proof.timed else self._timeless
         update = (order_key, delivery.data.experiment_id, delivery.data.update_id)
-        if self._recent.has(update, time.monotonic()):
+        if known.has(update, time.monotonic()):
             return _REPEATED
         try:
             return await self._turns.take(
-                lambda: self._wake_once(delivery, update), seconds=self._settings.wake_timeout_seconds
+                lambda: self._wake_once(delivery, update, known),
+                seconds=self._settings.wake_timeout_seconds,
+                order_key=_owner(order_key),
             )
         except NotNow as later:
             self._not_woken(later.reason, delivery)
@@ -151,15 +160,27 @@ class Deliveries:
             why,
         )
 
-    async def _wake_once(self, delivery: Delivery, update: tuple[str, str, str]) -> int | None:
+    async def _wake_once(self, delivery: Delivery, update: tuple[str, str, str], known: Recent) -> int | None:
         """In its turn. It goes on when its request gives up."""
-        if self._recent.has(update, time.monotonic()):  # handled while it waited
+        if known.has(update, time.monotonic()):  # handled while it waited
             return _REPEATED
         start = time.monotonic()
-        resumed = await self._wake(delivery.data.experiment_id)
+        order_key, experiment_id, update_id = update
+        resumed = await self._wake(experiment_id, _owner(order_key))
         now = time.monotonic()
-        self._recent.add(update, now)
+        known.add(update, now)
         self._metrics.woke(now - start)
-        _logger.info("update %s of experiment %s: %d runs resumed", update[2], update[1], resumed)
+        _logger.info(
+            "order %s, update %s of experiment %s: %d runs resumed",
+            order_key,
+            update_id,
+            experiment_id,
+            resumed,
+        )
         self._announcer.tell(delivery)
         return resumed
+
+
+def _owner(order_key: str) -> str | None:
+    """The order that an address belongs to; None for an organisation's, which gets the updates of every order."""
+    return None if ORGANISATION_KEY.fullmatch(order_key) else order_key

@@ -2,12 +2,14 @@
 
 They carry the experiment's id, its previous and its new status; the contract spells none of the fields, so several
 spellings are read. They are hints to look: a run that is woken reads the experiment, so the statuses decide nothing.
-The body is signed like every other; nothing else about it is fixed, and a time is compared only where one is given.
+The body is signed like every other; nothing else about it is fixed. A time is compared where one is given; without one
+the same notification wakes once, or whoever has seen it could repeat it for ever.
 """
 
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import product
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -25,14 +27,15 @@ _INNER: Final = "data"
 _MOMENT: Final = TypeAdapter(datetime)
 
 
-def status_change(body: bytes, now: datetime) -> Delivery | None:
-    """The notification as a delivery, or None when the body is none. Never raises.
+def status_change(body: bytes, now: datetime) -> tuple[Delivery, bool] | None:
+    """The notification as a delivery, and whether it gives its time; None when the body is none. Never raises.
 
     Args:
         body: the raw body, whose signature has been checked.
         now: the delivery's time where the body gives none.
     """
-    fields = _fields(body)
+    whole, inner = _objects(body)
+    fields = {**whole, **inner}
     experiment_id, new = _text(fields, _EXPERIMENT), _text(fields, _NEW)
     if not experiment_id or not new or "update_id" in fields:
         return None
@@ -46,27 +49,28 @@ def status_change(body: bytes, now: datetime) -> Delivery | None:
         name=f"{previous} to {snake_case(new)}",
         update_type=EVENT,
     )
-    return Delivery(delivery_id=key, event=EVENT, timestamp=_moment(fields) or now, data=data)
+    moment = _moment(inner, whole)
+    return Delivery(delivery_id=key, event=EVENT, timestamp=moment or now, data=data), moment is not None
 
 
-def _fields(body: bytes) -> Mapping[str, Any]:
-    """The fields of the body, and of the object in it that may hold them."""
+def _objects(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The body, and the object in it that may hold its fields; empty where there is none."""
     try:
         whole = from_json(body)  # not the standard library's: its depth follows the recursion limit
     except ValueError:
-        return {}
+        return {}, {}
     if not isinstance(whole, dict):
-        return {}
+        return {}, {}
     inner = whole.get(_INNER)
-    return {**whole, **inner} if isinstance(inner, dict) else whole
+    return whole, inner if isinstance(inner, dict) else {}
 
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
 
 
-def _moment(fields: Mapping[str, Any]) -> datetime | None:
-    for name in _TIME:
+def _moment(*objects: Mapping[str, Any]) -> datetime | None:
+    for name, fields in product(_TIME, objects):
         try:
             return _MOMENT.validate_python(fields[name])
         except (KeyError, ValidationError):

@@ -27,6 +27,7 @@ _OUTCOMES: Final = {
         "slow_wake",
         "no_turn",
         "overload",
+        "order_overload",
         "failure",
     ),
 }

@@ -17,10 +17,10 @@ class PrefectSide:
         self._waker: Waker | None = None
         self._loading = threading.Lock()
 
-    async def wake(self, experiment_id: str) -> int:
-        """Resume the runs that wait for an experiment; returns their number."""
+    async def wake(self, experiment_id: str, order_key: str | None) -> int:
+        """Resume the runs of an order, or of any, that wait for an experiment; returns their number."""
         waker = await self.loaded()
-        return await waker(experiment_id)
+        return await waker(experiment_id, order_key)
 
     async def ready(self) -> None:
         """Return when Prefect answers; raise when it does not."""

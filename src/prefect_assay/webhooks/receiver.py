@@ -47,8 +47,9 @@ class Receiver:
 
         Args:
             settings: signing keys, paths and limits.
-            wake: takes an experiment id, resumes the runs that wait for it and returns their number; raises when it
-                cannot tell. By default the runs of the configured Prefect API.
+            wake: takes an experiment id and the key of the order that it must belong to, None for any; resumes the
+                runs that wait for it and returns their number; raises when it cannot tell. By default the runs of
+                the configured Prefect API.
             announce: tells others about a genuine delivery, best effort. By default a Prefect event.
             ready: returns when a wake-up would work and raises when not. By default it asks the Prefect API; with a
                 `wake` of one's own nothing is asked.

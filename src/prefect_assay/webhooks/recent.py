@@ -1,7 +1,7 @@
 """Remembers the updates handled lately, so that a doubled delivery costs no second search for runs.
 
-An optimisation and nothing more: bounded in number and time, lost with the process, and nothing is wrong when it
-forgets.
+Bounded in number and time, lost with the process, and nothing is wrong when it forgets: a repeated wake-up costs one
+look.
 """
 
 from collections import OrderedDict

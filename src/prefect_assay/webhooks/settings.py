@@ -45,6 +45,12 @@ class ReceiverSettings(BaseSettings):
         default_factory=WireWords, description="The deployment's spelling of the header names (contract 1)."
     )
     max_body_bytes: int = Field(default=262_144, gt=0, description="Larger deliveries are refused with 413.")
+    head_timeout_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        description="How long a sender may take to send a request's head; then the connection is closed "
+        "(prefect-assay receiver only).",
+    )
     body_timeout_seconds: float = Field(
         default=10.0, gt=0, description="How long a sender may take to send a body; then 503."
     )
@@ -61,6 +67,12 @@ class ReceiverSettings(BaseSettings):
         default=1000,
         gt=0,
         description="How many deliveries may wait for their turn to wake; more get 503 at once.",
+    )
+    max_waiting_per_order: int = Field(
+        default=10,
+        gt=0,
+        description="How many of them may be of one order; more get 503 at once. An organisation's address has no "
+        "such bound.",
     )
     status: bool = Field(
         default=True,

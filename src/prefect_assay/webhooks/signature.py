@@ -2,7 +2,7 @@
 
 One signing key serves all experiments: the secret of an order is an HMAC of its order key, so the receiver needs
 no store, and a secret that leaks signs for one address and no other. Which experiment a delivery speaks of is its own
-word: the organisation's address gets those of all.
+word, so whoever wakes compares the address with the order of the run that waits.
 """
 
 import hashlib
@@ -24,7 +24,10 @@ from prefect_assay.webhooks.earlier import status_change
 
 EVENT: Final = "experiment_update"  # contract 6: the only event kind
 SCHEME: Final = "sha256="
+TOLERANCE_SETTING: Final = "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS"
 ORDER_KEY: Final = re.compile(r"[0-9a-f]{20}")
+# In place of an order's, in the address of an organisation's webhook. An order's digest hardly ever begins like this.
+ORGANISATION_KEY: Final = re.compile(r"0{10}[0-9a-f]{10}")
 _MISSING: Final = {"Signature": "unsigned", "Event": "label", "Delivery-Id": "label"}
 _DOMAIN: Final = (
     b"prefect-assay/webhook-secret/v1\0"  # the same key used elsewhere never gives the same digest
@@ -71,10 +74,19 @@ def sign(body: bytes, secret: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A genuine delivery, and the place of the secret that signed it among those that were given."""
+    """A genuine delivery.
+
+    Attributes:
+        delivery: what the signed body says.
+        secret: the place of the secret that signed it among those that were given.
+        timed: its signed body says when it was made; only the earlier variant's may not.
+        remarks: what is odd about it and no reason to refuse it.
+    """
 
     delivery: Delivery
     secret: int
+    timed: bool = True
+    remarks: tuple[str, ...] = ()
 
 
 def verify(
@@ -86,8 +98,20 @@ def verify(
     tolerance: timedelta | None,
     words: WireWords | None = None,
 ) -> Delivery:
-    """The delivery, once it is proved to be genuine: `prove` without the place of the secret."""
-    return prove(body, headers, secrets, now=now, tolerance=tolerance, words=words).delivery
+    """The delivery, once it is proved to be genuine: `prove` for a receiver of one's own, with the same arguments.
+
+    Raises:
+        SignatureError: it is not, or cannot be checked; never another exception, whatever the arguments are.
+    """
+    try:
+        return prove(body, headers, secrets, now=now, tolerance=tolerance, words=words).delivery
+    except SignatureError:
+        raise
+    except Exception as error:  # noqa: BLE001 - what cannot be checked is not genuine
+        raise SignatureError(
+            f"the delivery cannot be checked ({type(error).__name__}): give the raw body as bytes, the headers as a "
+            "mapping, the secrets as a list of texts"
+        ) from None
 
 
 def prove(
@@ -101,34 +125,35 @@ def prove(
 ) -> Proof:
     """The delivery, once it is proved to be genuine, and which secret proves it.
 
-    The signature covers the raw body and nothing else, so nothing is parsed before it holds, and the headers are
-    only compared with what the signed body says. A status change of the earlier variant (contract 9.4) is read as a
+    The signature covers the raw body and nothing else, so nothing is parsed before it holds. Where the other headers
+    differ from the signed body, or the event is another kind, that is remarked and no more: a refusal is for good
+    (contract 6, rule 3), and would lose a wake-up. A status change of the earlier variant (contract 9.4) is read as a
     delivery whose `event` is `status_change`.
 
     Args:
         body: the raw request body.
         headers: the request's headers, in any case.
-        secrets: every secret that may have signed it; several while a key is being replaced.
+        secrets: every secret that may have signed it; several while a key is being replaced. An empty one proves
+            nothing.
         now: the current time, with a time zone.
         tolerance: how far the signed timestamp may be from `now`; None where the service runs on another clock.
         words: the deployment's spelling of the header names.
 
     Raises:
         MalformedDelivery: signed with a known secret, but not a delivery as the contract describes it.
-        SignatureError: everything else; never another exception. Its `reason` is `unsigned`, `signature`,
-            `too_old`, `ahead` or `label`.
+        SignatureError: it is not genuine. Its `reason` is `unsigned`, `signature`, `too_old`, `ahead` or `label`.
     """
     words = words or WireWords()
     given = {str(name).lower(): value for name, value in headers.items()}
     signed_by = _signed_by(body, _header(given, words, "Signature"), secrets)
     earlier = status_change(body, now)
     if earlier is not None:  # its headers are not described
-        _check_time(earlier.timestamp, now, tolerance)
-        return Proof(earlier, signed_by)
+        delivery, timed = earlier
+        _check_time(delivery.timestamp, now, tolerance)
+        return Proof(delivery, signed_by, timed=timed)
     delivery = _parse(body)
     _check_time(delivery.timestamp, now, tolerance)
-    _check_labels(delivery, given, words)
-    return Proof(delivery, signed_by)
+    return Proof(delivery, signed_by, remarks=_remarks(delivery, given, words))
 
 
 def _header(given: Mapping[str, str], words: WireWords, suffix: str) -> str:
@@ -140,9 +165,14 @@ def _header(given: Mapping[str, str], words: WireWords, suffix: str) -> str:
 
 
 def _signed_by(body: bytes, header: str, secrets: Sequence[str]) -> int:
-    # Every secret is tried, so that the time tells nothing. Compared as bytes: compare_digest raises on text outside ASCII, and a header may hold any.
-    claimed = header.encode("utf-8", "backslashreplace")
-    matches = [hmac.compare_digest(sign(body, secret).encode(), claimed) for secret in secrets]
+    if isinstance(secrets, str):
+        raise SignatureError("the secrets are one text, whose letters would count as secrets; give a list")
+    # Every secret is tried, so that the time tells nothing. Compared as bytes: compare_digest raises on text outside
+    # ASCII, and a header may hold any. Hex digits may be upper-case.
+    claimed = header.encode("utf-8", "backslashreplace").lower()
+    matches = [
+        hmac.compare_digest(sign(body, secret).encode(), claimed) and bool(secret) for secret in secrets
+    ]
     if not any(matches):
         raise SignatureError("the delivery's signature does not match its body; check the signing key")
     return matches.index(True)
@@ -150,7 +180,7 @@ def _signed_by(body: bytes, header: str, secrets: Sequence[str]) -> int:
 
 def _parse(body: bytes) -> Delivery:
     try:
-        return Delivery.model_validate_json(body)
+        delivery = Delivery.model_validate_json(body)
     except ValidationError as error:
         places = ", ".join(
             f"{'.'.join(str(part) for part in item['loc']) or 'body'} ({item['type']})"
@@ -159,6 +189,9 @@ def _parse(body: bytes) -> Delivery:
         raise MalformedDelivery(f"the signed body is not a delivery: {places}") from None
     except (ValueError, RecursionError) as error:
         raise MalformedDelivery(f"the signed body is not a delivery ({type(error).__name__})") from None
+    if not delivery.data.experiment_id or not delivery.data.update_id:
+        raise MalformedDelivery("the delivery names no experiment or no update")
+    return delivery
 
 
 def in_utc(moment: datetime) -> datetime:
@@ -169,22 +202,20 @@ def in_utc(moment: datetime) -> datetime:
 def _check_time(timestamp: datetime, now: datetime, tolerance: timedelta | None) -> None:
     if tolerance is None:
         return
-    age = now - in_utc(timestamp)
+    age = in_utc(now) - in_utc(timestamp)
     if abs(age) > tolerance:
         raise SignatureError(
             f"the delivery's timestamp is {abs(age).total_seconds():.0f} s {'old' if age > timedelta(0) else 'ahead'}, "
-            f"over the tolerance of {tolerance.total_seconds():.0f} s: a replay, or a clock that is wrong",
+            f"over the tolerance of {tolerance.total_seconds():.0f} s: a replay, or a clock that is wrong. "
+            f"{TOLERANCE_SETTING} sets the receiver's tolerance",
             reason="too_old" if age > timedelta(0) else "ahead",
         )
 
 
-def _check_labels(delivery: Delivery, given: Mapping[str, str], words: WireWords) -> None:
-    """The unsigned headers must agree with the signed body; ids are taken from the body alone."""
-    if delivery.event != EVENT or _header(given, words, "Event") != EVENT:
-        raise MalformedDelivery(f"the delivery's event is not {EVENT}")
+def _remarks(delivery: Delivery, given: Mapping[str, str], words: WireWords) -> tuple[str, ...]:
+    remarks = []
+    if {delivery.event, _header(given, words, "Event")} != {EVENT}:
+        remarks.append(f"the event is not {EVENT} in both body and header")
     if _header(given, words, "Delivery-Id") != delivery.delivery_id:
-        raise SignatureError(
-            "the delivery id in the header is not the one in the signed body", reason="label"
-        )
-    if not delivery.data.experiment_id or not delivery.data.update_id:
-        raise MalformedDelivery("the delivery names no experiment or no update")
+        remarks.append("the delivery id in the header is not the one in the body")
+    return tuple(remarks)

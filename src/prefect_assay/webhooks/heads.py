@@ -1,0 +1,51 @@
+"""Closes connections whose request head does not come: uvicorn waits for one for ever, and counts the connection.
+
+Whoever opens as many as the receiver takes and sends half a head on each would keep every delivery out.
+"""
+
+import asyncio
+from typing import Any, Final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+SECONDS: Final = 10.0
+
+
+class HeadTimeoutProtocol(H11Protocol):
+    """uvicorn's protocol with a time limit for each request head, from the connection or its first byte on.
+
+    A connection that is kept open between two requests follows uvicorn's own time-out.
+    """
+
+    def __init__(self, *arguments: Any, seconds: float = SECONDS, **more: Any) -> None:
+        """`seconds` is how long a head may take; all else is uvicorn's."""
+        super().__init__(*arguments, **more)
+        self._seconds = seconds
+        self._limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first head."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Begin to wait for the rest of a head, or end to wait."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing any more."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self.conn.their_state is not h11.IDLE:  # the head is complete
+            self._stop()
+        elif self._limit is None:  # more bytes of the same head do not prolong it
+            self._limit = self.loop.call_later(self._seconds, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
