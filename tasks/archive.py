@@ -11,6 +11,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.archive import Document, archive_version, latest
+from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError
@@ -145,9 +146,14 @@ def _packages(client: AssayClient, results: Iterable[Result], folder: Path) -> I
         if not result.data_package_url:
             continue
         path = folder / f"{index}.zip"
-        with path.open("wb") as file:
-            for chunk in client.download(result.data_package_url):
-                file.write(chunk)
+        try:
+            with path.open("wb") as file:
+                for chunk in client.download(result.data_package_url):
+                    file.write(chunk)
+        except OSError as error:
+            if is_full(error):
+                raise out_of_space(path) from error
+            raise
         yield Document(path=f"packages/{result.id}.zip", content_type="application/zip", body=path)
 
 
