@@ -21,12 +21,15 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting import wait_until
 from prefect_assay.waiting.runs import (
     GROUP_TAG,
+    REPLACED_TAG,
     WAITS_TAG,
     has_ended,
     ids_filter,
     runs_with,
     set_tag,
     start_run,
+    successor_of,
+    tag_values,
 )
 
 T = TypeVar("T")
@@ -70,6 +73,9 @@ def start_child(
             tags=[GROUP_TAG + group for group in groups],
             idempotency_key=f"{key}-{attempt}",
         )
+        if tag_values(child, REPLACED_TAG):
+            with get_client(sync_client=True) as client:
+                child = successor_of(client, child)
         if not has_ended(child) or (
             child.state is not None and child.state.is_completed() and is_done(child)
         ):

@@ -19,13 +19,14 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterStartTime
-from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 from pydantic import Field
 
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.flows.attempts import take_up_crashed
+from prefect_assay.flows.attempts import recoverable_runs, take_up_crashed
 from prefect_assay.flows.attention import cannot_go_on, need_attention
 from prefect_assay.flows.canceled import tell_canceled
 from prefect_assay.flows.doubt import answer_paid
@@ -36,13 +37,16 @@ from prefect_assay.flows.ours import OUR_FLOWS, is_ours
 from prefect_assay.flows.questions import answer_overdue
 from prefect_assay.flows.saved_blocks import name_of, read_block, read_blocks
 from prefect_assay.flows.silence import declare_dead
+from prefect_assay.flows.stranded import Homes, move_stranded, replace, take_up_expired, take_up_unpaused
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import SweepMemory, Watermark
-from prefect_assay.waiting.groups import groups_with_news, wake_finished
+from prefect_assay.waiting.groups import ended_since, wake_finished
 from prefect_assay.waiting.prefect_away import is_away
 from prefect_assay.waiting.runs import (
     EXPERIMENT_TAG,
+    GROUP_TAG,
     WAITS_TAG,
+    has_expired,
     pages_with,
     resume,
     runs_with,
@@ -94,6 +98,15 @@ def sweep(
 
 
 @dataclass
+class _Suspended:
+    """The suspended runs of a full check."""
+
+    waits: dict[str, list[Waiting]] = field(default_factory=dict)
+    unmarked: list[UUID] = field(default_factory=list)
+    stranded: list[tuple[FlowRun, DeploymentResponse]] = field(default_factory=list)
+
+
+@dataclass
 class _Sweep:
     """One sweep. Each part fails alone, and the next sweep does what one has not done."""
 
@@ -119,8 +132,8 @@ class _Sweep:
         since = whole.swept - _MARGIN if whole.swept else None
         self.read_marks(since)
         if since:
-            with self.part("children that have ended"):
-                self.groups |= groups_with_news(self.prefect, OUR_FLOWS, since)
+            with self.part("runs that have ended"):
+                self.read_ended(since)
         if walked := self.walk_is_due(whole):
             with self.part("full check"):
                 self.walk()
@@ -144,6 +157,8 @@ class _Sweep:
             looked, canceled = told.looked, min(told.unsettled_since or self.now, self.now) - _MARGIN
         with self.part("silent runs"):
             silence = declare_dead(self.prefect, self.now, whole.silence)
+        with self.part("stranded runs"):
+            self.move_stranded()
         with self.part("crashed runs"):
             self.woken += take_up_crashed(self.prefect, self.now, self.problems)
         attention = cannot_go_on(marked)
@@ -158,7 +173,7 @@ class _Sweep:
             told_people = self.leave([*self.problems, *attention], whole.told)
         for mark in self.marks.values():
             self.memory.keep(mark)
-        complete = not self.failed & {"new runs", "children that have ended", "finished groups"}
+        complete = not self.failed & {"new runs", "runs that have ended", "finished groups"}
         self.memory.keep(
             SweepMemory(
                 swept=self.now if complete else whole.swept,
@@ -233,6 +248,21 @@ class _Sweep:
                 f"run {run.name}: its credentials are no saved block, so nobody can look for it"
             )
 
+    def read_ended(self, since: datetime) -> None:
+        """The groups of children that have ended; runs that were suspended by hand, and not resumed, go on."""
+        expired: list[FlowRun] = []
+        for run in ended_since(self.prefect, OUR_FLOWS, since):
+            self.groups.update(tag_values(run, GROUP_TAG))
+            if has_expired(run) and is_ours(run):
+                expired.append(run)
+        self.woken += [str(run_id) for run_id in take_up_expired(self.prefect, expired)]
+
+    def move_stranded(self) -> None:
+        """Scheduled runs that nobody can start are replaced, running ones that have lost their process scheduled."""
+        active = recoverable_runs(self.prefect, StateType.SCHEDULED, StateType.RUNNING)
+        self.woken += [str(run.id) for run in move_stranded(self.prefect, active, self.now)]
+        self.woken += [str(run_id) for run_id in take_up_unpaused(self.prefect, active, self.now)]
+
     def read_news(self, mark: Watermark) -> Watermark:
         """Read one token's feed, and wake those with news that are worth it; returns the mark to keep."""
         try:
@@ -296,19 +326,12 @@ class _Sweep:
 
     def walk(self) -> None:
         """The full check. Collects everything before it wakes anybody."""
-        found: dict[str, list[Waiting]] = {}
-        unmarked: list[UUID] = []
-        for page in pages_with(self.prefect, suspended_filter()):
-            for run in page:
-                if waits_for_input(run):
-                    self.asking[run.id] = run
-                    continue
-                self.groups.update(tag_values(run, WAITS_TAG))
-                if tag_values(run, EXPERIMENT_TAG):
-                    self.sort_in(run, found)
-                elif could_not_be_marked(run):
-                    unmarked.append(run.id)
-        self.wake(unmarked)
+        suspended = self.read_suspended()
+        for run, home in suspended.stranded:
+            with self.part(f"replacing run {run.name}"):
+                replace(self.prefect, run, home)
+        self.wake(suspended.unmarked)
+        found = suspended.waits
         for reference, waits in sorted(found.items()):
             if reference not in self.marks:
                 self.marks[reference] = self.read_news(self.memory.mark(reference))
@@ -318,6 +341,25 @@ class _Sweep:
             self.marks[reference] = self.marks[reference].model_copy(update=unused)
         for reference in self.memory.forget_unused(set(found), self.now):
             self.marks.pop(reference, None)
+
+    def read_suspended(self) -> _Suspended:
+        """All suspended runs, each by what is to be done about it; those that ask, and groups, are noted."""
+        suspended = _Suspended()
+        homes = Homes(self.prefect)
+        for page in pages_with(self.prefect, suspended_filter()):
+            for run in page:
+                home = homes.better(run) if run.deployment_id and is_ours(run) else None
+                if home:
+                    suspended.stranded.append((run, home))
+                elif waits_for_input(run):
+                    self.asking[run.id] = run
+                else:
+                    self.groups.update(tag_values(run, WAITS_TAG))
+                    if tag_values(run, EXPERIMENT_TAG):
+                        self.sort_in(run, suspended.waits)
+                    elif could_not_be_marked(run):
+                        suspended.unmarked.append(run.id)
+        return suspended
 
     def wake(self, run_ids: Iterable[UUID]) -> bool:
         """Resume them one by one: SQLite refuses some of many writers at once. False if one could not be asked."""

@@ -114,6 +114,9 @@ class Prefect:
             and (tags is None or tags.all_ is None or set(tags.all_) <= set(run.tags))
         ]
 
+    def read_deployments(self, **_):
+        return []
+
     def count_flow_runs(self, *, flow_run_filter):
         return len(self.read_flow_runs(flow_run_filter=flow_run_filter))
 
