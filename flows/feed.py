@@ -27,6 +27,7 @@ from prefect_assay.errors import AssayError, NotFound, Unauthorized
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.waiting.runs import EXPERIMENT_TAG, pages_with, tag_values, waits_for_input
+from prefect_assay.waiting.trouble import missing_block
 from prefect_assay.waiting.worth import is_worth_waking, waits_for
 
 T = TypeVar("T")
@@ -80,9 +81,9 @@ class Verdict:
 
 
 def waiting_of(run: FlowRun, default_days: int) -> Waiting | None:
-    """A run that waits for an experiment, or None."""
+    """A run that waits for an experiment, or None; one that waits for a person or a block can do nothing with news."""
     experiment_ids = tuple(tag_values(run, EXPERIMENT_TAG))
-    if not experiment_ids or waits_for_input(run):
+    if not experiment_ids or waits_for_input(run) or missing_block(run):
         return None
     days = run.parameters.get("deadline_days")
     known = days if isinstance(days, int | float) and 0 < days <= 3650 else default_days  # noqa: PLR2004

@@ -93,7 +93,7 @@ def replace(client: SyncPrefectClient, run: FlowRun, home: DeploymentResponse) -
         state=_same_wait(run),
         name=run.name,
         tags=run.tags,
-        labels=run.labels,
+        labels={label: value for label, value in run.labels.items() if label.startswith("assay.")},
         idempotency_key=f"assay-replaces-{run.id}",
     )
     # The tags first: by them a parent finds the successor, and nobody wakes the run or says what remains of it.

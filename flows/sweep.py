@@ -35,6 +35,7 @@ from prefect_assay.flows.feed import Waiting, judge, read_feed, reference_of, th
 from prefect_assay.flows.memory import Memory, as_text
 from prefect_assay.flows.ours import OUR_FLOWS, is_ours
 from prefect_assay.flows.questions import answer_overdue
+from prefect_assay.flows.run_blocks import is_saved
 from prefect_assay.flows.saved_blocks import name_of, read_block, read_blocks
 from prefect_assay.flows.silence import declare_dead
 from prefect_assay.flows.stranded import Homes, move_stranded, replace, take_up_expired, take_up_unpaused
@@ -54,12 +55,14 @@ from prefect_assay.waiting.runs import (
     tag_values,
     waits_for_input,
 )
-from prefect_assay.waiting.trouble import could_not_be_marked, is_due, marked_filter
+from prefect_assay.waiting.trouble import could_not_be_marked, is_due, marked_filter, missing_block
 
 # Clocks differ, and a state may be written a little after its time.
 _MARGIN: Final = timedelta(minutes=10)
 # A deadline that passes, or a check that failed, brings the full check forward, but not at every sweep.
 _FORWARD: Final = timedelta(hours=1)
+# How far back the first sweep looks for runs that have ended.
+_FIRST_LOOK: Final = timedelta(days=1)
 # What a mark keeps of the runs behind a block; a Prefect variable has room for 5,000 characters.
 _NAMES_MAX: Final = 4
 _NAME_MAX: Final = 40
@@ -131,9 +134,8 @@ class _Sweep:
             whole = SweepMemory()  # a clock was put back: what it says of times is worth nothing
         since = whole.swept - _MARGIN if whole.swept else None
         self.read_marks(since)
-        if since:
-            with self.part("runs that have ended"):
-                self.read_ended(since)
+        with self.part("runs that have ended"):
+            self.read_ended(since or self.now - _FIRST_LOOK)
         if walked := self.walk_is_due(whole):
             with self.part("full check"):
                 self.walk()
@@ -146,7 +148,10 @@ class _Sweep:
             self.woken += answer_paid(self.prefect, list(self.asking.values()), self.problems)
         with self.part("overdue questions"):
             self.woken += answer_overdue(self.prefect, list(self.asking.values()), self.now)
-        self.wake(run.id for run in marked if not waits_for_input(run) and is_due(run, self.now))
+        due: list[UUID] = []
+        with self.part("runs that look again"):
+            due = [run.id for run in marked if not waits_for_input(run) and self.may_go_on(run)]
+        self.wake(due)
         with self.part("finished groups"):
             self.woken += [str(run_id) for run_id in wake_finished(self.prefect, self.groups)]
         canceled, looked, silence = whole.canceled, 0, whole.silence
@@ -360,6 +365,11 @@ class _Sweep:
                     elif could_not_be_marked(run):
                         suspended.unmarked.append(run.id)
         return suspended
+
+    def may_go_on(self, run: FlowRun) -> bool:
+        """Whether a run that could not go on is worth another try: its pause is over, or its block is saved again."""
+        missing = missing_block(run)
+        return is_due(run, self.now) if missing is None else is_saved(self.prefect, missing[1])
 
     def wake(self, run_ids: Iterable[UUID]) -> bool:
         """Resume them one by one: SQLite refuses some of many writers at once. False if one could not be asked."""

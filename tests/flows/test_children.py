@@ -9,6 +9,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 
 from prefect_assay.flows import children
+from prefect_assay.waiting.runs import REPLACED_TAG, has_ended
 
 START = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -35,6 +36,9 @@ class Prefect:
 
     def start_run(self, _deployment, _parameters, *, idempotency_key, **_):
         return self.runs.setdefault(idempotency_key, run(idempotency_key, self.now, StateType.SCHEDULED))
+
+    def read_flow_run(self, run_id):
+        return self.replaced[run_id]
 
     def read_flow_run_states(self, run_id):
         assert isinstance(run_id, UUID)
@@ -81,6 +85,15 @@ def test_a_child_that_has_succeeded_is_not_tried_again(monkeypatch, done, expect
     prefect = Prefect(monkeypatch, *RETRIED)
     prefect.runs["k-1"] = run("k-1", 2, StateType.COMPLETED)
     assert prefect.child(done=done) == expected
+
+
+def test_a_child_that_was_replaced_is_followed(monkeypatch):
+    prefect = Prefect(monkeypatch, *WAITED)
+    old, new = run("k-1", 2, StateType.CANCELLED), run("goes on", 3, StateType.PAUSED)
+    old.tags = [f"{REPLACED_TAG}{new.id}"]
+    prefect.runs["k-1"], prefect.replaced = old, {new.id: new}
+    assert prefect.child() == "goes on"
+    assert not has_ended(old)
 
 
 def test_a_failure_before_the_parent_began_is_tried_again(monkeypatch):

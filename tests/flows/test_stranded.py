@@ -205,6 +205,8 @@ def test_what_a_person_suspended_and_forgot_goes_on_and_what_waited_in_vain_does
     old = run(FAILED.model_copy(), OWN.id)
     pause.timestamp = NOW - timedelta(hours=1)
     server = Server(old, history=[old.state, pause])
+    old.state.timestamp = NOW - timedelta(minutes=30)
+    assert not has_ended(old)  # for its parent
     assert stranded.take_up_expired(server, [old]) == ([old.id] if taken else [])
     assert server.runs[old.id].state.is_scheduled() == taken
 

@@ -242,6 +242,21 @@ def test_one_users_trouble_leaves_the_others_alone_and_names_block_and_runs():
     )
 
 
+def test_a_run_that_waits_for_a_block_is_woken_when_it_is_saved_and_by_nothing_else(monkeypatch):
+    service, prefect = Service("e-1", done=["e-1"]), Prefect()
+    run = prefect.suspended(
+        EXPERIMENT_TAG + "e-1", "assay-again:1", kind="again-block-policy=assay-spending-policy/caps:"
+    )
+    saved = []
+    monkeypatch.setattr(sys.modules[_Sweep.__module__], "is_saved", lambda _client, block: block in saved)
+    report = prefect.sweep({"block": service}, after=timedelta(days=1))
+    assert prefect.resumed == []
+    assert "assay-spending-policy/caps of its parameter policy" in report.attention[0]
+    saved.append("assay-spending-policy/caps")
+    prefect.sweep({"block": service}, after=timedelta(days=1))
+    assert prefect.resumed == [run.id]
+
+
 @pytest.mark.parametrize("part", ["suspended", "ended", "started"])
 def test_what_prefect_does_not_answer_leaves_the_other_parts_alone(part):
     service, prefect = Service("e-1", done=["e-1"]), Prefect()

@@ -61,6 +61,7 @@ LOST_AFTER: Final = timedelta(days=7)
 
 _PAGE: Final = 200  # the server's limit
 _EXPIRED: Final = "and never resumed"  # what Prefect says of a suspension whose time is over
+_EXPIRED_FOR: Final = timedelta(hours=1)  # by then the sweep has taken it up, or leaves it alone
 
 
 def campaign_group(campaign_id: str, scope: str = "") -> str:
@@ -171,8 +172,10 @@ def has_ended(run: FlowRun) -> bool:
         return False
     if tag_values(run, REPLACED_TAG):
         return False  # another run goes on in its place
-    taken_up = run.state.is_crashed() or has_expired(run) or lost_its_deployment(run)
-    return not taken_up or datetime.now(UTC) - run.state.timestamp > LOST_AFTER
+    age = datetime.now(UTC) - run.state.timestamp
+    if run.state.is_crashed() or lost_its_deployment(run):
+        return age > LOST_AFTER
+    return not has_expired(run) or age > _EXPIRED_FOR
 
 
 def has_expired(run: FlowRun) -> bool:
