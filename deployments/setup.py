@@ -23,6 +23,7 @@ from prefect_assay.deployments.advice import advice, sweep_advice
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows.children import DEPLOYMENT_NAME
+from prefect_assay.flows.stranded import move_waiting
 
 WORK_POOL: Final = "assay"
 _SWEEP: Final = f"sweep/{DEPLOYMENT_NAME}"
@@ -49,6 +50,7 @@ class Registration:
         work_pool: the work pool, and whether it was there; empty without one.
         deployments: deployments as `flow/name`, and whether they were there.
         advice: what the server's settings and operators' changes put at risk, as sentences.
+        moved: waiting runs in whose place new ones wait, because their deployment or work pool was made again.
     """
 
     block_types: tuple[str, ...]
@@ -56,6 +58,7 @@ class Registration:
     work_pool: Mapping[str, Presence]
     deployments: Mapping[str, Presence]
     advice: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
 
 
 def register(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
@@ -80,7 +83,8 @@ def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registrat
     """Register everything, create the work pool and deploy what `prefect.yaml` lists.
 
     Of a deployment that exists, what operators change stays: paused or not, schedules, default parameters, job
-    variables, a concurrency limit of another size.
+    variables, a concurrency limit of another size. Runs that wait for a deployment or a work pool that was deleted and
+    is made again here are replaced by runs that wait for the new one.
 
     Raises:
         ConfigurationError: Prefect refused; the message holds its own words.
@@ -94,11 +98,13 @@ def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registrat
             _apply(with_operators_choices(shipped, present))
             for name, before in present.items():
                 _put_back(client, before, client.read_deployment_by_name(name))
+        moved = () if dry_run else tuple(run.name for run in move_waiting(client))
     return replace(
         registered,
         work_pool={WORK_POOL: pool},
         deployments={name: "present" if name in present else "created" for name in _names(shipped)},
         advice=registered.advice + sweep_advice(present.get(_SWEEP)),
+        moved=moved,
     )
 
 

@@ -22,7 +22,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect_assay.flows.ours import OUR_FLOWS, is_ours
 from prefect_assay.flows.silence import default_silence, last_heartbeat
 from prefect_assay.waiting.runs import LOST_AFTER
-from prefect_assay.waiting.trouble import times_in_a_row
+from prefect_assay.waiting.trouble import missing_block, times_in_a_row
 
 LATE_AFTER: Final = timedelta(minutes=10)
 SILENT_AFTER: Final = timedelta(minutes=30)  # an execution takes seconds; with every retry, some minutes
@@ -55,12 +55,19 @@ def need_attention(client: SyncPrefectClient, now: datetime) -> list[str]:
 
 
 def cannot_go_on(runs: Iterable[FlowRun]) -> list[str]:
-    """One line for each suspended run that could not look at what it waits for, several times in a row."""
-    return sorted(
+    """One line for each suspended run that waits for a block, or could not look several times in a row."""
+    runs = list(runs)
+    blocks = [
+        f"run {run.name} waits for the block {missing[1]} of its parameter {missing[0]}, which was deleted: save a block "
+        "of this type under this name again, and the run goes on by itself"
+        for run in runs
+        if (missing := missing_block(run))
+    ]
+    return sorted(blocks) + sorted(
         f"run {run.name} is suspended and could not go on {times} times in a row: its log says why. It is woken "
         "again every hour at the latest; bring back what is away, or correct the block that its log names"
         for run in runs
-        if (times := times_in_a_row(run)) >= _TIMES
+        if (times := times_in_a_row(run)) >= _TIMES and not missing_block(run)
     )
 
 

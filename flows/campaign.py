@@ -31,6 +31,7 @@ from prefect_assay.flows.experiment import DEADLINE_DAYS, experiment
 from prefect_assay.flows.hooks import wake_waiting_parent
 from prefect_assay.flows.limits import SUSPENSION_MARGIN, CampaignJob, Limits, approved_in_time, outlasting
 from prefect_assay.flows.questions import unanswered
+from prefect_assay.flows.run_blocks import passed_on, require_blocks
 from prefect_assay.models.job import Order
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
@@ -48,6 +49,7 @@ from prefect_assay.waiting.runs import CAMPAIGN_TAG, CHILDREN_TAG, WAITS_TAG, ad
 
 @durable_flow(
     name="campaign",
+    asks_for=("wallet", "webhook"),
     on_completion=[wake_waiting_parent],
     on_failure=[wake_waiting_parent],
     on_crashed=[wake_waiting_parent],
@@ -146,6 +148,7 @@ def _make_plan(
 ) -> Plan:
     """Read, validate, deduplicate, split; then fix the plan before anything costs money."""
     refuse_unknown_parameters()
+    require_blocks("wallet", "webhook")
     require_rail(job.payment_method, job.policy, job.wallet)
     check_archive(job.archive)
     sequences = read_designs(designs)
@@ -178,8 +181,8 @@ def _parameters(job: CampaignJob, plan: Plan, planned: PlannedExperiment, limits
         "batch_index": planned.batch_index,
         "batch_count": len(plan.experiments),
         "payment_method": job.payment_method,
-        "wallet": job.wallet,
-        "webhook": job.webhook,
+        "wallet": passed_on("wallet", job.wallet),
+        "webhook": passed_on("webhook", job.webhook),
         "limit_cents": limits.each.get(planned.order_key),
         "request_quote": job.request_quote,
         "deadline_days": job.deadline_days,
@@ -189,6 +192,8 @@ def _parameters(job: CampaignJob, plan: Plan, planned: PlannedExperiment, limits
 def _run_deployed(job: CampaignJob, plan: Plan, limits: Limits) -> dict[str, str]:
     """One top-level run per experiment, then wait for all; returns the problems by order key."""
     group = _group(job, plan)
+    if WAITS_TAG + group not in (current_run.tags or []):
+        require_blocks("wallet", "webhook")
     scope = f"{job.scope}-" if group.endswith(job.scope) else ""
     children: dict[str, FlowRun] = {}
     for planned in plan.experiments:

@@ -29,6 +29,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows import artifacts
 from prefect_assay.flows.ours import OUR_FLOWS, is_ours
 from prefect_assay.flows.remains import remains_text
+from prefect_assay.flows.stranded import Homes, replace_canceled
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
@@ -39,7 +40,9 @@ from prefect_assay.waiting.runs import (
     CHILDREN_TAG,
     EXPERIMENT_TAG,
     GROUP_TAG,
+    REPLACED_TAG,
     WAITS_TAG,
+    lost_its_deployment,
     runs_with,
     set_tag,
     tag_values,
@@ -50,6 +53,10 @@ LOOK_BACK: Final = timedelta(days=60)
 # A request that was on its way when its process was killed has arrived by then, or never will.
 _IN_FLIGHT: Final = timedelta(minutes=10)
 _TOLD: Final = "told"
+_UNHOMED: Final = (
+    "run {name} was canceled by its worker, because its deployment was deleted: make it again (prefect-assay deploy), "
+    "and a new run goes on in its place"
+)
 _log = logging.getLogger("prefect_assay.flows")
 
 
@@ -82,10 +89,14 @@ def tell_canceled(
         ),
     )
     canceled = filter(is_ours, runs_with(client, ended, OUR_FLOWS))
-    open_runs = [run for run in canceled if _told(run) != _TOLD]
+    open_runs = [run for run in canceled if _told(run) != _TOLD and not tag_values(run, REPLACED_TAG)]
+    homes = Homes(client)
     for run in open_runs:
         try:
-            _tell(client, run, now)
+            if not lost_its_deployment(run):
+                _tell(client, run, now)
+            elif not replace_canceled(client, run, homes):
+                problems.append(_UNHOMED.format(name=run.name))
         except Exception as error:  # noqa: BLE001 - one deleted block must not keep the others waiting
             problems.append(f"canceled run {run.name}: {error}")
     return Told(len(open_runs), min((run.end_time for run in open_runs if run.end_time), default=None))

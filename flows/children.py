@@ -8,7 +8,8 @@ children are top-level runs.
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -20,12 +21,15 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.waiting import wait_until
 from prefect_assay.waiting.runs import (
     GROUP_TAG,
+    REPLACED_TAG,
     WAITS_TAG,
     has_ended,
     ids_filter,
     runs_with,
     set_tag,
     start_run,
+    successor_of,
+    tag_values,
 )
 
 T = TypeVar("T")
@@ -46,8 +50,8 @@ def start_child(
 ) -> FlowRun:
     """Start, or find, the child run of a key.
 
-    A child that failed before this parent was created is tried anew; one that failed for this parent is not:
-    its failure is this parent's result.
+    A child that was started before this parent, or before this parent last ended (Retry), and has failed, is tried
+    again. One that failed for this parent is not: its failure is this parent's result.
 
     Args:
         flow_name: the child's flow; its deployment is called `prefect-assay`.
@@ -69,9 +73,15 @@ def start_child(
             tags=[GROUP_TAG + group for group in groups],
             idempotency_key=f"{key}-{attempt}",
         )
-        ended = has_ended(child)
-        mine = child.created is None or parent.created is None or child.created >= parent.created
-        if not ended or mine or (child.state is not None and child.state.is_completed() and is_done(child)):
+        if tag_values(child, REPLACED_TAG):
+            with get_client(sync_client=True) as client:
+                child = successor_of(client, child)
+        if not has_ended(child) or (
+            child.state is not None and child.state.is_completed() and is_done(child)
+        ):
+            return child
+        since = _begun(parent.id, parent.run_count) or parent.created
+        if child.created is None or since is None or child.created >= since:
             return child
     raise ConfigurationError(
         f"{flow_name} {key} has failed {_ATTEMPTS_MAX} times; look at its runs in the UI"
@@ -101,6 +111,18 @@ def call_children(calls: Sequence[Callable[[], T]]) -> list[T | BaseException]:
         # Each thread gets a context of its own: Prefect keeps the current run there.
         futures = [pool.submit(copy_context().run, call) for call in calls]
         return [future.exception() or future.result() for future in futures]
+
+
+@lru_cache(maxsize=1)
+def _begun(run_id: UUID, execution: int) -> datetime | None:
+    """When this run was last retried after an end of its own; None if it has never ended."""
+    if execution <= 1:
+        return None
+    with get_client(sync_client=True) as client:
+        states = client.read_flow_run_states(run_id)
+    # A crash is no end: the run is taken up again, with the children that it has started.
+    ends = [state.timestamp for state in states if state.is_final() and not state.is_crashed()]
+    return max(ends, default=None)
 
 
 def _this_run() -> FlowRun:

@@ -19,9 +19,11 @@ from typing import Any, ParamSpec, TypeVar
 import httpx
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.context import FlowRunContext
+from prefect.exceptions import ParameterTypeError
 from prefect.flows import Flow
 
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.flows.run_blocks import is_gone, references, stand_in, with_saved_blocks
 from prefect_assay.waiting import can_suspend
 from prefect_assay.waiting.prefect_away import is_away
 
@@ -50,21 +52,49 @@ class DurableFlow(Flow[P, R]):
             unknown = ", ".join(sorted(parameters.keys() - known.keys()))
             _log.warning("This version knows no %s; a newer one has stored it with the run", unknown)
         with _crashing_without_prefect():
-            return super().validate_parameters(known)
+            return self._with_stand_ins(known)
+
+    def _with_stand_ins(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        self.gone: dict[str, Any] = {}
+        try:
+            return super().validate_parameters(parameters)
+        except ParameterTypeError as error:
+            if not isinstance(error.__cause__, ValueError):
+                raise
+            self.gone = {name: ref for name, ref in references(parameters).items() if is_gone(ref)}
+            if not self.gone:
+                raise
+        return super().validate_parameters(parameters | {name: stand_in(self, name) for name in self.gone})
 
 
-def durable_flow(**options: Any) -> Callable[[Callable[P, R]], DurableFlow[P, R]]:
-    """`prefect.flow`, for flows that wait for days; takes the same options."""
+def durable_flow(
+    *, asks_for: tuple[str, ...] = (), **options: Any
+) -> Callable[[Callable[P, R]], DurableFlow[P, R]]:
+    """`prefect.flow`, for flows that wait for days; takes the same options.
+
+    Args:
+        asks_for: parameters whose block may be gone, because the steps that need it ask for it (`require_blocks`).
+        options: those of `prefect.flow`.
+    """
 
     def decorated(function: Callable[P, R]) -> DurableFlow[P, R]:
         @functools.wraps(function)
         def outliving(*args: P.args, **kwargs: P.kwargs) -> R:
             with _crashing_without_prefect():
-                return function(*args, **kwargs)
+                arguments = inspect.signature(function).bind(*args, **kwargs).arguments
+                return function(**_with_saved_blocks(arguments, asks_for))  # type: ignore[call-arg] # it is bound
 
         return DurableFlow(outliving, **options)
 
     return decorated
+
+
+def _with_saved_blocks(arguments: dict[str, Any], asks_for: tuple[str, ...]) -> dict[str, Any]:
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None or not can_suspend():
+        return arguments
+    gone = getattr(context.flow, "gone", {})
+    return with_saved_blocks(context.flow_run, arguments, gone, asked_later=asks_for)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from prefect_assay.flows.hooks import wake_waiting_parent
 from prefect_assay.flows.job import Job
 from prefect_assay.flows.paying import approve_price, place_order
 from prefect_assay.flows.questions import unanswered
+from prefect_assay.flows.run_blocks import require_blocks
 from prefect_assay.flows.steps import announce, carry_on, outlasting
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
@@ -41,6 +42,7 @@ DEADLINE_DAYS: Final = 45
 
 @durable_flow(
     name="experiment",
+    asks_for=("wallet", "webhook"),
     flow_run_name="{campaign_id}-{batch_index}",
     on_completion=[wake_waiting_parent],
     on_failure=[wake_waiting_parent],
@@ -162,6 +164,7 @@ def _adopt_earlier(job: Job) -> None:
 def _place_order(job: Job) -> Order:
     """Check, estimate, check the budget, order. An incomplete estimate is never a price: it takes the quoted route."""
     refuse_unknown_parameters()
+    require_blocks("wallet", "webhook")
     InvalidSpec.check(check_spec(job.spec))
     require_rail(job.payment_method, job.policy, job.wallet)
     check_archive(job.archive)

@@ -4,6 +4,7 @@ It must not know how runs are woken. Times of the feed are the service's; when i
 """
 
 import hashlib
+import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,8 +23,11 @@ from prefect.client.schemas.objects import FlowRun, StateType
 
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
+from prefect_assay.errors import AssayError, NotFound, Unauthorized
+from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.waiting.runs import EXPERIMENT_TAG, pages_with, tag_values, waits_for_input
+from prefect_assay.waiting.trouble import missing_block
 from prefect_assay.waiting.worth import is_worth_waking, waits_for
 
 T = TypeVar("T")
@@ -34,6 +38,9 @@ _SEEN_MAX: Final = 200  # a variable of Prefect holds 5,000 characters
 _DIGEST: Final = 12
 _BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _IDS_PER_REQUEST: Final = 40
+_FAILURES_MAX: Final = (
+    3  # in a row, by errors that pass: the service is away, and every further one costs its patience
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,7 @@ class Waiting:
     """What the sweep keeps of a suspended run: ten thousand of them must not fill the memory."""
 
     run_id: UUID
+    name: str
     kind: str
     experiment_ids: tuple[str, ...]
     patience: timedelta
@@ -57,21 +65,30 @@ class News:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Who is worth waking, and when the next deadline of the others passes."""
+    """Who is worth waking, and when the next deadline of the others passes.
+
+    Attributes:
+        wake: the runs.
+        next_deadline: the earliest one that has not passed, of the experiments that could be read.
+        complete: every experiment was looked for.
+        problem: why the list, or an experiment, could not be read.
+    """
 
     wake: tuple[UUID, ...]
     next_deadline: datetime | None
+    complete: bool = True
+    problem: AssayError | None = None
 
 
 def waiting_of(run: FlowRun, default_days: int) -> Waiting | None:
-    """A run that waits for an experiment, or None."""
+    """A run that waits for an experiment, or None; one that waits for a person or a block can do nothing with news."""
     experiment_ids = tuple(tag_values(run, EXPERIMENT_TAG))
-    if not experiment_ids or waits_for_input(run):
+    if not experiment_ids or waits_for_input(run) or missing_block(run):
         return None
     days = run.parameters.get("deadline_days")
     known = days if isinstance(days, int | float) and 0 < days <= 3650 else default_days  # noqa: PLR2004
     key = run.state.state_details.pause_key if run.state else None
-    return Waiting(run.id, waits_for(key), experiment_ids, timedelta(days=known))
+    return Waiting(run.id, run.name, waits_for(key), experiment_ids, timedelta(days=known))
 
 
 def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> News:
@@ -135,21 +152,60 @@ def judge(client: AssayClient, waits: Sequence[Waiting], now: datetime, *, news:
     for waiting in waits:
         for experiment_id in waiting.experiment_ids:
             by_id.setdefault(experiment_id, []).append(waiting)
+    looked = _look(client, sorted(by_id))
     wake: dict[UUID, None] = {}
     deadlines: list[datetime] = []
-    listed: set[str] = set()
-    for chunk in _chunks(sorted(by_id)):
-        for found in client.iter_experiments(filter=in_("id", chunk)):
-            listed.add(found.id)
-            for waiting in by_id.get(found.id, ()):
-                deadlines.append(found.created_at + waiting.patience)
-                if is_worth_waking(waiting.kind, found, patience=waiting.patience, now=now, news=news):
-                    wake[waiting.run_id] = None
+    for found in looked.found.values():
+        for waiting in by_id.get(found.id, ()):
+            deadlines.append(found.created_at + waiting.patience)
+            if is_worth_waking(waiting.kind, found, patience=waiting.patience, now=now, news=news):
+                wake[waiting.run_id] = None
     if news:
         # It has been told of and is not listed: the run itself finds out what that means.
-        unlisted = by_id.keys() - listed
+        unlisted = by_id.keys() - looked.found.keys() - looked.unread
         wake |= {waiting.run_id: None for each in sorted(unlisted) for waiting in by_id[each]}
-    return Verdict(tuple(wake), min((d for d in deadlines if d > now), default=None))
+    next_deadline = min((d for d in deadlines if d > now), default=None)
+    return Verdict(tuple(wake), next_deadline, complete=not looked.unread, problem=looked.problem)
+
+
+@dataclass
+class _Looked:
+    """What the service says of some experiments, and which of them could not be read."""
+
+    found: dict[str, ExperimentSummary]
+    unread: set[str]
+    problem: AssayError | None = None
+
+
+def _look(client: AssayClient, experiment_ids: Sequence[str]) -> _Looked:
+    """The experiments that there are: from the list, forty a request; where it cannot be read, each by itself."""
+    looked = _Looked({}, set(experiment_ids))
+    try:
+        for chunk in _chunks(experiment_ids):
+            looked.found |= {found.id: found for found in client.iter_experiments(filter=in_("id", chunk))}
+            looked.unread -= set(chunk)
+    except AssayError as error:
+        looked.problem = error
+        _look_at_each(client, looked)
+    return looked
+
+
+def _look_at_each(client: AssayClient, looked: _Looked) -> None:
+    failures = 0
+    # In any order, so that a few that cannot be read do not hide the same others at every sweep.
+    for experiment_id in random.sample(sorted(looked.unread), len(looked.unread)):
+        try:
+            looked.found[experiment_id] = client.experiment(experiment_id)
+        except NotFound:
+            pass
+        except AssayError as error:
+            looked.problem = error
+            failures = failures + 1 if error.retriable else 0
+            if failures == _FAILURES_MAX or isinstance(error, Unauthorized):
+                return
+            continue
+        failures = 0
+        looked.unread.remove(experiment_id)
 
 
 def _chunks(items: Sequence[str]) -> Iterator[list[str]]:

@@ -16,6 +16,7 @@ from prefect_assay.flows.approval import Approval, approve_spending
 from prefect_assay.flows.doubt import answered_doubt, ask_about_payment
 from prefect_assay.flows.job import Job
 from prefect_assay.flows.money import usd
+from prefect_assay.flows.run_blocks import require_blocks
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
@@ -167,6 +168,7 @@ def _by_machine(job: Job, order: Order) -> Payment:
         _ask_about_payment(job, order, "A person has said that it was paid. The invoice does not say so.")
     limit = job.cap_cents
     if due is not None:
+        require_blocks("wallet")
         require_rail(job.payment_method, job.policy, job.wallet)
         limit = approve_price(
             job, what=f"Invoice of {job.name}", amount_cents=due, otherwise=_UNPAID, may_ask=asks

@@ -1,13 +1,18 @@
-"""Many credentials blocks in one request: the sweep needs one for each user."""
+"""The sweep's credentials blocks, one for each user: many in one request, and each one by itself.
+
+A block that was deleted and saved again has another id; it is found by its name.
+"""
 
 import json
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, cast
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import BlockDocument
 
 from prefect_assay.blocks import AssayCredentials
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.models.sweep import Watermark
 
 _PAGE: Final = 200
 
@@ -36,6 +41,32 @@ def read_blocks(client: SyncPrefectClient, references: Iterable[str]) -> dict[st
             if isinstance(block, AssayCredentials):
                 found[by_id[str(document.id)]] = block
     return found
+
+
+def read_block(mark: Watermark) -> AssayCredentials:
+    """The credentials block of a watermark.
+
+    Raises:
+        ConfigurationError: it was deleted.
+    """
+    try:
+        return cast("AssayCredentials", AssayCredentials.load_from_ref(json.loads(mark.reference or "{}")))
+    except ValueError as error:  # what Prefect makes of a 404
+        if mark.name is None:
+            raise ConfigurationError(
+                "the block was deleted, and nobody has noted its name: start the campaigns of its runs again"
+            ) from error
+        try:
+            return cast("AssayCredentials", AssayCredentials.load(mark.name))
+        except ValueError:
+            raise ConfigurationError(
+                "the block was deleted: save it again under this name, and its runs are looked after again"
+            ) from error
+
+
+def name_of(block: AssayCredentials) -> str | None:
+    """The name under which a block is saved."""
+    return block._block_document_name  # noqa: SLF001 - Prefect has no public name for it
 
 
 def _id_of(reference: str) -> str | None:

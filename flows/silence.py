@@ -32,6 +32,11 @@ def _heartbeat() -> timedelta:
     return timedelta(seconds=get_current_settings().flows.heartbeat_frequency or 180)
 
 
+def heartbeat_is_due(age: timedelta) -> bool:
+    """Return True if a process that lives has sent a heartbeat within this time."""
+    return age > _heartbeat() + _MARGIN
+
+
 def default_silence() -> timedelta:
     """How long a run may say nothing: three heartbeats of the Prefect settings in use, and a margin."""
     return _MISSED_HEARTBEATS * _heartbeat() + _MARGIN

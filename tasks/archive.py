@@ -12,6 +12,7 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.archive import Document, archive_version, latest
 from prefect_assay.archive.layout import TABLE_PATH
+from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError, AssayError, TransientError
@@ -164,6 +165,10 @@ def _packages(
             with path.open("wb") as file:
                 for chunk in client.download(result.data_package_url):
                     file.write(chunk)
+        except OSError as error:
+            if is_full(error):
+                raise out_of_space(path) from error
+            raise
         except TransientError:
             raise
         except AssayError as error:

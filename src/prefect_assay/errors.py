@@ -40,6 +40,7 @@
     ├── CampaignFailed             no experiment of the campaign gave results; its report names the causes
     ├── CrashedTooOften            a run that has crashed again and again; look for the cause, then run it again
     └── ConfigurationError         a block, setting or extra is missing; the message names it
+        └── BlockMissing           a block of a run was deleted; saved again under its name, it mends the run
 
 This module must not import anything of the package.
 """
@@ -368,3 +369,19 @@ class ConfigurationError(AssayError):
     def missing_extra(cls, extra: str, purpose: str) -> Self:
         """The error for an optional dependency that is not installed."""
         return cls(f"{purpose} needs an extra: pip install 'prefect-assay[{extra}]'")
+
+
+class BlockMissing(ConfigurationError):
+    """A block that a run needs was deleted.
+
+    Attributes:
+        parameter: the run's parameter.
+        block: the block, as `type/name`.
+    """
+
+    retriable = True
+
+    def __init__(self, message: str, *, parameter: str, block: str) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.block = block

@@ -1,5 +1,6 @@
 """What every store promises, checked on a folder, a stand-in S3 and a real S3 server."""
 
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -124,6 +125,24 @@ def test_a_file_system_without_links_is_named(tmp_path, monkeypatch):
     with pytest.raises(ArchiveError, match="no hard links"):
         LocalStore(tmp_path).probe()
     assert list((tmp_path / ".partial").iterdir()) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_passes_when_somebody_frees_space(tmp_path, monkeypatch, code):
+    store, sync = LocalStore(tmp_path), os.fsync
+    store.put_if_absent("lab/earlier.txt", b"before", "text/plain")
+
+    def full(_handle):
+        raise OSError(code, "full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ArchiveUnavailable, match="no space left; free some") as caught:
+        store.put_if_absent("lab/a.txt", b"first", "text/plain")
+    assert caught.value.retriable
+    monkeypatch.setattr(os, "fsync", sync)
+    assert store.stat("lab/a.txt") is None
+    assert list((tmp_path / ".partial").iterdir()) == []
+    assert store.put_if_absent("lab/a.txt", b"first", "text/plain")
 
 
 # --- S3 ---

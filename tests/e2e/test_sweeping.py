@@ -1,7 +1,7 @@
 """What a sweep costs and finds, on a real server and lab; its runs are only held there, nobody executes them."""
 
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -108,6 +108,23 @@ def test_a_new_block_is_found_by_the_next_sweep_and_its_news_wake_the_run(world,
     lab.advance(days=16)
     assert sweep(full_check_minutes=FEED_ONLY).woken == (str(run.id),)
     assert world.run(run).state.name == "Resuming"
+
+
+@pytest.mark.parametrize("status", [503, 403])
+@pytest.mark.parametrize("paths", [["updates"], ["updates", "experiments"]], ids=["feed", "feed and list"])
+def test_neither_feed_nor_list_is_needed_to_wake_who_may_go_on(world, asleep, status, paths):
+    lab, runs = asleep("blind", 2)
+    sweep(full_check_minutes=0)
+    lab.advance(days=16)
+    with ExitStack() as faults:
+        for path in paths:
+            fault = {"method": "GET", "path": f"/api/v1/{path}", "status": status, "count": 1_000}
+            faults.enter_context(world.stack.lab.fault("status", **fault))
+        report = sweep(full_check_minutes=0)
+    assert {str(run.id) for run in runs} <= set(report.woken)
+    mine = [line for line in report.problems if mark_of(world, runs[0]).name in line]
+    assert mine
+    assert all(run.name in line for line in mine for run in runs)
 
 
 def test_updates_that_let_nobody_go_on_wake_nobody(world, asleep):

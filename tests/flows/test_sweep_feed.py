@@ -12,6 +12,7 @@ from prefect_assay.flows.artifacts import label_of
 from prefect_assay.flows.feed import read_feed
 from prefect_assay.flows.memory import Memory
 from prefect_assay.flows.money import usd
+from prefect_assay.flows.sweep import _NAME_MAX, _NAMES_MAX
 from prefect_assay.models.page import Page
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.models.update import Update
@@ -103,6 +104,10 @@ def test_the_mark_of_any_feed_fits_a_variable():
     mark = read_feed(Feed([60] * 5_000), Watermark(reference="x" * 200), NOW).mark
     moved = read_feed(Feed([60] * 5_000 + [61] * 300), mark, NOW).mark
     assert len(moved.seen) == 200
+    people = {"name": "n" * 100, "behind": ("ü" * _NAME_MAX,) * _NAMES_MAX, "waiting": 10_000}
+    moved = moved.model_copy(
+        update=people | {"floor": NOW, "full_check": NOW, "next_deadline": NOW, "used": NOW}
+    )
     # A variable's limit counts the value as a JSON string.
     assert len(json.dumps(moved.model_dump_json())) < 5_000
 

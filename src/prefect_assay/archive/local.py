@@ -23,9 +23,11 @@ from prefect_assay.archive.store import (
     join_key,
     wrong_digest,
 )
-from prefect_assay.errors import ArchiveError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 
 PARTIAL_FOLDER: Final = ".partial"
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class LocalStore:
@@ -182,7 +184,19 @@ def _readable_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if is_full(error):
+            raise out_of_space(path) from error
         raise ArchiveError(f"{path}: {_cause(error)}") from error
+
+
+def is_full(error: OSError) -> bool:
+    """Return True if the disk or the user's quota is full."""
+    return error.errno in _FULL
+
+
+def out_of_space(path: Path) -> ArchiveUnavailable:
+    """The error of a full disk: it passes, because someone frees space, and a run that has ordered waits for that."""
+    return ArchiveUnavailable(f"{path}: no space left; free some, what was written stays")
 
 
 def _cause(error: OSError) -> str:
@@ -194,6 +208,4 @@ def _cause(error: OSError) -> str:
         return (
             "this file system has no hard links, which the archive needs to write once; choose another folder"
         )
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return "no space left; free some and run again, what was written stays"
     return f"{error.strerror or error}"

@@ -69,6 +69,8 @@ def _show(registered: "Registration", *, as_json: bool) -> None:
             print(f"{title:<11}  {name}: {presence}")
     for change in registered.automations:
         print(f"automation   {change.name}: {change.change}" + (f"; {change.note}" if change.note else ""))
+    for name in registered.moved:
+        print(f"moved        run {name}: its deployment or work pool was made again")
     for sentence in registered.advice:
         print(f"server       {sentence}")
 
@@ -83,6 +85,7 @@ def _facts(registered: "Registration") -> dict[str, Any]:
         "work_pool": _only(registered.work_pool),
         "deployments": dict(registered.deployments),
         "advice": list(registered.advice),
+        "moved": list(registered.moved),
     }
 
 

@@ -28,6 +28,9 @@ class Watermark(StoredModel):
         full_check: when all waits behind the block were last looked at.
         next_deadline: the earliest deadline among them.
         used: when a run that waits with this block was last seen.
+        name: the block's name, for people, and for finding it when it was deleted and saved again.
+        behind: names of runs that wait with this block; the first few.
+        waiting: how many there are.
     """
 
     reference: Maybe[str] = None
@@ -38,6 +41,9 @@ class Watermark(StoredModel):
     full_check: Maybe[datetime] = None
     next_deadline: Maybe[datetime] = None
     used: Maybe[datetime] = None
+    name: Maybe[str] = None
+    behind: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()
+    waiting: Maybe[int] = None
 
 
 class Silence(StoredModel):

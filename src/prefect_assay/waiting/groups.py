@@ -3,7 +3,7 @@
 A run is counted, not read: the parameters of a thousand children are many megabytes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
@@ -15,23 +15,19 @@ from prefect.client.schemas.filters import (
     FlowRunFilterEndTime,
     FlowRunFilterTags,
 )
-from prefect.client.schemas.objects import TERMINAL_STATES, StateType
+from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, StateType
 
-from prefect_assay.waiting.runs import GROUP_TAG, LOST_AFTER, WAITS_TAG, in_state, pages_with, tag_values
+from prefect_assay.waiting.runs import GROUP_TAG, LOST_AFTER, WAITS_TAG, in_state, pages_with
 from prefect_assay.waiting.wake import wake
 
 _GOING_ON: Final = [state for state in StateType if state not in TERMINAL_STATES]
 
 
-def groups_with_news(client: SyncPrefectClient, flows: FlowFilter, since: datetime) -> set[str]:
-    """The groups of which a child has ended since then."""
+def ended_since(client: SyncPrefectClient, flows: FlowFilter, since: datetime) -> Iterator[FlowRun]:
+    """The runs that have ended since then."""
     ended = FlowRunFilter(state=in_state(*sorted(TERMINAL_STATES)), end_time=_after(since))
-    return {
-        group
-        for page in pages_with(client, ended, flows)
-        for run in page
-        for group in tag_values(run, GROUP_TAG)
-    }
+    for page in pages_with(client, ended, flows):
+        yield from page
 
 
 def wake_finished(client: SyncPrefectClient, groups: Iterable[str]) -> list[UUID]:

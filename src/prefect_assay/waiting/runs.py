@@ -4,8 +4,9 @@ Tags are the only index: `assay-experiment:<id>` on a run that waits for an expe
 `assay-order:<order key>` beside it,
 `assay-children:<group>` on the run that starts a group, `assay-group:<group>` on
 a child run, `assay-waits:<group>` on the run that waits for the whole group, `assay-campaign:<id>` on a campaign,
-`assay-canceled:<execution>-<what was told>` on a canceled run, `assay-asks` on one that asks a person, and
-`assay-again:<times>` on one that could not look at what it waits for.
+`assay-canceled:<execution>-<what was told>` on a canceled run, `assay-asks` on one that asks a person,
+`assay-again:<times>` on one that could not look at what it waits for, and `assay-replaced:<run id>` on one in whose
+place another run goes on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterStateType,
     FlowRunFilterTags,
 )
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.deployments import run_deployment
@@ -42,11 +43,27 @@ CAMPAIGN_TAG: Final = "assay-campaign:"
 CANCELED_TAG: Final = "assay-canceled:"
 AGAIN_TAG: Final = "assay-again:"
 ASKS_TAG: Final = "assay-asks"
+REPLACED_TAG: Final = "assay-replaced:"
+
+# What a run is found by; a run that was replaced has left them to its successor.
+INDEX_TAGS: Final = (
+    EXPERIMENT_TAG,
+    ARCHIVE_TAG,
+    CHILDREN_TAG,
+    GROUP_TAG,
+    WAITS_TAG,
+    CAMPAIGN_TAG,
+    CANCELED_TAG,
+    AGAIN_TAG,
+    ASKS_TAG,
+)
 
 # How long after its crash a run is still taken up again; by then it is taken for ended.
 LOST_AFTER: Final = timedelta(days=7)
 
 _PAGE: Final = 200  # the server's limit
+_EXPIRED: Final = "and never resumed"  # what Prefect says of a suspension whose time is over
+_EXPIRED_FOR: Final = timedelta(hours=1)  # by then the sweep has taken it up, or leaves it alone
 
 
 def campaign_group(campaign_id: str, scope: str = "") -> str:
@@ -152,10 +169,38 @@ def waits_for_input(run: FlowRun) -> bool:
 
 
 def has_ended(run: FlowRun) -> bool:
-    """True for a run that will not go on by itself: a crashed one is scheduled again, by an automation or the sweep."""
+    """True for a run that will not go on by itself. The sweep takes up what crashed, expired or lost its deployment."""
     if run.state is None or not run.state.is_final():
         return False
-    return not run.state.is_crashed() or datetime.now(UTC) - run.state.timestamp > LOST_AFTER
+    if tag_values(run, REPLACED_TAG):
+        return False  # another run goes on in its place
+    age = datetime.now(UTC) - run.state.timestamp
+    if run.state.is_crashed() or lost_its_deployment(run):
+        return age > LOST_AFTER
+    return not has_expired(run) or age > _EXPIRED_FOR
+
+
+def has_expired(run: FlowRun) -> bool:
+    """Return True if the run failed because nobody resumed it in time."""
+    return run.state is not None and run.state.is_failed() and _EXPIRED in (run.state.message or "")
+
+
+def lost_its_deployment(run: FlowRun) -> bool:
+    """Return True if a worker has canceled the run, because its deployment was deleted."""
+    said = f"Deployment {run.deployment_id} no longer exists"
+    return run.state is not None and run.state.is_cancelled() and said in (run.state.message or "")
+
+
+def is_own_wait(state: State[Any]) -> bool:
+    """Return True for a suspension by the run itself: its key names what it waits for, or a form goes with it."""
+    return bool(state.state_details.run_input_keyset) or ":" in (state.state_details.pause_key or "")
+
+
+def successor_of(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
+    """The run that goes on in the place of a replaced one; any other run itself."""
+    while ids := tag_values(run, REPLACED_TAG):
+        run = client.read_flow_run(UUID(ids[0]))
+    return run
 
 
 def tag_values(run: FlowRun, prefix: str) -> list[str]:

@@ -24,7 +24,7 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.errors import AssayError, Overdue
 from prefect_assay.waiting.runs import resume
-from prefect_assay.waiting.trouble import AGAIN_KEY, clear_marks, is_passing, note_trouble
+from prefect_assay.waiting.trouble import again_key, clear_marks, is_passing, note_trouble
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ def outlast(
                 raise
             get_run_logger().warning("Could not go on, will look again: %s", error)
             if can_suspend():
-                _suspend(f"{AGAIN_KEY}{key}", timeout, trouble=True)
+                _suspend(again_key(error, key), timeout, trouble=True)
         sleep((poll or PollPolicy()).pause(attempt))
         attempt += 1
 

@@ -5,6 +5,7 @@ with a tag that counts how often in a row it could not look; the sweep wakes it 
 It must not know what the run was doing.
 """
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
 from prefect.client.schemas.objects import FlowRun, StateType
 
-from prefect_assay.errors import AssayError, UnexpectedAnswer
+from prefect_assay.errors import AssayError, BlockMissing, UnexpectedAnswer
 from prefect_assay.waiting.runs import (
     AGAIN_TAG,
     ASKS_TAG,
@@ -29,6 +30,7 @@ from prefect_assay.waiting.runs import (
 
 TIMES_MAX: Final = 5  # further ones count as the fifth
 AGAIN_KEY: Final = "again-"  # begins the suspension's key of a run that looks again, in its history
+_BLOCK: Final = re.compile(rf"{AGAIN_KEY}block-(?P<parameter>\w+)=(?P<block>[^:]+):")
 _FIRST: Final = timedelta(minutes=5)
 # The sweep comes every five minutes and some seconds; without it every second pause would be twice as long.
 _EARLY: Final = timedelta(minutes=1)
@@ -80,6 +82,19 @@ def is_due(run: FlowRun, now: datetime) -> bool:
     """
     pause = pause_after(max(times_in_a_row(run), 1))
     return run.state is not None and now >= run.state.timestamp + pause - _EARLY
+
+
+def again_key(error: AssayError, step: str) -> str:
+    """The suspension's key of a run that looks again: it names the step, or the block that the run waits for."""
+    if isinstance(error, BlockMissing):
+        return f"{AGAIN_KEY}block-{error.parameter}={error.block}"
+    return f"{AGAIN_KEY}{step}"
+
+
+def missing_block(run: FlowRun) -> tuple[str, str] | None:
+    """The parameter and the block, as `type/name`, that a suspended run waits for; None if it waits for none."""
+    found = _BLOCK.match(str(run.state.state_details.pause_key)) if run.state else None
+    return (found["parameter"], found["block"]) if found else None
 
 
 def could_not_be_marked(run: FlowRun) -> bool:

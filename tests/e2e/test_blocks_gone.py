@@ -1,0 +1,133 @@
+"""Blocks that are deleted while a run waits: what it needs no more does not stop it, what it needs is asked for by name."""
+
+from datetime import UTC, datetime
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.logging import disable_run_logger
+
+from prefect_assay.blocks import SpendingPolicy, WebhookEndpoint
+from prefect_assay.flows.memory import Memory
+from prefect_assay.flows.sweep import _Sweep
+from support.held import Held
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def held(world):
+    return Held(world)
+
+
+@pytest.fixture
+def blocks(world):
+    """Copies of the installation's blocks, under names of their own, that a test may delete and save again."""
+
+    def make(name):
+        made = {
+            "credentials": world.credentials.model_copy(),
+            "policy": world.policy.model_copy(),
+            "archive": world.archive.model_copy(),
+            "wallet": world.wallet.model_copy(),
+            "webhook": WebhookEndpoint(url="https://hooks.invalid/assay", signing_key="k" * 40),
+        }
+        for parameter, block in made.items():
+            block.save(f"{name}-{parameter}", overwrite=True)
+        return made
+
+    return make
+
+
+def delete(world, *blocks):
+    for block in blocks:
+        world.api.delete_block_document(block._block_document_id)
+
+
+def swept():
+    with get_client(sync_client=True) as client, disable_run_logger():
+        return _Sweep(client, Memory.read(client), datetime.now(UTC), 0).run()
+
+
+def attention(world, run):
+    return [line for line in swept().attention if f"run {world.run(run).name} " in line]
+
+
+def test_a_run_that_has_paid_needs_neither_wallet_nor_webhook(world, held, blocks):
+    mine = blocks("paid")
+    run = held.experiment("paid-blocks", **mine)
+    assert held.execute(run).name == "Suspended"
+    delete(world, mine["wallet"], mine["webhook"])
+    world.advance(days=16)
+    world.api.resume_flow_run(run.id)
+    assert held.execute(run).is_completed(), held.state(run).message
+    assert len(world.settlements("paid-blocks")) == 1
+
+
+@pytest.mark.parametrize("parameter", ["credentials", "policy", "archive"])
+def test_a_run_waits_for_a_block_that_it_needs_until_it_is_saved_again(world, held, blocks, parameter):
+    name = f"needs-{parameter}"
+    mine = blocks(name)
+    run = held.experiment(name, **mine)
+    assert held.execute(run).name == "Suspended"
+    block = f"{mine[parameter].get_block_type_slug()}/{name}-{parameter}"
+    delete(world, mine[parameter])
+    world.advance(days=16)
+    world.api.resume_flow_run(run.id)
+    assert held.execute(run).name == "Suspended"
+    (line,) = attention(world, run)
+    assert f"waits for the block {block} of its parameter {parameter}" in line
+    (artifact,) = world.artifacts(run, f"assay-block-{parameter}")
+    assert block in artifact.data
+    # Nothing wakes it meanwhile; a person's Resume changes nothing.
+    world.api.resume_flow_run(run.id)
+    assert held.execute(run).name == "Suspended"
+    assert len(world.artifacts(run, "assay-block-")) == 1
+    assert str(run.id) not in swept().woken
+
+    mine[parameter].save(f"{name}-{parameter}", overwrite=True)
+    assert str(run.id) in swept().woken
+    assert held.execute(run).is_completed(), held.state(run).message
+    assert len(world.orders(name)) == len(world.settlements(name)) == 1
+
+
+def test_a_run_that_has_not_ordered_waits_for_its_wallet(world, held, blocks):
+    mine = blocks("unpaid")
+    mine["policy"] = SpendingPolicy(
+        per_experiment_cents=1, per_campaign_cents=5_000_000, machine_payments=True, rolling_cents=50_000_000
+    )
+    mine["policy"].save("unpaid-policy", overwrite=True)
+    run = held.experiment("unpaid-blocks", **mine)
+    held.execute(run)
+    delete(world, mine["wallet"])
+    assert held.answer(run, decision="approve") == "ACCEPT"
+    (line,) = attention(world, run)
+    assert "assay-x402-wallet/unpaid-wallet of its parameter wallet" in line
+    assert world.orders("unpaid-blocks") == []
+    mine["wallet"].save("unpaid-wallet", overwrite=True)
+    assert str(run.id) in swept().woken
+    assert held.execute(run).name == "Suspended"
+    assert len(world.settlements("unpaid-blocks")) == 1
+
+
+def test_a_waiting_run_is_looked_after_with_a_block_that_was_saved_again(world, held, blocks):
+    mine = blocks("again")
+    run = held.experiment("again-blocks", **mine)
+    held.execute(run)
+    swept()
+    world.advance(days=16)
+    delete(world, mine["credentials"])
+    (line,) = (line for line in swept().problems if "again-credentials" in line)
+    assert world.run(run).name in line
+    assert "save it again under this name" in line
+    mine["credentials"].save("again-credentials", overwrite=True)
+    assert str(run.id) in swept().woken
+    assert held.execute(run).is_completed(), held.state(run).message
+
+
+def test_a_first_execution_without_a_block_says_which(world, held, blocks):
+    mine = blocks("first")
+    run = held.experiment("first-blocks", **mine)
+    delete(world, mine["archive"])
+    state = held.execute(run)
+    assert state.is_failed()
+    assert "parameter archive" in state.message

@@ -1,0 +1,159 @@
+"""A run whose blocks were deleted: what it goes on without, what it asks for, and how a saved block comes back."""
+
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from prefect.blocks.core import Block
+from prefect.exceptions import ObjectNotFound, ParameterTypeError
+from prefect.states import Suspended
+
+from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.errors import BlockMissing, ConfigurationError
+from prefect_assay.flows import attention, campaign, design_build_test, durable, experiment, run_blocks
+from prefect_assay.waiting.trouble import AGAIN_KEY, again_key, missing_block
+
+CREDENTIALS = AssayCredentials(base_url="https://service.example", token="t")
+POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
+ARCHIVE = LocalArchive(root="/archive")
+SPEC = {"experiment_type": "thermostability", "sequences": {"d": {"aa_string": "MKTAYIAKQR"}}}
+GIVEN = {"spec": SPEC, "campaign_id": "c-1", "credentials": CREDENTIALS, "policy": POLICY, "archive": ARCHIVE}
+
+
+def reference():
+    return {"$ref": {"block_document_id": str(uuid4())}}
+
+
+def run(*tags, **labels):
+    labels = {f"assay.block.{name}": block for name, block in labels.items()}
+    return SimpleNamespace(id=uuid4(), tags=["assay", *tags], labels=labels, parameters={})
+
+
+@pytest.fixture
+def deleted(monkeypatch):
+    """No block of any reference is there."""
+
+    def load_from_ref(_cls, ref, **_):
+        raise ValueError(f"Unable to find block document with ID {ref}")
+
+    monkeypatch.setattr(Block, "load_from_ref", classmethod(load_from_ref))
+    monkeypatch.setattr(durable, "is_gone", lambda _ref: True)
+
+
+class Prefect:
+    def __init__(self):
+        self.labels, self.parameters = {}, {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def read_block_document_by_name(self, *_, **__):
+        raise ObjectNotFound(http_exc=Exception("404"))
+
+    def update_flow_run_labels(self, _run_id, labels):
+        self.labels |= labels
+
+    def update_flow_run(self, _run_id, *, parameters):
+        self.parameters |= parameters
+
+
+@pytest.fixture
+def prefect(monkeypatch):
+    server = Prefect()
+    monkeypatch.setattr(run_blocks, "get_client", lambda **_: server)
+    monkeypatch.setattr(run_blocks, "create_markdown_artifact", lambda **_: None)
+    monkeypatch.setattr(run_blocks, "this_run", run)
+    return server
+
+
+def filled(run, gone, *, later=("wallet", "webhook")):
+    arguments = GIVEN | dict.fromkeys(gone)
+    references = {name: {"block_document_id": str(uuid4())} for name in gone}
+    return run_blocks.with_saved_blocks(run, arguments, references, asked_later=later)
+
+
+@pytest.mark.parametrize("flow", [experiment, campaign, design_build_test], ids=lambda flow: flow.name)
+def test_a_deleted_block_does_not_end_a_run_before_it_begins(deleted, flow):
+    parameters = {name: reference() for name in ("credentials", "policy", "archive", "wallet", "webhook")}
+    own = GIVEN if flow is experiment else {"assay": {"experiment_type": "thermostability"}}
+    own |= {"designs": ">a\nMKT"} if flow is campaign else {}
+    own |= {"source": "/designs", "loop_id": "l"} if flow is design_build_test else {}
+    known = flow.validate_parameters(own | parameters)
+    assert flow.gone.keys() == parameters.keys()
+    assert (known["wallet"], known["webhook"]) == (None, None)
+    assert flow.validate_parameters(own | {n: GIVEN[n] for n in ("credentials", "policy", "archive")})
+    assert flow.gone == {}
+
+
+def test_other_wrong_parameters_end_it_as_before(deleted):
+    with pytest.raises(Exception, match="campaign_id"):
+        experiment.validate_parameters({**GIVEN, "campaign_id": {}})
+    with pytest.raises(ParameterTypeError):
+        experiment.validate_parameters({**GIVEN, "batch_index": -1})
+
+
+def test_a_run_without_a_wallet_goes_on_until_it_needs_one(prefect):
+    arguments = filled(run("assay-experiment:e", wallet="assay-x402-wallet/purse"), ["wallet"])
+    assert arguments["wallet"] is None
+    run_blocks.require_blocks("webhook")
+    with pytest.raises(
+        BlockMissing, match=r"assay-x402-wallet/purse of this run's parameter wallet .* goes on by"
+    ) as caught:
+        run_blocks.require_blocks("webhook", "wallet")
+    assert caught.value.retriable
+    assert run_blocks.passed_on("webhook", None) is None
+    assert "block_document_id" in run_blocks.passed_on("wallet", None)["$ref"]
+
+
+def test_a_run_without_its_credentials_asks_at_once(prefect, monkeypatch):
+    waits = []
+    monkeypatch.setattr(run_blocks, "outlast", lambda step, **_: waits.append(step))
+    filled(run("assay-experiment:e", credentials="assay-credentials/mine"), ["credentials"])
+    with pytest.raises(BlockMissing, match="assay-credentials/mine"):
+        waits[0]()
+
+
+def test_a_run_that_has_never_waited_fails_and_so_does_one_whose_name_nobody_knows(prefect):
+    with pytest.raises(BlockMissing, match="parameter policy"):
+        filled(run(policy="assay-spending-policy/caps"), ["policy"])
+    with pytest.raises(ConfigurationError, match=r"parameter policy .* name is not known") as caught:
+        filled(run("assay-experiment:e"), ["policy"])
+    assert not caught.value.retriable
+
+
+def test_a_block_that_was_saved_again_takes_its_place_in_the_run(prefect, monkeypatch):
+    saved = CREDENTIALS.model_copy()
+    saved._block_document_id, saved._block_document_name = uuid4(), "mine"
+    monkeypatch.setattr(run_blocks, "is_saved", lambda _client, block: block == "assay-credentials/mine")
+    monkeypatch.setattr(Block, "load", classmethod(lambda _cls, _name: saved))
+    arguments = filled(run("assay-experiment:e", credentials="assay-credentials/mine"), ["credentials"])
+    assert arguments["credentials"] is saved
+    assert prefect.parameters["credentials"] == {"$ref": {"block_document_id": str(saved._block_document_id)}}
+
+
+def test_the_names_of_its_blocks_are_noted_once(prefect):
+    archive = ARCHIVE.model_copy()
+    archive._block_document_name = "results"
+    began = run()
+    run_blocks.with_saved_blocks(began, {**GIVEN, "archive": archive}, {}, asked_later=())
+    assert prefect.labels == {"assay.block.archive": "assay-local-archive/results"}
+    began.labels, prefect.labels = prefect.labels, {}
+    run_blocks.with_saved_blocks(began, {**GIVEN, "archive": archive}, {}, asked_later=())
+    assert prefect.labels == {}
+
+
+def test_the_suspension_says_which_block_is_missing_and_so_does_the_report():
+    error = BlockMissing("gone", parameter="wallet", block="assay-x402-wallet/purse")
+    state = Suspended(pause_key=f"{again_key(error, 'steps')}:{uuid4()}")
+    waits = SimpleNamespace(name="c-1", state=state, tags=["assay-again:5"])
+    assert missing_block(waits) == ("wallet", "assay-x402-wallet/purse")
+    (line,) = attention.cannot_go_on([waits])
+    assert "run c-1 waits for the block assay-x402-wallet/purse of its parameter wallet" in line
+    other = SimpleNamespace(
+        name="c-2", state=Suspended(pause_key=f"{AGAIN_KEY}steps-k:1"), tags=["assay-again:5"]
+    )
+    assert missing_block(other) is None
+    assert "5 times in a row" in attention.cannot_go_on([other])[0]
