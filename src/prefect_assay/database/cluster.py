@@ -204,7 +204,7 @@ class EmbeddedDatabase:
         ]
         self._must([*base, "-d", "postgres", "-c", f"CREATE DATABASE {NAME}"], "could not be made")
         if not empty:
-            with as_file(files(__package__) / "schema.sql") as schema:
+            with as_file(files("prefect_assay.database") / "schema.sql") as schema:
                 mine = self.place.folder / "schema.sql"
                 shutil.copyfile(schema, mine)
                 if self.place.owner:
