@@ -114,12 +114,14 @@ def test_a_waiting_run_is_looked_after_with_a_block_that_was_saved_again(world, 
     run = held.experiment("again-blocks", **mine)
     held.execute(run)
     swept()
-    world.advance(days=16)
     delete(world, mine["credentials"])
     (line,) = (line for line in swept().problems if "again-credentials" in line)
     assert world.run(run).name in line
     assert "save it again under this name" in line
     mine["credentials"].save("again-credentials", overwrite=True)
+    assert not any("again-credentials" in line for line in swept().problems)
+    # Only now: another block of the organisation would wake it as well.
+    world.advance(days=16)
     assert str(run.id) in swept().woken
     assert held.execute(run).is_completed(), held.state(run).message
 
