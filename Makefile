@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-long docs schema fuzz crash soak check install lock bench clean
+.PHONY: demo test test-long docs schema fuzz crash soak browser check install lock bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
 	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
 	@echo "make soak     experiments by the thousand through the lab's days, while everything else goes wrong"
+	@echo "make browser  click through both of Prefect's user interfaces on a busy machine: BROWSER_CLICKS=200, BROWSER_LOAD=10"
 	@echo "make check    lint, types, import rules (what CI runs first)"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     write docs/service.md again"
@@ -47,7 +48,7 @@ test: $(VENV)/.installed
 
 # What takes too long for every run; CI runs it as well.
 test-long: $(VENV)/.installed
-	@$(BIN)/pytest -m long -n 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
 
 # Ends by itself: the tests of tests/fuzz share the time among themselves.
 FUZZ_MINUTES ?= 10
@@ -74,6 +75,13 @@ soak: $(VENV)/.installed
 	@ASSAY_SOAK_EXPERIMENTS=$(SOAK_EXPERIMENTS) ASSAY_SOAK_SEED=$(SOAK_SEED) ASSAY_SOAK_MINUTES=$(SOAK_MINUTES) \
 	  ASSAY_SOAK_ON=$(SOAK_ON) \
 	  $(BIN)/pytest -q -m soak tests/soak
+
+# Needs Chromium and the package playwright (docs/testing.md); says what is missing, and passes.
+BROWSER_CLICKS ?= 200
+BROWSER_LOAD ?= 10
+browser: $(VENV)/.installed
+	@ASSAY_BROWSER_CLICKS=$(BROWSER_CLICKS) ASSAY_BROWSER_LOAD=$(BROWSER_LOAD) \
+	  $(BIN)/pytest -q -m browser tests/browser
 
 check: $(VENV)/.installed
 	@$(BIN)/ruff check .

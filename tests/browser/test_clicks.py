@@ -1,0 +1,182 @@
+"""`make browser`: people click in both of Prefect's user interfaces while the machine is busy.
+
+A campaign's four clicks: start the deployed run by its form, retry it after the service had refused everything, approve
+its order by its form, resume it when the results are there. The lab's books are the judge.
+"""
+
+import os
+import time
+from collections import Counter
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event, Thread
+from uuid import UUID
+
+import pytest
+from prefect.client.schemas.actions import DeploymentUpdate
+
+from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.waiting.runs import as_parameter
+from support.browser_load import loaded
+from support.world import EGFR, a_world, eventually
+
+CHROMIUM = os.environ.get("ASSAY_BROWSER_CHROMIUM", "/usr/bin/chromium")
+CLICKS = int(os.environ.get("ASSAY_BROWSER_CLICKS", "200"))
+LOAD = int(os.environ.get("ASSAY_BROWSER_LOAD", "10"))
+INTERFACES = ("v1", "v2")
+DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+REFUSED = {"method": "POST", "path": "/api/v1/experiments/cost-estimate", "status": 403, "count": 100_000}
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(not find_spec("playwright"), reason="no playwright here: pip install playwright"),
+    pytest.mark.skipif(
+        not Path(CHROMIUM).exists(),
+        reason=f"no Chromium at {CHROMIUM}: install it, or set ASSAY_BROWSER_CHROMIUM",
+    ),
+]
+
+
+@pytest.fixture
+def world(tmp_path):
+    with a_world(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def deployment(world):
+    """The deployed `experiment` with everything filled in but the campaign: a person's price is asked each time."""
+    policy = SpendingPolicy(
+        per_experiment_cents=100, per_campaign_cents=5_000_000, machine_payments=True, rolling_cents=10**9
+    )
+    policy.save("asks", overwrite=True)
+    target = next(t for t in world.service.iter_targets() if t.name == EGFR)
+    spec = {
+        "experiment_type": "affinity",
+        "method": "bli",
+        "target_id": target.id,
+        "sequences": {"design": {"aa_string": DESIGN}},
+    }
+    # without a webhook nobody but the person wakes a run
+    given = world.shared() | {"spec": spec, "policy": policy, "webhook": None}
+    served = world.api.read_deployment_by_name("experiment/prefect-assay")
+    filled = {name: as_parameter(value) for name, value in given.items() if value is not None}
+    world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
+    return str(served.id)
+
+
+@pytest.fixture
+def tell(pytestconfig):
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    reporter = pytestconfig.pluginmanager.getplugin("terminalreporter")
+
+    def say(line):
+        with capture.global_and_fixture_disabled():
+            reporter.write_line(line)
+
+    return say
+
+
+def test_nothing_that_a_person_clicks_fails(world, deployment, tell):
+    from support.browser_people import Crowd
+
+    each = CLICKS // 4 // len(INTERFACES)
+    campaigns = {
+        f"{name}-{person}": [f"{name}-{n}" for n in range(person, each, 2)]
+        for name in INTERFACES
+        for person in (0, 1)
+    }
+    others: Counter[str] = Counter()
+    loads: list[float] = []
+    world.fault("status", **REFUSED)
+    with (
+        loaded(world.stack.api_url, LOAD, others),
+        watched(loads),
+        Crowd(CHROMIUM, world.stack.ui_url, campaigns) as crowd,
+    ):
+        eventually(lambda: os.getloadavg()[0] >= 0.9 * LOAD, seconds=300, what=f"a load of {LOAD}")
+        loads.clear()
+        began = time.monotonic()
+        forms = {name: [(deployment, campaign) for campaign in mine] for name, mine in campaigns.items()}
+        made = crowd.click("start", forms)
+        runs = {name: [(run["id"],) for run in mine] for name, mine in made.items()}
+        ids = [UUID(run) for mine in runs.values() for (run,) in mine]
+        reached(world, ids, failed)
+        tell(f"start: {len(ids)} clicks, and their runs are there after {time.monotonic() - began:.0f} s")
+        world.stack.lab.clear_faults()
+        said = [crowd.click("retry", runs)]
+        reached(world, ids, asks)
+        tell(f"retry: {len(ids)} clicks, and their runs are there after {time.monotonic() - began:.0f} s")
+        said.append(crowd.click("approve", runs))
+        reached(world, ids, waits)
+        tell(f"approve: {len(ids)} clicks, and their runs are there after {time.monotonic() - began:.0f} s")
+        world.advance(days=16)
+        said.append(crowd.click("resume", runs))
+        reached(world, ids, completed)
+        tell(f"resume: {len(ids)} clicks, and their runs are there after {time.monotonic() - began:.0f} s")
+        seconds = time.monotonic() - began
+    for line in figures(crowd.people, loads, others, seconds):
+        tell(line)
+    assert [f"{name}: {what}" for name, person in crowd.people.items() for what in person.wrong] == []
+    assert {one["status"] for answers in said for mine in answers.values() for one in mine} == {"ACCEPT"}
+    assert sum(len(person.seconds) for person in crowd.people.values()) == each * 4 * len(INTERFACES)
+    for campaign in (campaign for mine in campaigns.values() for campaign in mine):
+        assert (len(world.orders(campaign)), len(world.settlements(campaign))) == (1, 1), campaign
+    assert set(others) == {"200"}
+    assert sum(loads) / len(loads) >= 0.8 * LOAD
+
+
+def failed(run):
+    return run.state.name == "Failed"
+
+
+def asks(run):
+    return run.state.name == "Suspended" and bool(run.state.state_details.run_input_keyset)
+
+
+def waits(run):
+    return run.state.name == "Suspended" and not run.state.state_details.run_input_keyset
+
+
+def completed(run):
+    return run.state.name == "Completed"
+
+
+def reached(world, ids, check):
+    """Wait until all of these runs have come that far."""
+
+    def late():
+        return [run for run in (world.api.read_flow_run(id_) for id_ in ids) if not check(run)]
+
+    eventually(lambda: not late(), seconds=900, what=f"{len(ids)} runs after a click, by {check.__name__}")
+
+
+@contextmanager
+def watched(loads):
+    """The machine's load, each second."""
+    over = Event()
+
+    def look():
+        while not over.wait(1):
+            loads.append(os.getloadavg()[0])
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def figures(people, loads, others, seconds):
+    yield f"load {min(loads):.1f} to {max(loads):.1f}, mean {sum(loads) / len(loads):.1f}; {seconds:.0f} s"
+    yield f"API calls beside the clicks, by status: {dict(others)}"
+    for name, person in people.items():
+        took = sorted(person.seconds)
+        yield (
+            f"{name}: {len(took)} clicks, median {took[len(took) // 2]:.1f} s, longest {took[-1]:.1f} s; "
+            f"API answers by status: {dict(person.answers)}; errors within the page: {dict(person.page_errors)}"
+        )

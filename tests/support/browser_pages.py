@@ -1,0 +1,112 @@
+"""Prefect's two user interfaces, as a person uses them: where the buttons are.
+
+Each thing to do ends when the page shows that it is done, and gives the API's answer to its last click.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from playwright.sync_api import Locator, Page, Response
+
+
+class Interface(Protocol):
+    """What both interfaces can do; each gives the answer to its last click."""
+
+    def start(self, page: Page, deployment: str, campaign_id: str) -> Response: ...
+    def retry(self, page: Page, run: str) -> Response: ...
+    def approve(self, page: Page, run: str) -> Response: ...
+    def resume(self, page: Page, run: str) -> Response: ...
+
+
+class V1:
+    """Prefect's older interface."""
+
+    root = ""
+
+    def start(self, page: Page, deployment: str, campaign_id: str) -> Response:
+        page.goto(f"{self.root}/deployments/deployment/{deployment}/run", wait_until="commit")
+        page.locator(".p-label", has_text="campaign_id").locator("textarea").fill(campaign_id)
+        answer = _answer(page, "create_flow_run", page.get_by_role("button", name="Submit"))
+        page.wait_for_url(lambda url: not url.endswith("/run"), wait_until="commit")
+        return answer
+
+    def retry(self, page: Page, run: str) -> Response:
+        return self._in_dialog(page, run, "Retry", "Retry", "set_state")
+
+    def approve(self, page: Page, run: str) -> Response:
+        return self._in_dialog(page, run, "Resume", "Submit", "resume", self._choose)
+
+    def resume(self, page: Page, run: str) -> Response:
+        return self._in_dialog(page, run, "Resume", "Submit", "resume")
+
+    def _in_dialog(
+        self,
+        page: Page,
+        run: str,
+        first: str,
+        last: str,
+        call: str,
+        fill: Callable[[Page], None] | None = None,
+    ) -> Response:
+        page.goto(f"{self.root}/runs/flow-run/{run}", wait_until="commit")
+        page.get_by_role("button", name=first).first.click()
+        dialog = page.locator(".p-modal")
+        if fill:
+            fill(page)
+        answer = _answer(page, call, dialog.get_by_role("button", name=last))
+        dialog.wait_for(state="hidden")
+        return answer
+
+    def _choose(self, page: Page) -> None:
+        page.get_by_text("Nothing is spent before you approve").wait_for()
+        decision = page.locator(".p-modal .p-select-button__control")
+        decision.focus()
+        decision.press("ArrowDown")
+        page.get_by_role("option", name="approve", exact=True).click()
+
+
+class V2:
+    """Prefect's newer interface, the default."""
+
+    root = "/v2"
+
+    def start(self, page: Page, deployment: str, campaign_id: str) -> Response:
+        page.goto(f"{self.root}/deployments/deployment/{deployment}/run", wait_until="commit")
+        page.get_by_role("textbox", name="campaign_id").fill(campaign_id)
+        answer = _answer(page, "create_flow_run", page.get_by_role("button", name="Submit"))
+        page.wait_for_url(lambda url: not url.endswith("/run"), wait_until="commit")
+        return answer
+
+    def retry(self, page: Page, run: str) -> Response:
+        return self._in_dialog(page, run, "Retry", "set_state")
+
+    def approve(self, page: Page, run: str) -> Response:
+        return self._in_dialog(page, run, "Resume", "resume", self._choose)
+
+    def resume(self, page: Page, run: str) -> Response:
+        return self._in_dialog(page, run, "Resume", "resume")
+
+    def _in_dialog(
+        self, page: Page, run: str, name: str, call: str, fill: Callable[[Page], None] | None = None
+    ) -> Response:
+        page.goto(f"{self.root}/runs/flow-run/{run}", wait_until="commit")
+        page.locator("button[aria-haspopup=menu]").first.click()
+        page.get_by_role("menuitem", name=name).click()
+        dialog = page.get_by_role("dialog").or_(page.get_by_role("alertdialog"))
+        if fill:
+            fill(page)
+        answer = _answer(page, call, dialog.get_by_role("button", name=name))
+        dialog.wait_for(state="hidden")
+        return answer
+
+    def _choose(self, page: Page) -> None:
+        page.get_by_text("Nothing is spent before you approve").wait_for()  # comes later than the form
+        page.get_by_role("dialog").get_by_role("button", name="Select").click()
+        page.get_by_role("option", name="approve", exact=True).click()
+
+
+def _answer(page: Page, call: str, button: Locator) -> Response:
+    """Click, and wait for the answer to the call that the click is for."""
+    with page.expect_response(lambda r: r.url.endswith(f"/{call}") and r.request.method == "POST") as got:
+        button.click()
+    return got.value
