@@ -28,8 +28,8 @@ class Crew:
                 self._again[key] = True
                 return
             thread = threading.Thread(target=self._run, args=(key,), name=self._name, daemon=True)
+            thread.start()  # with the lock, so that `join` meets no thread that has not begun
             self._threads[key] = thread
-        thread.start()
 
     def join(self, seconds: float) -> None:
         """Wait for what is running."""
