@@ -14,6 +14,7 @@ from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.webhooks.signature import derive_secret
+from support.database_schema import dumped
 from support.world import WALLET_KEY, a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
@@ -169,9 +170,14 @@ def test_a_campaign_on_the_worker_leaves_no_secret_anywhere(world):
     }
     world.stack.stop_runner()
     world.stack.stop_receiver()
+    rows = world.folder / "database.sql"  # its files may hold texts compressed
+    rows.write_text(dumped(world.stack.database.embedded))
     world.stack.stop_server()  # its database is complete on disk now
 
-    prefect = files_below(world.stack.folder / "prefect", world.folder / "client-home")
+    prefect = files_below(
+        world.stack.folder / "prefect", world.folder / "client-home", world.stack.database.embedded.data
+    )
+    prefect.append(rows)
     results = files_below(world.folder / "results")
     archive = files_below(world.folder / "archive")
     logs = list(world.stack.logs.values())
