@@ -25,9 +25,9 @@ from prefect.logging import disable_run_logger
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from prefect_assay.flows.memory import Memory
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.waiting.runs import EXPERIMENT_TAG, as_parameter
+from prefect_assay.runs.queries import EXPERIMENT_TAG, as_parameter
+from prefect_assay.sweeping.watermarks import Memory
 from support.counting import counted_requests
 from support.suspended import suspend_many
 

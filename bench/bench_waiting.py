@@ -27,10 +27,10 @@ from many_runs import copy_on_postgres, copy_on_sqlite, tags
 from prefect.client.orchestration import get_client
 from prefect.states import Completed, Suspended
 
-from prefect_assay.cli.processes import descendants
-from prefect_assay.cli.settings_files import POSTGRES, settings_of
-from prefect_assay.waiting.runs import EXPERIMENT_TAG, as_parameter
-from prefect_assay.waiting.wake import wake
+from prefect_assay.localstack.processes import descendants
+from prefect_assay.localstack.settings_files import POSTGRES, settings_of
+from prefect_assay.runs.queries import EXPERIMENT_TAG, as_parameter
+from prefect_assay.runs.wake import wake
 
 URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 POSTGRES_VARIABLE, REDIS_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES", "PREFECT_ASSAY_TEST_REDIS"

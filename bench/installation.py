@@ -17,10 +17,10 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
-from prefect_assay.cli.processes import tail
-from prefect_assay.cli.stack import LocalStack
+from prefect_assay.localstack.processes import tail
+from prefect_assay.localstack.stack import LocalStack
 from prefect_assay.models.words import WireWords
-from prefect_assay.waiting.runs import EXPERIMENT_TAG, start_run, tag_values
+from prefect_assay.runs.queries import EXPERIMENT_TAG, start_run, tag_values
 from prefect_assay.webhooks.signature import derive_secret, sign
 
 EGFR = "Human EGFR, extracellular domain"

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import httpx
 
-from prefect_assay.cli.ports import HOST, free_ports
-from prefect_assay.cli.processes import Child, descendants
-from prefect_assay.cli.stack_env import stack_environment
+from prefect_assay.localstack.env import stack_environment
+from prefect_assay.localstack.ports import HOST, free_ports
+from prefect_assay.localstack.processes import Child, descendants
 
 SIGNING_KEY = "the-signing-key-of-the-benchmark-0001"
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -35,6 +35,6 @@ class SharedPaymentTokens(StrictFields, Block):
         Raises:
             ConfigurationError: the address is not https and not loopback, or the key cannot stand in a header.
         """
-        from prefect_assay.blocks.token_issuer import HttpTokenIssuer  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.payments.issuer import HttpTokenIssuer  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         return HttpTokenIssuer(self.issuer_url, self.issuer_key)

@@ -2,7 +2,7 @@
 
 `assay-zombies` declares a run crashed when it says nothing any more; `assay-crashes` schedules a crashed run again.
 They touch runs of our three waiting flows with the tag `assay` only. Neither can count: the flows stop a crash loop
-(flows/attempts.py). It must not know why a run crashed.
+(src/prefect_assay/runs/crashes.py). It must not know why a run crashed.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ from prefect.client.schemas.objects import StateType
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 
-from prefect_assay.flows.ours import FLOW_NAMES, OUR_TAG
-from prefect_assay.flows.silence import default_silence
+from prefect_assay.runs.heartbeats import default_silence
+from prefect_assay.runs.ownership import FLOW_NAMES, OUR_TAG
 
 ZOMBIES: Final = "assay-zombies"
 CRASHES: Final = "assay-crashes"

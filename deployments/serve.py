@@ -10,9 +10,9 @@ from prefect.flows import Flow
 from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
-from prefect_assay.deployments.warm import fork_flow_runs
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
-from prefect_assay.flows.children import DEPLOYMENT_NAME
+from prefect_assay.prefork.starter import fork_flow_runs
+from prefect_assay.runs.children import DEPLOYMENT_NAME
 
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
 # Seconds between two looks for runs: a wake waits half of it on average, with Prefect's own value five seconds.

@@ -19,11 +19,11 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
-from prefect_assay.deployments.advice import advice, sweep_advice
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
+from prefect_assay.deployments.server_checks import advice, sweep_advice
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.flows.children import DEPLOYMENT_NAME
-from prefect_assay.flows.stranded import move_waiting
+from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.sweeping.stranded_runs import move_waiting
 
 WORK_POOL: Final = "assay"
 _SWEEP: Final = f"sweep/{DEPLOYMENT_NAME}"

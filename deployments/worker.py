@@ -17,7 +17,7 @@ from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
 from prefect_assay.deployments.defaults import set_unless_chosen
 from prefect_assay.deployments.setup import WORK_POOL
-from prefect_assay.deployments.warm import fork_flow_runs
+from prefect_assay.prefork.starter import fork_flow_runs
 
 
 class EngineConfiguration(ProcessJobConfiguration):

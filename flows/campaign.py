@@ -14,6 +14,7 @@ from prefect.runtime import flow_run as current_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from prefect_assay.approvals.questions import unanswered
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.errors import (
     ApprovalExpired,
@@ -22,29 +23,34 @@ from prefect_assay.errors import (
     OrderMismatch,
     OrderOutcomeUnknown,
 )
-from prefect_assay.flows import artifacts
-from prefect_assay.flows.attempts import stop_crash_loop
-from prefect_assay.flows.canceled import say_what_remains
-from prefect_assay.flows.children import call_children, start_child, wait_for_children
-from prefect_assay.flows.durable import durable_flow, refuse_unknown_parameters
+from prefect_assay.flows.campaign_budget import (
+    SUSPENSION_MARGIN,
+    CampaignJob,
+    Limits,
+    approved_in_time,
+    outlasting,
+)
 from prefect_assay.flows.experiment import DEADLINE_DAYS, experiment
-from prefect_assay.flows.hooks import wake_waiting_parent
-from prefect_assay.flows.limits import SUSPENSION_MARGIN, CampaignJob, Limits, approved_in_time, outlasting
-from prefect_assay.flows.questions import unanswered
-from prefect_assay.flows.run_blocks import passed_on, require_blocks
 from prefect_assay.models.job import Order
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.reporting import artifacts
+from prefect_assay.runs import can_suspend
+from prefect_assay.runs.block_references import passed_on, require_blocks
+from prefect_assay.runs.children import call_children, start_child, wait_for_children
+from prefect_assay.runs.crashes import stop_crash_loop
+from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
+from prefect_assay.runs.hooks import wake_waiting_parent
+from prefect_assay.runs.queries import CAMPAIGN_TAG, CHILDREN_TAG, WAITS_TAG, add_tags, campaign_group
+from prefect_assay.sweeping.cancellations import say_what_remains
 from prefect_assay.tasks.archive import check_archive, kept_location
 from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
 from prefect_assay.tasks.estimate import check_access, resolve_target
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.read import plan_campaign, read_designs
-from prefect_assay.waiting import can_suspend
-from prefect_assay.waiting.runs import CAMPAIGN_TAG, CHILDREN_TAG, WAITS_TAG, add_tags, campaign_group
 
 
 @durable_flow(

@@ -16,22 +16,23 @@ from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
+from prefect_assay.blocks.order_books import open_books
 from prefect_assay.errors import AssayError, InvalidSequences
-from prefect_assay.flows import artifacts
-from prefect_assay.flows.attempts import stop_crash_loop
 from prefect_assay.flows.campaign import campaign
-from prefect_assay.flows.canceled import say_what_remains
-from prefect_assay.flows.children import call_children, start_child, wait_for_children
-from prefect_assay.flows.durable import durable_flow
 from prefect_assay.flows.experiment import DEADLINE_DAYS
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.api import address
-from prefect_assay.tasks.books import open_books
-from prefect_assay.tasks.collate import CampaignTable, kept_table
-from prefect_assay.waiting import PollPolicy, can_suspend, is_passing, outlast
-from prefect_assay.waiting.runs import WAITS_TAG, start_run
+from prefect_assay.reporting import artifacts
+from prefect_assay.results.kept import CampaignTable
+from prefect_assay.runs import PollPolicy, can_suspend, is_passing, outlast
+from prefect_assay.runs.children import call_children, start_child, wait_for_children
+from prefect_assay.runs.crashes import stop_crash_loop
+from prefect_assay.runs.durable import durable_flow
+from prefect_assay.runs.queries import WAITS_TAG, start_run
+from prefect_assay.sweeping.cancellations import say_what_remains
+from prefect_assay.tasks.collate import kept_table
 
 _SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv"})
 _ROUND_MARGIN = timedelta(days=250)

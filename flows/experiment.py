@@ -11,31 +11,31 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
+from prefect_assay.approvals.questions import unanswered
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
+from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.designs import check_spec
 from prefect_assay.errors import ApprovalExpired, ArchiveError, InvalidSpec
-from prefect_assay.flows import artifacts
-from prefect_assay.flows.attempts import stop_crash_loop
-from prefect_assay.flows.canceled import say_what_remains
-from prefect_assay.flows.durable import durable_flow, refuse_unknown_parameters
-from prefect_assay.flows.hooks import wake_waiting_parent
-from prefect_assay.flows.job import Job
-from prefect_assay.flows.paying import approve_price, place_order
-from prefect_assay.flows.questions import unanswered
-from prefect_assay.flows.run_blocks import require_blocks
-from prefect_assay.flows.steps import announce, carry_on, outlasting
+from prefect_assay.flows.experiment_billing import approve_price, place_order
+from prefect_assay.flows.experiment_job import Job
+from prefect_assay.flows.experiment_steps import announce, carry_on, outlasting
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import adopt, experiment_name, order_key
+from prefect_assay.reporting import artifacts
+from prefect_assay.runs import PollPolicy, was_suspended
+from prefect_assay.runs.block_references import require_blocks
+from prefect_assay.runs.crashes import stop_crash_loop
+from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
+from prefect_assay.runs.hooks import wake_waiting_parent
+from prefect_assay.runs.queries import ARCHIVE_TAG, EXPERIMENT_TAG
+from prefect_assay.sweeping.cancellations import say_what_remains
 from prefect_assay.tasks.archive import check_archive
-from prefect_assay.tasks.books import import_variables
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
-from prefect_assay.waiting import PollPolicy, was_suspended
-from prefect_assay.waiting.runs import ARCHIVE_TAG, EXPERIMENT_TAG
 
 DEADLINE_DAYS: Final = 45
 

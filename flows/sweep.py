@@ -25,25 +25,19 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 from pydantic import Field
 
+from prefect_assay.approvals.questions import answer_overdue
+from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.flows.attempts import recoverable_runs, take_up_crashed
-from prefect_assay.flows.attention import cannot_go_on, need_attention
-from prefect_assay.flows.canceled import tell_canceled
-from prefect_assay.flows.doubt import answer_paid
 from prefect_assay.flows.experiment import DEADLINE_DAYS
-from prefect_assay.flows.feed import Waiting, judge, read_feed, reference_of, those_waiting, waiting_of
-from prefect_assay.flows.memory import Memory, as_text
-from prefect_assay.flows.ours import OUR_FLOWS, is_ours
-from prefect_assay.flows.questions import answer_overdue
-from prefect_assay.flows.run_blocks import is_saved
-from prefect_assay.flows.saved_blocks import name_of, read_block, read_blocks
-from prefect_assay.flows.silence import declare_dead
-from prefect_assay.flows.stranded import Homes, move_stranded, replace, take_up_expired, take_up_unpaused
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import SweepMemory, Watermark
-from prefect_assay.waiting.groups import ended_since, wake_finished
-from prefect_assay.waiting.prefect_away import is_away
-from prefect_assay.waiting.runs import (
+from prefect_assay.runs.block_references import is_saved
+from prefect_assay.runs.crashes import recoverable_runs, take_up_crashed
+from prefect_assay.runs.groups import ended_since, wake_finished
+from prefect_assay.runs.heartbeats import declare_dead
+from prefect_assay.runs.ownership import OUR_FLOWS, is_ours
+from prefect_assay.runs.prefect_errors import is_away
+from prefect_assay.runs.queries import (
     EXPERIMENT_TAG,
     GROUP_TAG,
     WAITS_TAG,
@@ -55,7 +49,26 @@ from prefect_assay.waiting.runs import (
     tag_values,
     waits_for_input,
 )
-from prefect_assay.waiting.trouble import could_not_be_marked, is_due, marked_filter, missing_block
+from prefect_assay.runs.transient_failures import could_not_be_marked, is_due, marked_filter, missing_block
+from prefect_assay.sweeping.cancellations import tell_canceled
+from prefect_assay.sweeping.saved_credentials import name_of, read_block, read_blocks
+from prefect_assay.sweeping.stranded_runs import (
+    Homes,
+    move_stranded,
+    replace,
+    take_up_expired,
+    take_up_unpaused,
+)
+from prefect_assay.sweeping.stuck_runs import cannot_go_on, need_attention
+from prefect_assay.sweeping.updates_feed import (
+    Waiting,
+    judge,
+    read_feed,
+    reference_of,
+    those_waiting,
+    waiting_of,
+)
+from prefect_assay.sweeping.watermarks import Memory, as_text
 
 # Clocks differ, and a state may be written a little after its time.
 _MARGIN: Final = timedelta(minutes=10)

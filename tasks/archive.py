@@ -16,26 +16,17 @@ from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError, AssayError, TransientError
-from prefect_assay.models.archived import ArchiveRecord
-from prefect_assay.models.base import Model
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.result import Result
 from prefect_assay.models.sequences import Sequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import ResultRow, rows, to_csv, unread_units
-from prefect_assay.tasks.policy import READ
-from prefect_assay.waiting import can_suspend
+from prefect_assay.results.kept import KeptResults
+from prefect_assay.runs import can_suspend
+from prefect_assay.runs.task_policy import READ
 
 _JSON: Final = "application/json"
-
-
-class KeptResults(Model):
-    """One archived version, with the rows of its table, and a line for whatever it lacks or could not be read."""
-
-    record: ArchiveRecord
-    rows: tuple[ResultRow, ...]
-    notes: tuple[str, ...] = ()
 
 
 def refuse_relative(archive: Archive) -> None:

@@ -8,7 +8,7 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Outcome, OutcomeKind
-from prefect_assay.tasks.policy import READ
+from prefect_assay.runs.task_policy import READ
 from prefect_assay.waiting import Decision, Failed, Overdue, Ready, decide
 
 

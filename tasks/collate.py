@@ -10,18 +10,10 @@ from prefect_assay.archive import ArchivedVersion, Document, archive_version, la
 from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
-from prefect_assay.models.base import Model
 from prefect_assay.models.plan import Plan
-from prefect_assay.results import ResultRow, best_binders, collate, from_csv, to_csv
-from prefect_assay.tasks.policy import READ
-
-
-class CampaignTable(Model):
-    """All rows of a campaign. `best_kd_M` is the lowest mean K_D of its designs, in M."""
-
-    location: str | None
-    rows: tuple[ResultRow, ...]
-    best_kd_M: float | None  # noqa: N815 - M is the unit
+from prefect_assay.results import best_binders, collate, from_csv, to_csv
+from prefect_assay.results.kept import CampaignTable
+from prefect_assay.runs.task_policy import READ
 
 
 @task(name="keep-plan", **READ)

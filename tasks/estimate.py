@@ -10,7 +10,7 @@ from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.spec_rules import is_uuid
 from prefect_assay.models.target import Target
 from prefect_assay.models.vocabulary import BINDING_TYPES
-from prefect_assay.tasks.policy import ONCE, READ
+from prefect_assay.runs.task_policy import ONCE, READ
 
 
 @task(name="check-access", **ONCE)

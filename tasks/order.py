@@ -4,6 +4,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
+from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.books import OrderBook
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
@@ -11,8 +12,7 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create, one_experiment, read_order, recorded_order
 from prefect_assay.ordering import find_order as find_in_service
-from prefect_assay.tasks.books import import_variables
-from prefect_assay.tasks.policy import ONCE, READ
+from prefect_assay.runs.task_policy import ONCE, READ
 
 
 @task(name="find-order", **READ)

@@ -7,6 +7,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, Wallet, X402Wallet
+from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.books import OrderBook, OrderLedger
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ConfigurationError, PaymentError, PaymentFailed, PaymentsDisabled
@@ -15,8 +16,7 @@ from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
 from prefect_assay.payments import PaymentPolicy, Rail, hosted, rail_for, settle
 from prefect_assay.payments.guard_terms import caip19, unpaired
-from prefect_assay.tasks.books import import_variables
-from prefect_assay.tasks.policy import ONCE, READ
+from prefect_assay.runs.task_policy import ONCE, READ
 from prefect_assay.tasks.quote import require_order
 
 

@@ -7,7 +7,7 @@ from prefect_assay.books import OrderBook
 from prefect_assay.models.base import Model
 from prefect_assay.models.plan import PlannedExperiment
 from prefect_assay.ordering import find_order, recorded_order
-from prefect_assay.tasks.policy import READ
+from prefect_assay.runs.task_policy import READ
 from prefect_assay.tasks.quote import BillingStage, read_billing
 
 _OPEN = {BillingStage.QUOTE_PENDING, BillingStage.QUOTE_OPEN, BillingStage.NOT_SUBMITTED}

@@ -15,7 +15,7 @@ from prefect_assay.models.billing import Quote
 from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus
 from prefect_assay.payments.guard import CURRENCY
 from prefect_assay.payments.terms import dollars as usd
-from prefect_assay.tasks.policy import ONCE
+from prefect_assay.runs.task_policy import ONCE
 
 
 class BillingStage(StrEnum):

@@ -9,7 +9,7 @@ from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.target import Target
 from prefect_assay.ordering import order_key
-from prefect_assay.tasks.policy import ONCE
+from prefect_assay.runs.task_policy import ONCE
 
 
 @task(name="read-designs", **ONCE)

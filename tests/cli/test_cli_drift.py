@@ -6,11 +6,11 @@ import json
 import pytest
 
 from prefect_assay.cli.drift import known_interface, show_drift
-from prefect_assay.cli.drift_compare import compare, field_of
-from prefect_assay.cli.drift_document import facts_of
-from prefect_assay.cli.drift_samples import USES
-from prefect_assay.cli.drift_usage import usage
 from prefect_assay.client import AssayClient
+from prefect_assay.client.drift.compare import compare, field_of
+from prefect_assay.client.drift.document import facts_of
+from prefect_assay.client.drift.samples import USES
+from prefect_assay.client.drift.usage import usage
 from prefect_assay.errors import InputError
 from prefect_assay.lab.openapi import document
 from prefect_assay.models.words import WireWords
@@ -66,7 +66,7 @@ def test_the_client_knows_the_lab_as_it_is():
 def _manifest_text():
     from importlib.resources import files
 
-    return files("prefect_assay.cli").joinpath("interface.json").read_text(encoding="utf-8")
+    return files("prefect_assay.client.drift").joinpath("interface.json").read_text(encoding="utf-8")
 
 
 def test_every_method_of_the_client_is_in_the_table():

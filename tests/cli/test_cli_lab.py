@@ -6,7 +6,7 @@ import sys
 
 import httpx
 
-from prefect_assay.cli.processes import descendants
+from prefect_assay.localstack.processes import descendants
 
 
 def test_the_lab_in_the_foreground_ends_cleanly_on_ctrl_c():

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from prefect_assay.cli.processes import Child, _from_ps, descendants, process_table
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.localstack.processes import Child, _from_ps, descendants, process_table
 
 # Starts a child in a session of its own and ignores SIGTERM, as the worst of servers would.
 STUBBORN = """

@@ -8,7 +8,7 @@ import prefect.settings
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
-from prefect_assay.cli.server_edges import keep_home_private, show_own_address
+from prefect_assay.cli.services.server_edges import keep_home_private, show_own_address
 from prefect_assay.deployments import defaults
 from support.command import printed
 

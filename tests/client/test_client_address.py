@@ -2,7 +2,7 @@ import pytest
 from pydantic import SecretStr
 
 from prefect_assay.client import AssayClient, AsyncAssayClient
-from prefect_assay.client.address import checked_base_url, checked_token, origin
+from prefect_assay.client.http.address import checked_base_url, checked_token, origin
 from prefect_assay.errors import ConfigurationError
 
 

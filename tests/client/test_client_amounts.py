@@ -6,9 +6,9 @@ import pytest
 
 from prefect_assay import errors
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.client import experiments, invoices, quotes
-from prefect_assay.client.failures import result
-from prefect_assay.client.request import Answer
+from prefect_assay.client.http.failures import result
+from prefect_assay.client.http.request import Answer
+from prefect_assay.client.operations import experiments, invoices, quotes
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.tasks.quote import confirm_quote

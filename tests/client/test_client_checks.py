@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client import (
-    AssayClient,
+from prefect_assay.client import AssayClient, patch
+from prefect_assay.client import filters as f
+from prefect_assay.client.operations import (
     custom_targets,
     experiments,
     invoices,
-    modifying,
     quotes,
     results,
     sequences,
@@ -18,7 +18,6 @@ from prefect_assay.client import (
     tokens,
     webhooks,
 )
-from prefect_assay.client import filters as f
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.partner import ExistingOrg, MintRequest, NewOrg
 from prefect_assay.models.sequences import Sequence
@@ -148,7 +147,7 @@ def test_pages_keep_their_limits(limit, offset, sort, places):
 def test_webhook_addresses_are_https(url):
     for make in (
         lambda: experiments.create(order(webhook_url=url)),
-        lambda: modifying.modify("e", webhook_url=url),
+        lambda: patch.modify("e", webhook_url=url),
         lambda: webhooks.create_webhook(url),
     ):
         assert len(findings(make)) == 1
@@ -170,7 +169,7 @@ def test_plain_http_to_this_machine_is_for_a_lab_on_it(server, url):
 
 def test_a_modification_is_checked_field_by_field():
     found = findings(
-        lambda: modifying.modify(
+        lambda: patch.modify(
             "e",
             name="",
             target_id="EGFR",
@@ -188,12 +187,12 @@ def test_a_modification_is_checked_field_by_field():
         "sequences",
         "webhook_url",
     }
-    assert modifying.modify("e", target_id=None, webhook_url=None).request.json == {
+    assert patch.modify("e", target_id=None, webhook_url=None).request.json == {
         "target_id": None,
         "webhook_url": None,
     }
     with pytest.raises(TypeError):
-        modifying.modify("e", colour="red")
+        patch.modify("e", colour="red")
 
 
 def test_added_sequences_are_checked_like_ordered_ones():

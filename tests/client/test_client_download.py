@@ -4,9 +4,9 @@ import httpx
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client.downloading import Download
-from prefect_assay.client.request import Answer
-from prefect_assay.client.retry import RetryPolicy
+from prefect_assay.client.http.download import Download
+from prefect_assay.client.http.request import Answer
+from prefect_assay.client.http.retry import RetryPolicy
 from support.faces import CANARY, Face
 from support.fault_server import fault_server, reply, reset, truncated
 

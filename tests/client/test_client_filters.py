@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.client import filters as f
 from prefect_assay.errors import InputError
-from prefect_assay.lab.filters import parse, parse_list
+from prefect_assay.lab.requests.filters import parse, parse_list
 from prefect_assay.models.vocabulary import ExperimentStatus
 
 

@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from prefect_assay import errors
 from prefect_assay.client import filters as f
 from prefect_assay.client import parameters as p
-from prefect_assay.client.tokens import ACTIONS
-from prefect_assay.lab.capabilities import ACTIONS as LAB_ACTIONS
+from prefect_assay.client.operations.tokens import ACTIONS
 from prefect_assay.lab.testing import LocalLab
+from prefect_assay.lab.tokens.roles import ACTIONS as LAB_ACTIONS
 from prefect_assay.models.custom_target import CustomTargetStatus
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.partner import ExistingOrg, MintRequest, NewOrg

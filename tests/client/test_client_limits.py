@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client import limits
+from prefect_assay.client.http import limits
 from support.faces import Face
 from support.fault_server import gzip_bomb, reply
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.client import AssayClient, experiments, results
+from prefect_assay.client import AssayClient
 from prefect_assay.client import filters as f
 from prefect_assay.client import parameters as p
-from prefect_assay.client.request import Request
-from prefect_assay.client.wire import Wire
+from prefect_assay.client.http.request import Request
+from prefect_assay.client.http.wire import Wire
+from prefect_assay.client.operations import experiments, results
 from prefect_assay.errors import InputError
 from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.models.words import WireWords

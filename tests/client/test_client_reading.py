@@ -3,18 +3,18 @@ import json
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client import (
+from prefect_assay.client import patch
+from prefect_assay.client.http.failures import result
+from prefect_assay.client.http.request import Answer, query, segment
+from prefect_assay.client.operations import (
     experiments,
     invoices,
-    modifying,
     quotes,
     results,
     sequences,
     targets,
     updates,
 )
-from prefect_assay.client.failures import result
-from prefect_assay.client.request import Answer, query, segment
 from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
 from prefect_assay.models.sequences import Sequence
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
@@ -148,10 +148,10 @@ def test_names_that_users_give_are_left_alone():
 
 
 def test_a_modification_names_only_what_is_given_and_null_clears():
-    assert json.loads(modifying.modify("e").request.content()) == {}
-    request = modifying.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
+    assert json.loads(patch.modify("e").request.content()) == {}
+    request = patch.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
     assert json.loads(request.content()) == {"name": "n", "target_id": None, "antigen_concentrations": [1.0]}
-    replaced = modifying.modify("e", sequences=[Sequence(name="a", aa_string="M")]).request
+    replaced = patch.modify("e", sequences=[Sequence(name="a", aa_string="M")]).request
     assert json.loads(replaced.content())["sequences"] == [{"name": "a", "aa_string": "M", "control": False}]
 
 
@@ -184,4 +184,4 @@ def test_ids_are_quoted_and_parameters_are_text():
 
 def test_numbers_that_json_cannot_say_are_refused_before_sending():
     with pytest.raises(errors.InputError, match="nothing was sent"):
-        modifying.modify("e", parameters={"x": float("nan")}).request.content()
+        patch.modify("e", parameters={"x": float("nan")}).request.content()

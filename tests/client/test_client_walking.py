@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.client import updates
-from prefect_assay.client.walking import Pager
+from prefect_assay.client.http.pagination import Pager
+from prefect_assay.client.operations import updates
 from prefect_assay.models.page import Page
 
 

@@ -8,8 +8,8 @@ import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
 
-from prefect_assay.flows.attempts import CRASHES_MAX, crashes_in_a_row, take_up_crashed
-from prefect_assay.waiting.runs import LOST_AFTER, has_ended
+from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, take_up_crashed
+from prefect_assay.runs.queries import LOST_AFTER, has_ended
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

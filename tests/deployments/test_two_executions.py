@@ -9,9 +9,9 @@ import pytest
 from prefect.exceptions import Abort
 from prefect.states import AwaitingRetry, Crashed, Pending, Running
 
-from prefect_assay.flows import questions
-from prefect_assay.flows.approval import SpendingApproval
-from prefect_assay.waiting import suspend, wait_until
+from prefect_assay.approvals import questions
+from prefect_assay.approvals.spending import SpendingApproval
+from prefect_assay.runs import suspend, wait_until
 
 
 def wait():

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from prefect_assay.cli.processes import descendants
-from prefect_assay.deployments.warm import WarmProcess, WarmStarter
+from prefect_assay.localstack.processes import descendants
+from prefect_assay.prefork.starter import WarmProcess, WarmStarter
 
 pytestmark = [
     pytest.mark.long,  # three processes that import everything
@@ -156,7 +156,7 @@ def test_without_its_zygote_runs_are_started_as_prefect_does(monkeypatch):
 
 def test_the_zygote_ends_with_whoever_started_it():
     code = (
-        "import time; from prefect_assay.deployments.warm import WarmStarter\n"
+        "import time; from prefect_assay.prefork.starter import WarmStarter\n"
         "s = WarmStarter(None)\n"
         "while not s.ready(): time.sleep(0.1)\n"
         "print(s._zygote.pid, flush=True); time.sleep(100)"

@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from prefect_assay.approvals.questions import answer_overdue
 from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.blocks.order_books import open_books
 from prefect_assay.client import AssayClient
-from prefect_assay.flows.questions import answer_overdue
-from prefect_assay.lab.x402 import X402Settings
+from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.ordering import find_or_create
-from prefect_assay.tasks import open_books
 from support.held import Held, hurry
 from support.world import UNPRICED
 

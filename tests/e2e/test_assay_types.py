@@ -12,11 +12,11 @@ import pytest
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
 from prefect_assay.flows import campaign, experiment
-from prefect_assay.flows.children import call_children
 from prefect_assay.models.job import OutcomeKind
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, MACHINE_RAILS, ExperimentType, PaymentMethod
+from prefect_assay.runs.children import call_children
 from support.issuer import ISSUER_KEY, issuer_server
 from support.world import EGFR, eventually
 

@@ -7,8 +7,8 @@ from prefect.client.orchestration import get_client
 from prefect.logging import disable_run_logger
 
 from prefect_assay.blocks import SpendingPolicy, WebhookEndpoint
-from prefect_assay.flows.memory import Memory
 from prefect_assay.flows.sweep import _Sweep
+from prefect_assay.sweeping.watermarks import Memory
 from support.held import Held
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from prefect_assay.flows.canceled import tell_canceled
+from prefect_assay.sweeping.cancellations import tell_canceled
 from support.held import DESIGN, Held, hurry
 from support.world import EGFR, UNPRICED, eventually
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from prefect_assay.cli.processes import descendants, process_table
+from prefect_assay.localstack.processes import descendants, process_table
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -118,7 +118,9 @@ def _everything_stays_up_until_a_part_dies(process, look):
         shown = httpx.get(address, headers={"Accept": "text/html"}, trust_env=False)
         assert shown.status_code == 200, address
 
-    runner = next(entry for entry in descendants(process.pid) if "prefect_assay.cli.runner" in entry.command)
+    runner = next(
+        entry for entry in descendants(process.pid) if "prefect_assay.localstack.runner" in entry.command
+    )
     os.kill(runner.pid, signal.SIGKILL)
     output, _ = process.communicate(timeout=90)
     assert process.returncode == 1

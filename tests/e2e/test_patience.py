@@ -4,10 +4,10 @@ import pytest
 from prefect.client.schemas.objects import StateType
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.client.retry import RetryPolicy
+from prefect_assay.client.http.retry import RetryPolicy
 from prefect_assay.errors import ArchiveUnavailable
+from prefect_assay.runs.queries import AGAIN_TAG, tag_values
 from prefect_assay.tasks import archive, estimate, order, pay
-from prefect_assay.waiting.runs import AGAIN_TAG, tag_values
 from support.held import Held, hurry
 from support.world import UNPRICED
 

@@ -9,9 +9,9 @@ import re
 import pytest
 from prefect.states import Scheduled
 
+from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
 from prefect_assay.client import AssayClient
-from prefect_assay.flows.doubt import answer_paid
 from prefect_assay.models.vocabulary import InvoiceStatus
 from support.crash_process import token_issuer
 from support.crash_story import RAILS

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from prefect.states import AwaitingRetry
 
-from prefect_assay.flows.durable import durable_flow
+from prefect_assay.runs.durable import durable_flow
 from support.held import Held
 from support.prefect_proxy import PrefectProxy
 from support.world import a_world

@@ -19,9 +19,9 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 from prefect.states import Scheduled
 
 from prefect_assay.deployments.automations import automations, register_automations
-from prefect_assay.flows.attempts import CRASHES_MAX, crashes_in_a_row, take_up_crashed
-from prefect_assay.flows.memory import Memory
 from prefect_assay.flows.sweep import _Sweep
+from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, take_up_crashed
+from prefect_assay.sweeping.watermarks import Memory
 from support.scale import MISSING, named, shared_services
 from support.world import a_world, eventually
 

@@ -9,10 +9,10 @@ from prefect.client.orchestration import get_client
 from prefect.logging import disable_run_logger
 from prefect.states import Paused, Suspended
 
-from prefect_assay.flows.memory import Memory
-from prefect_assay.flows.stranded import move_waiting
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.waiting.runs import REPLACED_TAG, successor_of
+from prefect_assay.runs.queries import REPLACED_TAG, successor_of
+from prefect_assay.sweeping.stranded_runs import move_waiting
+from prefect_assay.sweeping.watermarks import Memory
 from support.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]

@@ -14,11 +14,9 @@ from prefect.states import Completed, Crashed, Running, Scheduled
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.flows import sweep
-from prefect_assay.flows.attention import need_attention
-from prefect_assay.flows.memory import Memory, as_text
-from prefect_assay.flows.silence import last_heartbeat
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.waiting.runs import (
+from prefect_assay.runs.heartbeats import last_heartbeat
+from prefect_assay.runs.queries import (
     AGAIN_TAG,
     ASKS_TAG,
     GROUP_TAG,
@@ -30,6 +28,8 @@ from prefect_assay.waiting.runs import (
     suspended_filter,
     tagged_filter,
 )
+from prefect_assay.sweeping.stuck_runs import need_attention
+from prefect_assay.sweeping.watermarks import Memory, as_text
 from support.counting import counted_requests
 from support.held import DESIGN, Held
 from support.suspended import suspend_many
@@ -277,7 +277,7 @@ def test_a_run_that_is_silent_twice_is_declared_crashed_and_taken_up(world, asle
 
 def test_pages_are_whole_while_runs_leave_them(world, asleep, monkeypatch):
     _, runs = asleep("pages", 12)
-    monkeypatch.setattr("prefect_assay.waiting.runs._PAGE", 5)
+    monkeypatch.setattr("prefect_assay.runs.queries._PAGE", 5)
     wanted = suspended_filter().model_copy(update={"id": None})
     every = {run.id for page in pages_with(world.api, wanted) for run in page}
     seen = []

@@ -7,8 +7,8 @@ import pytest
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import Books
 from prefect_assay.client import AssayClient
+from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.lab.x402 import X402Settings
 from support import here
 from support.world import EGFR, UNPRICED, WALLET_KEY, eventually
 

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 
-from prefect_assay.flows import children
-from prefect_assay.waiting.runs import REPLACED_TAG, has_ended
+from prefect_assay.runs import children
+from prefect_assay.runs.queries import REPLACED_TAG, has_ended
 
 START = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -6,13 +6,15 @@ from uuid import uuid4
 
 import pytest
 
+from prefect_assay.approvals import questions
+from prefect_assay.approvals import spending as approval
+from prefect_assay.approvals import uncertain_payment as doubt
+from prefect_assay.approvals.questions import Answer
+from prefect_assay.approvals.spending import approve_spending
+from prefect_assay.approvals.uncertain_payment import PaymentDoubt, answered_doubt
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
-from prefect_assay.flows import approval, doubt, questions
-from prefect_assay.flows.approval import approve_spending
-from prefect_assay.flows.doubt import PaymentDoubt, answered_doubt
-from prefect_assay.flows.questions import Answer
 from prefect_assay.models.billing import Invoice
-from prefect_assay.tasks.facts import MoneyFacts
+from prefect_assay.payments.payment_status import MoneyFacts
 
 NOW = datetime.now(UTC)
 

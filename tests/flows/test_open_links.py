@@ -8,16 +8,16 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
 from prefect_assay.blocks import AssayCredentials, LocalArchive
-from prefect_assay.flows import steps
-from prefect_assay.flows.artifacts import money_lines
+from prefect_assay.flows import experiment_steps as steps
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.open_links import open_links
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments.payment_status import MoneyFacts
+from prefect_assay.reporting.artifacts import money_lines
 from prefect_assay.tasks.archive import archive_experiment
-from prefect_assay.tasks.facts import MoneyFacts
 from prefect_assay.waiting.decide import Ready
 from support.fault_server import fault_server, reply
 

@@ -7,11 +7,11 @@ import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 
 from prefect_assay.flows import campaign, design_build_test, experiment
-from prefect_assay.flows.attention import need_attention
-from prefect_assay.flows.canceled import tell_canceled
-from prefect_assay.flows.memory import Memory
-from prefect_assay.flows.ours import FLOW_NAMES, is_ours
 from prefect_assay.flows.sweep import _Sweep
+from prefect_assay.runs.ownership import FLOW_NAMES, is_ours
+from prefect_assay.sweeping.cancellations import tell_canceled
+from prefect_assay.sweeping.stuck_runs import need_attention
+from prefect_assay.sweeping.watermarks import Memory
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 OURS = {"credentials": {"$ref": str(uuid4())}, "policy": {}, "archive": {}}

@@ -6,20 +6,21 @@ from types import SimpleNamespace
 
 import pytest
 
+from prefect_assay.approvals.spending import Approval
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.books.records import Confirming, Sending, Surplus
 from prefect_assay.errors import OrderOutcomeUnknown, QuoteRejected
-from prefect_assay.flows import paying, steps
-from prefect_assay.flows.approval import Approval
-from prefect_assay.flows.paying import place_order
+from prefect_assay.flows import experiment_billing as paying
+from prefect_assay.flows import experiment_steps as steps
+from prefect_assay.flows.experiment_billing import place_order
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import experiment_name, find_or_create, order_key
+from prefect_assay.runs import PollPolicy
+from prefect_assay.runs.queries import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG
 from prefect_assay.tasks.quote import Billing, BillingStage
-from prefect_assay.waiting import PollPolicy
-from prefect_assay.waiting.runs import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG
 from support.memory_store import a_book
 from support.order_service import OrderService
 

@@ -10,8 +10,11 @@ from prefect.states import Suspended
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.errors import BlockMissing, ConfigurationError
-from prefect_assay.flows import attention, campaign, design_build_test, durable, experiment, run_blocks
-from prefect_assay.waiting.trouble import AGAIN_KEY, again_key, missing_block
+from prefect_assay.flows import campaign, design_build_test, experiment
+from prefect_assay.runs import block_references as run_blocks
+from prefect_assay.runs import durable
+from prefect_assay.runs.transient_failures import AGAIN_KEY, again_key, missing_block
+from prefect_assay.sweeping import stuck_runs as attention
 
 CREDENTIALS = AssayCredentials(base_url="https://service.example", token="t")
 POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)

@@ -8,12 +8,12 @@ import pytest
 
 import prefect_assay.flows.campaign  # noqa: F401 - the package has the flow under this name
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
-from prefect_assay.flows.limits import CampaignJob, Limits
+from prefect_assay.flows.campaign_budget import CampaignJob, Limits
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.waiting.runs import CHILDREN_TAG, campaign_group
+from prefect_assay.runs.queries import CHILDREN_TAG, campaign_group
 
 module = sys.modules["prefect_assay.flows.campaign"]
 SPEC = ExperimentSpec.model_validate({"experiment_type": "expression", "sequences": {"a": "ACD"}})

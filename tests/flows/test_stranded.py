@@ -9,10 +9,10 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import DeploymentResponse, SetStateStatus
 from prefect.states import Paused, Running, Scheduled, Suspended
 
-from prefect_assay.flows import stranded
-from prefect_assay.flows.canceled import tell_canceled
-from prefect_assay.flows.children import DEPLOYMENT_NAME
-from prefect_assay.waiting.runs import EXPERIMENT_TAG, GROUP_TAG, REPLACED_TAG, has_ended, successor_of
+from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.runs.queries import EXPERIMENT_TAG, GROUP_TAG, REPLACED_TAG, has_ended, successor_of
+from prefect_assay.sweeping import stranded_runs as stranded
+from prefect_assay.sweeping.cancellations import tell_canceled
 
 NOW = datetime.now(UTC)
 FLOW = uuid4()

@@ -7,15 +7,15 @@ from itertools import islice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.client.updates import iter_updates
-from prefect_assay.flows.artifacts import label_of
-from prefect_assay.flows.feed import read_feed
-from prefect_assay.flows.memory import Memory
-from prefect_assay.flows.money import usd
+from prefect_assay.client.operations.updates import iter_updates
 from prefect_assay.flows.sweep import _NAME_MAX, _NAMES_MAX
 from prefect_assay.models.page import Page
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.models.update import Update
+from prefect_assay.reporting.artifacts import label_of
+from prefect_assay.reporting.money import usd
+from prefect_assay.sweeping.updates_feed import read_feed
+from prefect_assay.sweeping.watermarks import Memory
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=400)

@@ -14,11 +14,11 @@ from prefect.client.schemas.responses import SetStateStatus
 from prefect.logging import disable_run_logger
 
 from prefect_assay.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
-from prefect_assay.flows.memory import Memory
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.update import Update
-from prefect_assay.waiting.runs import EXPERIMENT_TAG, GROUP_TAG, WAITS_TAG
+from prefect_assay.runs.queries import EXPERIMENT_TAG, GROUP_TAG, WAITS_TAG
+from prefect_assay.sweeping.watermarks import Memory
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 AWAY = ServiceUnavailable("the service answers 503", request_id="r-17")

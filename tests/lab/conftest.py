@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.lab.service import LabCore
+from prefect_assay.lab.service.core import LabCore
 from support.conformance import held
 
 

@@ -8,10 +8,11 @@ from biscuit_auth import BlockBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.client.attenuation import attenuate_offline
+from prefect_assay.client.operations.attenuation import attenuate_offline
 from prefect_assay.errors import InvalidRequest
-from prefect_assay.lab import capabilities, seeding
-from prefect_assay.lab.grants import Grant
+from prefect_assay.lab.service import seeding
+from prefect_assay.lab.tokens import roles as capabilities
+from prefect_assay.lab.tokens.principal import Grant
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import PaymentMethod
 from support.lab_core import EPOCH, advance, get, lab_core, order, refusal, spec, to_quote
@@ -37,7 +38,7 @@ def shared():
 
 def status(core, token, method="GET", path="/experiments", **request):
     """What a request is answered with."""
-    from prefect_assay.lab.refusals import Refusal
+    from prefect_assay.lab.kernel.refusals import Refusal
 
     try:
         return core.request(method, path, token=token, **request).status

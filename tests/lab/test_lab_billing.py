@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from prefect_assay.lab import orders, x402
-from prefect_assay.lab.seeding import organization
+from prefect_assay.lab.experiments import orders
+from prefect_assay.lab.rails import x402
+from prefect_assay.lab.service.seeding import organization
 from support.lab_core import UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
 
 X402 = {"payment": {"method": "x402-exact"}}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prefect_assay.lab import filters
-from prefect_assay.lab.filters import Atom
+from prefect_assay.lab.requests import filters
+from prefect_assay.lab.requests.filters import Atom
 from support.lab_core import EPOCH, advance, get, lab_core, order, refusal, spec, to_quote
 
 LISTS = (

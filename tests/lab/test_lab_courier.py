@@ -12,7 +12,9 @@ import httpx
 import pytest
 
 from prefect_assay.errors import SignatureError
-from prefect_assay.lab import seeding, sim_deliveries, times
+from prefect_assay.lab.control import deliveries as sim_deliveries
+from prefect_assay.lab.kernel import times
+from prefect_assay.lab.service import seeding
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.webhooks.signature import verify
 from support.hook_server import hook_server
@@ -55,7 +57,7 @@ def fault(core, action, **details):
 
 
 def progress(core, experiment_id, text="more"):
-    from prefect_assay.lab import sim_actions
+    from prefect_assay.lab.control import actions as sim_actions
 
     sim_actions.event(core, {"event": "progress", "experiment_id": experiment_id, "description": text})
 
@@ -120,7 +122,7 @@ def test_the_body_has_every_field_and_a_time_that_is_expected(core, hook):
 
 def test_a_canceled_experiment_expects_nothing_more(core, hook):
     experiment_id = place(core, hook)
-    from prefect_assay.lab import sim_actions
+    from prefect_assay.lab.control import actions as sim_actions
 
     sim_actions.event(core, {"event": "force_status", "experiment_id": experiment_id, "status": "canceled"})
     deliver(core)
@@ -294,7 +296,7 @@ def test_chances_follow_from_the_seed(core, hook):
     ],
 )
 def test_faults_that_make_no_sense_are_refused(core, body):
-    from prefect_assay.lab.refusals import Refusal
+    from prefect_assay.lab.kernel.refusals import Refusal
 
     with pytest.raises(Refusal) as caught:
         sim_deliveries.add_fault(core, body)
@@ -329,7 +331,7 @@ def test_an_update_is_sent_to_everybody_who_gets_it_now(core, hook, other):
 
 
 def test_only_what_exists_is_sent_again(core):
-    from prefect_assay.lab.refusals import Refusal
+    from prefect_assay.lab.kernel.refusals import Refusal
 
     for body, status in (
         ({}, 400),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from prefect_assay.lab.custom_targets import decide_custom_target
-from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.seeding import organization, reset
+from prefect_assay.lab.experiments.custom_targets import decide_custom_target
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.service.seeding import organization, reset
 from support.lab_core import PRICED, advance, get, lab_core, order, refusal, spec
 
 PATH = "/targets/request-custom"

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.lab import __main__ as command
-from prefect_assay.lab import events, plan, sim_actions, sim_deliveries
-from prefect_assay.lab.faults import ACTIONS
-from prefect_assay.lab.payment_faults import PAYMENT_ACTIONS
-from prefect_assay.lab.webhook_faults import WEBHOOK_ACTIONS
+from prefect_assay.lab.billing import delays as plan
+from prefect_assay.lab.control import actions as sim_actions
+from prefect_assay.lab.control import deliveries as sim_deliveries
+from prefect_assay.lab.control import events
+from prefect_assay.lab.requests.payment_faults import PAYMENT_ACTIONS
+from prefect_assay.lab.service.faults import ACTIONS
+from prefect_assay.lab.webhooks.faults import WEBHOOK_ACTIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
 

@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 
-from prefect_assay.lab import documents, pdf
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.billing import documents, pdf
+from prefect_assay.lab.kernel.refusals import Refusal
 from support.lab_core import get, lab_core, order, refusal, to_quote
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.lab import filters
-from prefect_assay.lab.filters import Atom, Node
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.requests import filters
+from prefect_assay.lab.requests.filters import Atom, Node
 from support.lab_core import EPOCH, get, lab_core, order, refusal, spec
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from prefect_assay.lab.store import Db
+from prefect_assay.lab.kernel.store import Db
 from prefect_assay.models.vocabulary import ExperimentStatus
 from support.lab_core import EPOCH, get, lab_core, order
 

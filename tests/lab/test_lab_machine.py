@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from prefect_assay.lab import machine, measuring, times
-from prefect_assay.lab.plan import plan
+from prefect_assay.lab.billing.delays import plan
+from prefect_assay.lab.kernel import times
+from prefect_assay.lab.laboratory import machine, measuring
 from support.lab_core import EPOCH, UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
 
 WORK = ["In queue", "In production", "Assay progress", "Data analysis", "In review", "Done"]
@@ -193,7 +194,7 @@ def test_a_lab_that_ends_goes_on_where_it_was(tmp_path):
 
 
 def test_organisations_have_clocks_of_their_own(core):
-    from prefect_assay.lab import seeding
+    from prefect_assay.lab.service import seeding
 
     other = seeding.organization(core.lab, "other", "Other")
     mine = order(core, auto_accept_quote=True).body["experiment_id"]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.lab import mpp
-from prefect_assay.lab.payment_faults import PAYMENT_ACTIONS, PaymentFault
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.rails import mpp
+from prefect_assay.lab.requests.payment_faults import PAYMENT_ACTIONS, PaymentFault
 from support.lab_core import advance, get, lab_core, order, refusal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -7,8 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from prefect_assay.lab import oauth, oauth_endpoint, oauth_grants, sessions
-from prefect_assay.lab.seeding import email
+from prefect_assay.lab.account import oauth, oauth_endpoint, oauth_grants
+from prefect_assay.lab.service.seeding import email
+from prefect_assay.lab.tokens import sessions
 from support.lab_core import lab_core
 from support.tool_client import BASE_URL, Tools, browser
 

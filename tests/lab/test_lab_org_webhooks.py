@@ -7,9 +7,9 @@ import uuid
 
 import pytest
 
-from prefect_assay.lab import seeding
+from prefect_assay.lab.service import seeding
 from prefect_assay.lab.shapes.webhooks import Webhook, Webhooks
-from prefect_assay.lab.webhook_rules import MASK
+from prefect_assay.lab.webhooks.rules import MASK
 from support.hook_server import hook_server
 from support.lab_core import advance, get, lab_core, order, refusal
 

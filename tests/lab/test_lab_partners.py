@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.lab import seeding
+from prefect_assay.lab.service import seeding
 from support.lab_core import advance, lab_core, refusal
 from support.tokens import offline
 

@@ -5,10 +5,14 @@ from html import unescape
 
 import pytest
 
-from prefect_assay.lab import pages_frame, pages_portal, portal_account, sessions, sim_actions
-from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.seeding import email, organization
-from prefect_assay.lab.tokens import EXPIRY_DAYS
+from prefect_assay.lab.control import actions as sim_actions
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.portal import account_html as pages_portal
+from prefect_assay.lab.portal import account_pages as portal_account
+from prefect_assay.lab.portal import frame as pages_frame
+from prefect_assay.lab.service.seeding import email, organization
+from prefect_assay.lab.tokens import sessions
+from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
 from support.lab_core import advance, lab_core, order, to_quote
 from support.tool_client import Tools, browser
 

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from prefect_assay.lab.openapi import operation_id
 from prefect_assay.lab.routing import ROUTES
-from prefect_assay.lab.web import create_app
+from prefect_assay.lab.web.app import create_app
 from support.lab_core import lab_core
 from support.lab_states import inhabit_core
 

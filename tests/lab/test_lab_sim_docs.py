@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.lab import events
-from prefect_assay.lab.faults import ACTIONS, Fault
+from prefect_assay.lab.control import events
+from prefect_assay.lab.service.faults import ACTIONS, Fault
 from prefect_assay.lab.testing import LabOrganization, LocalLab, PlacedFault
 
 pytest_plugins = ["prefect_assay.lab.fixture"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.lab import events
+from prefect_assay.lab.control import events
 from support.lab_core import spec
 from support.sim_client import served
 

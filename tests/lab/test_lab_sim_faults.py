@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from prefect_assay.lab.faults import ACTIONS, Fault, Faults
-from prefect_assay.lab.limiter import Limiter, RateLimit
+from prefect_assay.lab.service.faults import ACTIONS, Fault, Faults
+from prefect_assay.lab.service.limiter import Limiter, RateLimit
 from support.lab_core import spec
 from support.sim_client import served
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from prefect_assay.lab import clock
-from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.snapshots import KEPT_MAX
+from prefect_assay.lab.kernel import clock
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.service.snapshots import KEPT_MAX
 from support.lab_core import advance, get, lab_core, order, spec
 from support.sim_client import served
 

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.lab import events, sim_actions, sim_deliveries
-from prefect_assay.lab.faults import ACTIONS
+from prefect_assay.lab.control import actions as sim_actions
+from prefect_assay.lab.control import deliveries as sim_deliveries
+from prefect_assay.lab.control import events
+from prefect_assay.lab.service.faults import ACTIONS
 from support.sim_client import served
 
 pytest_plugins = ["prefect_assay.lab.fixture"]

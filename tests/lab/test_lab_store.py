@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lab.store import Store
+from prefect_assay.lab.kernel.store import Store
 
 
 def test_a_file_of_another_version_is_refused_with_the_next_step(tmp_path):

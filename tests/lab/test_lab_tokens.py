@@ -8,12 +8,14 @@ from biscuit_auth import KeyPair
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.lab import access, capabilities, seeding
-from prefect_assay.lab.core import Call
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.account import handlers as access
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.requests.core import Call
 from prefect_assay.lab.routing import ROUTES
-from prefect_assay.lab.token_form import Claims, Seal
-from prefect_assay.lab.tokens import EXPIRY_DAYS
+from prefect_assay.lab.service import seeding
+from prefect_assay.lab.tokens import roles as capabilities
+from prefect_assay.lab.tokens.encoding import Claims, Seal
+from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
 from support.lab_core import EPOCH, advance, lab_core, refusal
 from support.tokens import join, offline, online, split
 

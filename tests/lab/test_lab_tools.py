@@ -14,12 +14,13 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from prefect_assay.lab import tools, tools_server
-from prefect_assay.lab.faults import Fault
+from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.openapi import operation_id
-from prefect_assay.lab.refusals import Refusal
 from prefect_assay.lab.routing import ROUTES
+from prefect_assay.lab.service.faults import Fault
 from prefect_assay.lab.testing import LocalLab
+from prefect_assay.lab.tools import catalog as tools
+from prefect_assay.lab.tools import server as tools_server
 from prefect_assay.models.words import WireWords
 from support.lab_core import advance, lab_core, spec
 from support.tool_client import Tools, browser, x402_credential
@@ -260,8 +261,8 @@ def test_without_the_extra_the_lab_runs_and_says_what_is_missing():
     code = (
         "import sys; sys.modules['mcp'] = None\n"
         "from starlette.testclient import TestClient\n"
-        "from prefect_assay.lab.service import LabCore\n"
-        "from prefect_assay.lab.web import create_app\n"
+        "from prefect_assay.lab.service.core import LabCore\n"
+        "from prefect_assay.lab.web.app import create_app\n"
         "core = LabCore(); http = TestClient(create_app(core))\n"
         "assert http.get('/api/v1/info/health').status_code == 200\n"
         "assert http.get('/portal/').status_code == 200\n"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.routing import ROUTES
 from support.lab_core import BY_LOT, PRICED, UNPRICED, get, lab_core, order, refusal, spec
 

@@ -7,8 +7,8 @@ from contextlib import closing
 import httpx
 import pytest
 
-from prefect_assay.lab.service import LabCore
-from prefect_assay.lab.web import create_app
+from prefect_assay.lab.service.core import LabCore
+from prefect_assay.lab.web.app import create_app
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from prefect_assay.lab import schedule
+from prefect_assay.lab.kernel import schedule
 from prefect_assay.models.words import WireWords
 from support.hook_server import hook_server
 from support.lab_core import EPOCH, advance, get, lab_core, order

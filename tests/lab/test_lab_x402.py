@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lab import eip3009
-from prefect_assay.lab.x402 import Settlement, X402Settings, challenge, settle
+from prefect_assay.lab.kernel.settings import X402Settings
+from prefect_assay.lab.rails import eip3009
+from prefect_assay.lab.rails.x402 import Settlement, challenge, settle
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 PAY_URL = "http://127.0.0.1:8765/api/v1/invoices/inv_1/pay"
@@ -318,5 +319,5 @@ def test_without_the_extra_the_error_names_the_install_command(monkeypatch):
 
 
 def test_importing_the_rail_does_not_import_the_library():
-    code = "import sys, prefect_assay.lab.x402; sys.exit('eth_account' in sys.modules)"
+    code = "import sys, prefect_assay.lab.rails.x402; sys.exit('eth_account' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 
 from prefect_assay import blocks, flows, tasks
+from prefect_assay.approvals.questions import Question
 from prefect_assay.books.records import OrderRecord
-from prefect_assay.flows.questions import Question
-from prefect_assay.waiting import runs
+from prefect_assay.runs import queries as runs
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from prefect_assay.lab import experiments
+from prefect_assay.lab.experiments import experiments
 from support import parser_fuzz
 from support.filter_fuzz import LISTINGS, FilterFuzz
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from prefect_assay.client.problem import problem_of
-from prefect_assay.client.request import Answer
+from prefect_assay.client.http.problem import problem_of
+from prefect_assay.client.http.request import Answer
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import AssayError
-from prefect_assay.lab import filters
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.requests import filters
 from prefect_assay.webhooks.signature import verify
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

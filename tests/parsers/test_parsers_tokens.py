@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Refusal
 from support.lab_core import lab_core
 
 LETTERS = "AQgw_-09z"

@@ -35,8 +35,8 @@ from prefect_assay.payments import (
     rail_for,
     settle,
 )
-from prefect_assay.payments.challenges import parse
-from prefect_assay.payments.mpp_wire import read_offers, read_settlement
+from prefect_assay.payments.rails.challenges import parse
+from prefect_assay.payments.rails.mpp_wire import read_offers, read_settlement
 from prefect_assay.payments.settle import utc_now
 from prefect_assay.payments.terms import Offers, Settlement
 from support.lab_core import lab_core

@@ -13,9 +13,9 @@ from pydantic import SecretStr
 from prefect_assay.errors import ConfigurationError, PaymentRefused, PaymentsDisabled
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import X402Rail, rail_for
+from prefect_assay.payments.rails.wire import BRACKETS_MAX, HEADER_MAX
+from prefect_assay.payments.rails.x402_wire import read_offers, read_settlement
 from prefect_assay.payments.terms import Offers, Settlement
-from prefect_assay.payments.wire import BRACKETS_MAX, HEADER_MAX
-from prefect_assay.payments.x402_wire import read_offers, read_settlement
 from support.pay_server import CANARY_ADDRESS, CANARY_KEY, NETWORK, RECEIVER, USDC, decode, encode, recover
 
 RAIL = X402Rail(SecretStr(CANARY_KEY))

@@ -5,8 +5,8 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from prefect_assay.client import experiments as operations
-from prefect_assay.client.request import NO_BODY, Operation, Request
+from prefect_assay.client.http.request import NO_BODY, Operation, Request
+from prefect_assay.client.operations import experiments as operations
 from prefect_assay.errors import NotFound, PartialOrder, RequestRefused
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance

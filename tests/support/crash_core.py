@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import SecretStr
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.blocks.token_issuer import HttpTokenIssuer
 from prefect_assay.books import Books, OrderLedger
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
@@ -16,6 +15,7 @@ from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import find_or_create, one_experiment
 from prefect_assay.payments import PaymentPolicy, rail_for, settle
+from prefect_assay.payments.issuer import HttpTokenIssuer
 from prefect_assay.tasks.quote import BillingStage, confirm_quote, read_billing
 
 

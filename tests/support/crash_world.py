@@ -21,16 +21,16 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 from prefect.states import Scheduled
 
 from prefect_assay.blocks import S3Archive, SharedPaymentTokens, SpendingPolicy
+from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
-from prefect_assay.cli.ports import HOST, free_ports
-from prefect_assay.cli.processes import Child
-from prefect_assay.cli.stack_database import StackDatabase
 from prefect_assay.client import AssayClient
 from prefect_assay.database.place import FOLDER_SETTING
+from prefect_assay.localstack.database import StackDatabase
+from prefect_assay.localstack.ports import HOST, free_ports
+from prefect_assay.localstack.processes import Child
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key
-from prefect_assay.tasks import open_books
-from prefect_assay.waiting.runs import start_run
+from prefect_assay.runs.queries import start_run
 from support.crash_process import KILLED, Execution, Killable, token_issuer
 from support.crash_story import End, Kill, Schedule
 from support.moto_s3 import bucket_address

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from prefect_assay.client import AssayClient, AsyncAssayClient
-from prefect_assay.client.request import NO_BODY, Operation, Request
+from prefect_assay.client.http.request import NO_BODY, Operation, Request
 
 CANARY = "canary-5f3e9b-bearer-token"
 

@@ -9,11 +9,14 @@ import sqlite3
 from contextlib import contextmanager
 from datetime import timedelta
 
-from prefect_assay.lab import experiments, invoices, lists, quotes, records, seeding, sequences
-from prefect_assay.lab.core import Call
-from prefect_assay.lab.lists import Listing
-from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.service import LabCore
+from prefect_assay.lab.billing import invoices, quotes
+from prefect_assay.lab.experiments import experiments, records, sequences
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.requests import lists
+from prefect_assay.lab.requests.core import Call
+from prefect_assay.lab.requests.lists import Listing
+from prefect_assay.lab.service import seeding
+from prefect_assay.lab.service.core import LabCore
 from support.lab_core import lab_core, order, spec
 from support.mutations import Mutator
 

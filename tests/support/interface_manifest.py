@@ -6,7 +6,7 @@ python tests/support/interface_manifest.py
 from pathlib import Path
 
 from prefect_assay.cli import drift
-from prefect_assay.cli.drift_document import facts_of
+from prefect_assay.client.drift.document import facts_of
 from prefect_assay.lab.openapi import document
 
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.words import WireWords
-from prefect_assay.payments.x402 import X402Rail
+from prefect_assay.payments.rails.x402 import X402Rail
 from support.interface import CALLS
 from support.interface_client import matches, paths
 from support.lab_core import BY_LOT, PRICED, UNPRICED, spec

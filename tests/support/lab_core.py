@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from prefect_assay.lab.core import Answer
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.measure.targets import CATALOG
-from prefect_assay.lab.refusals import Refusal
-from prefect_assay.lab.service import LabCore
-from prefect_assay.lab.settings import LabSettings
+from prefect_assay.lab.requests.core import Answer
+from prefect_assay.lab.service.core import LabCore
 
 EPOCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 PRICED = next(target for target in CATALOG if (target["pricing"] or {}).get("type") == "per_sequence")

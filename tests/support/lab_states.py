@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from prefect_assay.lab.service import LabCore
+from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.testing import LocalLab
 from support.lab_core import PRICED, UNPRICED, advance, spec
 

@@ -9,13 +9,13 @@ import hmac
 import json
 from datetime import UTC, datetime
 
-from prefect_assay.client.failures import retry_after
-from prefect_assay.client.problem import problem_of
-from prefect_assay.client.request import Answer
+from prefect_assay.client.http.failures import retry_after
+from prefect_assay.client.http.problem import problem_of
+from prefect_assay.client.http.request import Answer
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import InvalidSequences, MalformedDelivery, SignatureError
-from prefect_assay.lab.core import Call
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.requests.core import Call
 from prefect_assay.models.vocabulary import AMINO_ACIDS
 from prefect_assay.webhooks.signature import verify
 from support.deliveries import SIGNING_KEY, body_of

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from prefect_assay.errors import PaymentRefused
-from prefect_assay.lab import mpp as lab_mpp
-from prefect_assay.lab import x402 as lab_x402
-from prefect_assay.payments import mpp_wire
-from prefect_assay.payments.challenges import parse
-from prefect_assay.payments.x402_wire import read_offers, read_settlement
+from prefect_assay.lab.rails import mpp as lab_mpp
+from prefect_assay.lab.rails import x402 as lab_x402
+from prefect_assay.payments.rails import mpp_wire
+from prefect_assay.payments.rails.challenges import parse
+from prefect_assay.payments.rails.x402_wire import read_offers, read_settlement
 from support.mutations import Mutator
 
 _NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

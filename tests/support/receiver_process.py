@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from prefect_assay.cli.ports import free_ports
+from prefect_assay.localstack.ports import free_ports
 from support.deliveries import SIGNING_KEY
 
 PROGRAM = Path(__file__).parents[1] / "webhooks" / "held_receiver.py"

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 from starlette.testclient import TestClient
 
-from prefect_assay.lab.service import LabCore
-from prefect_assay.lab.web import create_app
+from prefect_assay.lab.service.core import LabCore
+from prefect_assay.lab.web.app import create_app
 from support.lab_core import lab_core, spec
 
 

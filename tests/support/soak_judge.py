@@ -13,9 +13,9 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect_assay.archive import verify
 from prefect_assay.archive.layout import experiment_folder, version_folder
 from prefect_assay.archive.read import read_manifest, versions
+from prefect_assay.blocks.order_books import open_books
 from prefect_assay.models.vocabulary import MACHINE_RAILS
-from prefect_assay.tasks import open_books
-from prefect_assay.waiting.runs import EXPERIMENT_TAG, runs_with, tag_values
+from prefect_assay.runs.queries import EXPERIMENT_TAG, runs_with, tag_values
 from support.crash_story import contradictions
 from support.soak_story import FAULTS, Soak, patiently
 

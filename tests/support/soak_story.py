@@ -24,7 +24,7 @@ from prefect.client.schemas.objects import FlowRun, StateType
 
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key
-from prefect_assay.waiting.runs import EXPERIMENT_TAG, as_parameter, runs_with, suspended_filter, tag_values
+from prefect_assay.runs.queries import EXPERIMENT_TAG, as_parameter, runs_with, suspended_filter, tag_values
 from support.deliveries import body_of, headers_of
 from support.soak_world import SoakWorld
 from support.world import EGFR

@@ -22,12 +22,12 @@ from prefect.settings import (
     temporary_settings,
 )
 
-from prefect_assay.cli.processes import Child, descendants
-from prefect_assay.cli.stack import LocalStack
-from prefect_assay.cli.stack_parts import StackParts
 from prefect_assay.client import AssayClient
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
+from prefect_assay.localstack.parts import StackParts
+from prefect_assay.localstack.processes import Child, descendants
+from prefect_assay.localstack.stack import LocalStack
 from support.scale import shared_services
 from support.world import _saved_blocks
 

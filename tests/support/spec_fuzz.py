@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from prefect_assay.client.experiments import create
-from prefect_assay.client.request import Request
+from prefect_assay.client.http.request import Request
+from prefect_assay.client.operations.experiments import create
 from prefect_assay.errors import InputError, InvalidRequest, InvalidSpec
-from prefect_assay.lab.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.routing import ROUTES
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType

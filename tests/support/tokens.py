@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from prefect_assay.client.attenuation import attenuate_offline
-from prefect_assay.lab.service import LabCore
+from prefect_assay.client.operations.attenuation import attenuate_offline
+from prefect_assay.lab.service.core import LabCore
 from prefect_assay.models.tokens import Attenuation
 
 AUTHORITY, BLOCK, PROOF = 2, 3, 4

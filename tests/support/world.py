@@ -28,11 +28,11 @@ from prefect.settings import (
 from pydantic import BaseModel
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
-from prefect_assay.cli.processes import tail
-from prefect_assay.cli.stack import LocalStack
 from prefect_assay.client import AssayClient
-from prefect_assay.lab.x402 import X402Settings
-from prefect_assay.waiting.runs import start_run
+from prefect_assay.lab.kernel.settings import X402Settings
+from prefect_assay.localstack.processes import tail
+from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.runs.queries import start_run
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)

@@ -10,9 +10,9 @@ from prefect.logging import disable_run_logger
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ServiceUnavailable
-from prefect_assay.flows import artifacts
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.reporting import artifacts
 from prefect_assay.tasks.archive import archive_experiment
 
 SPEC = ExperimentSpec(experiment_type="expression", sequences={"a": SequenceValue(aa_string="MKT")})

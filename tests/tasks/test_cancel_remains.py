@@ -7,14 +7,14 @@ import pytest
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.records import Withdrawn
 from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown, ServiceUnavailable
-from prefect_assay.flows.canceled import _is_final
-from prefect_assay.flows.remains import remains_text
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.ledger import PaymentAttempt
-from prefect_assay.tasks.cancel import Remainder, reject_surplus, wind_up
+from prefect_assay.sweeping.cancellation_report import remains_text
+from prefect_assay.sweeping.cancellations import _is_final
+from prefect_assay.sweeping.settle_cancellation import Remainder, reject_surplus, wind_up
 from support.memory_store import a_book
 
 NOW = datetime.now(UTC)

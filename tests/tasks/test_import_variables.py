@@ -14,6 +14,8 @@ from prefect.client.schemas.actions import VariableCreate
 from prefect.testing.utilities import prefect_test_harness
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive
+from prefect_assay.blocks import order_books as tasks_books
+from prefect_assay.blocks.order_books import import_variables, open_books
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.records import Approved, Ordered
 from prefect_assay.errors import OrderOutcomeUnknown
@@ -22,8 +24,6 @@ from prefect_assay.models.job import PaymentState
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import experiment_name, find_or_create, order_key
 from prefect_assay.payments import RollingCap
-from prefect_assay.tasks import books as tasks_books
-from prefect_assay.tasks.books import import_variables, open_books
 from support.order_service import OrderService
 
 pytestmark = pytest.mark.timeout(300)

@@ -19,10 +19,11 @@ from prefect_assay.errors import (
     Unauthorized,
     UnexpectedAnswer,
 )
-from prefect_assay.waiting import suspend, trouble
-from prefect_assay.waiting.runs import AGAIN_TAG, ASKS_TAG
-from prefect_assay.waiting.suspend import PollPolicy, outlast, wait_until
-from prefect_assay.waiting.trouble import (
+from prefect_assay.runs import suspend
+from prefect_assay.runs import transient_failures as trouble
+from prefect_assay.runs.queries import AGAIN_TAG, ASKS_TAG
+from prefect_assay.runs.suspend import PollPolicy, outlast, wait_until
+from prefect_assay.runs.transient_failures import (
     AGAIN_KEY,
     could_not_be_marked,
     is_due,
@@ -206,7 +207,7 @@ def test_a_mark_counts_up_and_is_taken_away(monkeypatch):
         def update_flow_run(self, _run_id, tags):
             record["tags"] = tags
 
-    for module in (trouble, "prefect_assay.waiting.runs"):
+    for module in (trouble, "prefect_assay.runs.queries"):
         target = module if isinstance(module, str) else module.__name__
         monkeypatch.setattr(f"{target}.get_client", lambda **_: Client())
     for _ in range(7):

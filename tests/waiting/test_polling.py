@@ -6,7 +6,7 @@ import pytest
 from prefect.logging import disable_run_logger
 
 from prefect_assay.errors import Overdue, ServiceUnavailable, Unauthorized
-from prefect_assay.waiting.suspend import PollPolicy, can_suspend, wait_until
+from prefect_assay.runs.suspend import PollPolicy, can_suspend, wait_until
 
 QUICK = PollPolicy(first_seconds=0.001, longest_seconds=0.002)
 

@@ -8,7 +8,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from prefect_assay.cli.receiver import serve
+from prefect_assay.cli.services.receiver import serve
 from prefect_assay.webhooks.receiver import Receiver
 from prefect_assay.webhooks.settings import ReceiverSettings
 

@@ -8,7 +8,7 @@ from prefect.events.worker import EventsWorker
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from prefect_assay.models.update import Delivery
-from prefect_assay.webhooks.announce import announce, event_id
+from prefect_assay.webhooks.prefect_event import announce, event_id
 from support.deliveries import body_of
 
 

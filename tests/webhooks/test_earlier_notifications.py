@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from prefect_assay.errors import SignatureError
-from prefect_assay.webhooks import deliver
+from prefect_assay.webhooks import endpoint as deliver
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret, sign, verify

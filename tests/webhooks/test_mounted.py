@@ -125,7 +125,7 @@ def test_an_error_of_ours_is_a_500_that_the_service_repeats(monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("prefect_assay.webhooks.deliver.prove", broken)
+    monkeypatch.setattr("prefect_assay.webhooks.endpoint.prove", broken)
     woken = Woken()
     for app, path in ((receiver("", woken), ""), (starlette(receiver("", woken)), "/hooks")):
         with serving(app) as url:

@@ -3,9 +3,10 @@
 import pytest
 from pydantic import SecretStr
 
-from prefect_assay.lab import sim_actions, sim_deliveries
-from prefect_assay.lab.service import LabCore
-from prefect_assay.lab.settings import LabSettings
+from prefect_assay.lab.control import actions as sim_actions
+from prefect_assay.lab.control import deliveries as sim_deliveries
+from prefect_assay.lab.kernel.settings import LabSettings
+from prefect_assay.lab.service.core import LabCore
 from prefect_assay.models.words import WireWords
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from prefect_assay.lab import sim_deliveries
-from prefect_assay.lab.service import LabCore
-from prefect_assay.lab.settings import LabSettings
+from prefect_assay.lab.control import deliveries as sim_deliveries
+from prefect_assay.lab.kernel.settings import LabSettings
+from prefect_assay.lab.service.core import LabCore
 from prefect_assay.webhooks.signature import delivery_url, derive_secret
 from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 from support.lab_core import advance, order

@@ -2,7 +2,7 @@
 
 import logging
 
-from prefect_assay.webhooks.sparing import SparingLog
+from prefect_assay.webhooks.throttled_log import SparingLog
 
 
 def test_the_first_at_once_and_the_rest_counted(caplog):

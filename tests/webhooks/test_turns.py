@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from prefect_assay.webhooks.answers import NotNow
-from prefect_assay.webhooks.turns import Turns
+from prefect_assay.webhooks.wake_queue import Turns
 
 
 def test_who_is_canceled_while_it_waits_leaves_and_who_works_goes_on():

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from prefect_assay.cli.app_services import AsJson, services
 from prefect_assay.cli.failures import reported
+from prefect_assay.cli.services.app import AsJson, services
 
 TypeWord = Literal[
     "affinity",

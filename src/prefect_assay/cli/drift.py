@@ -1,6 +1,6 @@
 """`prefect-assay drift`: whether the service still is what the client was written for, by its openapi.json.
 
-`interface.json` beside this file holds what the client was written for. It is made from the local lab's description,
+`client/drift/interface.json` holds what the client was written for. It is made from the local lab's description,
 and a test compares the two.
 """
 
@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from prefect_assay.cli.drift_compare import Change, compare
-from prefect_assay.cli.drift_document import Facts, facts_of
-from prefect_assay.cli.drift_usage import usage
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.client import AssayClient
+from prefect_assay.client.drift.compare import Change, compare
+from prefect_assay.client.drift.document import Facts, facts_of
+from prefect_assay.client.drift.usage import usage
 from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.models.words import WireWords
 
@@ -60,7 +60,7 @@ def show_drift(
 
 def known_interface() -> dict[str, Facts]:
     """The interface that the client was written for."""
-    text = files("prefect_assay.cli").joinpath(_MANIFEST).read_text(encoding="utf-8")
+    text = files("prefect_assay.client.drift").joinpath(_MANIFEST).read_text(encoding="utf-8")
     found: dict[str, Facts] = json.loads(text)
     return found
 

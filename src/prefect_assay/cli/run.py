@@ -98,8 +98,8 @@ def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> 
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
+        from prefect_assay.runs.queries import start_run
         from prefect_assay.tasks.archive import refuse_relative
-        from prefect_assay.waiting.runs import start_run
 
         refuse_relative(cast("Archive", blocks["archive"]))
         run = start_run(DEPLOYMENT, {"designs": _designs(request.designs), **settings, **blocks})

@@ -5,11 +5,11 @@ defined once and served by both. Nothing here knows Prefect.
 """
 
 from prefect_assay.client.asynchronous import AsyncAssayClient
-from prefect_assay.client.documents import RawDocument
-from prefect_assay.client.paying import PayAnswer
-from prefect_assay.client.quotes import RejectReason
-from prefect_assay.client.request import UNSET
-from prefect_assay.client.retry import RetryPolicy
+from prefect_assay.client.http.request import UNSET
+from prefect_assay.client.http.retry import RetryPolicy
+from prefect_assay.client.operations.documents import RawDocument
+from prefect_assay.client.operations.payment import PayAnswer
+from prefect_assay.client.operations.quotes import RejectReason
 from prefect_assay.client.sync import AssayClient
 
 __all__ = [

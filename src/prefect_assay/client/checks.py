@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from prefect_assay.client.address import is_loopback
+from prefect_assay.client.http.address import is_loopback
 from prefect_assay.errors import InvalidRequest, InvalidSpec
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.sequences import Sequence as Design

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from prefect_assay.client.filters import Value, bare_text, checked_field
-from prefect_assay.client.request import Parameters
+from prefect_assay.client.http.request import Parameters
 from prefect_assay.errors import InputError
 
 __all__ = ["FieldTest", "equ", "geq", "gtr", "leq", "lss", "plain", "tests"]

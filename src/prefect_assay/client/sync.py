@@ -12,25 +12,10 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import SecretStr
 
-from prefect_assay.client import custom_targets as _custom_targets
-from prefect_assay.client import documents as _documents
-from prefect_assay.client import experiments as _experiments
-from prefect_assay.client import invoice_search as _invoice_search
-from prefect_assay.client import invoices as _invoices
-from prefect_assay.client import modifying as _modifying
-from prefect_assay.client import paying as _paying
-from prefect_assay.client import pdf as _pdf
-from prefect_assay.client import quotes as _quotes
-from prefect_assay.client import results as _results
-from prefect_assay.client import sequences as _sequences
-from prefect_assay.client import service as _service
-from prefect_assay.client import targets as _targets
-from prefect_assay.client import tokens as _tokens
-from prefect_assay.client import updates as _updates
-from prefect_assay.client import webhooks as _webhooks
-from prefect_assay.client.downloading import Download
-from prefect_assay.client.failures import conclude, successor, too_large
-from prefect_assay.client.limits import (
+from prefect_assay.client import patch as _modifying
+from prefect_assay.client.http.download import Download
+from prefect_assay.client.http.failures import conclude, successor, too_large
+from prefect_assay.client.http.limits import (
     ANSWER_BYTES_MAX,
     DOWNLOAD_ADVICE,
     DOWNLOAD_BYTES_MAX,
@@ -38,12 +23,27 @@ from prefect_assay.client.limits import (
     TooLarge,
     operations,
 )
+from prefect_assay.client.http.pagination import Walk
+from prefect_assay.client.http.request import Answer, Operation, Request
+from prefect_assay.client.http.retry import RetryPolicy
+from prefect_assay.client.http.wire import NO_ANSWER, Wire, lost, unlogged_query
 from prefect_assay.client.method import method
-from prefect_assay.client.pdf import Pdf
-from prefect_assay.client.request import Answer, Operation, Request
-from prefect_assay.client.retry import RetryPolicy
-from prefect_assay.client.walking import Walk
-from prefect_assay.client.wire import NO_ANSWER, Wire, lost, unlogged_query
+from prefect_assay.client.operations import custom_targets as _custom_targets
+from prefect_assay.client.operations import documents as _documents
+from prefect_assay.client.operations import experiments as _experiments
+from prefect_assay.client.operations import invoice_search as _invoice_search
+from prefect_assay.client.operations import invoices as _invoices
+from prefect_assay.client.operations import payment as _paying
+from prefect_assay.client.operations import pdf as _pdf
+from prefect_assay.client.operations import quotes as _quotes
+from prefect_assay.client.operations import results as _results
+from prefect_assay.client.operations import sequences as _sequences
+from prefect_assay.client.operations import service as _service
+from prefect_assay.client.operations import targets as _targets
+from prefect_assay.client.operations import tokens as _tokens
+from prefect_assay.client.operations import updates as _updates
+from prefect_assay.client.operations import webhooks as _webhooks
+from prefect_assay.client.operations.pdf import Pdf
 from prefect_assay.errors import AssayError, NotFound
 from prefect_assay.models.words import WireWords
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lab import times
-from prefect_assay.lab.server import run
-from prefect_assay.lab.settings import LabSettings
+from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.settings import LabSettings
+from prefect_assay.lab.web.server import run
 from prefect_assay.models.words import WireWords
 
 # Secrets come from the environment rather than from the command line, which other users can see.

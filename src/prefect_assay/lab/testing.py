@@ -20,10 +20,10 @@ from typing import Any, Final, Self
 import httpx
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lab.testing_controls import Controls, PlacedFault, plain_client
-from prefect_assay.lab.testing_organization import LabOrganization
-from prefect_assay.lab.testing_views import Delays, RateLimitView, Settlement, SnapshotView
-from prefect_assay.lab.testing_webhooks import given
+from prefect_assay.lab.control.controls import Controls, PlacedFault, plain_client
+from prefect_assay.lab.control.organization import LabOrganization
+from prefect_assay.lab.control.views import Delays, RateLimitView, Settlement, SnapshotView
+from prefect_assay.lab.control.webhooks import given
 
 __all__ = ["LabOrganization", "LocalLab", "PlacedFault"]
 

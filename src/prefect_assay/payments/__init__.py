@@ -7,10 +7,10 @@ from prefect_assay.payments.api import PayAnswer, PayApi
 from prefect_assay.payments.guard import PaymentPolicy, check_ready
 from prefect_assay.payments.hosted import hosted
 from prefect_assay.payments.ledger import Ledger, LedgerEntry, PaymentAttempt, RollingCap
-from prefect_assay.payments.mpp import MppRail, TokenIssuer, TokenLimits
-from prefect_assay.payments.rails import Rail, rail_for
+from prefect_assay.payments.rails.mpp import MppRail, TokenIssuer, TokenLimits
+from prefect_assay.payments.rails.registry import Rail, rail_for
+from prefect_assay.payments.rails.x402 import X402Rail
 from prefect_assay.payments.settle import settle
-from prefect_assay.payments.x402 import X402Rail
 
 __all__ = [
     "Ledger",

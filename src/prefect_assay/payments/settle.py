@@ -36,7 +36,7 @@ from prefect_assay.payments.api import (
 )
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.ledger import Ledger, LedgerEntry, PaymentAttempt
-from prefect_assay.payments.rails import Rail
+from prefect_assay.payments.rails.registry import Rail
 from prefect_assay.payments.reconciliation import Reconciliation
 from prefect_assay.payments.terms import Settlement, Terms, dollars
 

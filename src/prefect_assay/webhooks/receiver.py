@@ -13,12 +13,12 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from prefect_assay.webhooks.announce import announce as announce_to_prefect
-from prefect_assay.webhooks.announcing import Announce, Announcer
 from prefect_assay.webhooks.answers import as_json
-from prefect_assay.webhooks.deliver import Deliveries, Wake
+from prefect_assay.webhooks.endpoint import Deliveries, Wake
+from prefect_assay.webhooks.event_publisher import Announce, Announcer
+from prefect_assay.webhooks.lazy_waker import PrefectSide
 from prefect_assay.webhooks.metrics import ReceiverMetrics
-from prefect_assay.webhooks.prefect_side import PrefectSide
+from prefect_assay.webhooks.prefect_event import announce as announce_to_prefect
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.status import Ready, Status, create_status_app, health_route
 

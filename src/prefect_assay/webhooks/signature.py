@@ -20,7 +20,7 @@ from prefect_assay.errors import ConfigurationError, MalformedDelivery, Signatur
 from prefect_assay.models.update import Delivery
 from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
 from prefect_assay.models.words import WireWords
-from prefect_assay.webhooks.earlier import status_change
+from prefect_assay.webhooks.legacy_notifications import status_change
 
 EVENT: Final = "experiment_update"  # contract 6: the only event kind
 SCHEME: Final = "sha256="

@@ -8,12 +8,12 @@ import re
 from functools import cache
 from typing import Any, Final
 
+from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.openapi import prose
 from prefect_assay.lab.openapi.answers import HEADERS
 from prefect_assay.lab.openapi.components import components
 from prefect_assay.lab.openapi.operations import operation
 from prefect_assay.lab.routing import ROUTES
-from prefect_assay.lab.settings import API_PREFIX
 from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
 
 DOCUMENT_VERSION: Final = "0.0.2"  # contract 9

@@ -3,8 +3,8 @@
 import re
 from typing import Any, Final
 
-from prefect_assay.lab.filter_sql import Column
-from prefect_assay.lab.lists import Listing
+from prefect_assay.lab.requests.filter_sql import Column
+from prefect_assay.lab.requests.lists import Listing
 from prefect_assay.lab.routing import Route
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 

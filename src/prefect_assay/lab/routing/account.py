@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from prefect_assay.lab import access, account
+from prefect_assay.lab.account import handlers as access
+from prefect_assay.lab.account import info as account
+from prefect_assay.lab.requests.schemas import SubmitFeedback
 from prefect_assay.lab.routing.route import Route, shown
-from prefect_assay.lab.schemas import SubmitFeedback
 from prefect_assay.lab.shapes.identity import DatabaseAway, DatabaseHealth, Health, Identity
 from prefect_assay.lab.shapes.info import FeedbackReceipt
 

@@ -2,9 +2,11 @@
 
 from typing import Final
 
-from prefect_assay.lab import acceptance, documents, invoices, payment, quotes
+from prefect_assay.lab.billing import documents, invoices, quotes
+from prefect_assay.lab.experiments import acceptance
+from prefect_assay.lab.rails import payment
+from prefect_assay.lab.requests.schemas import ConfirmQuote, RejectQuote
 from prefect_assay.lab.routing.route import Route, listed, shown
-from prefect_assay.lab.schemas import ConfirmQuote, RejectQuote
 from prefect_assay.lab.shapes.billing import (
     ConfirmedQuote,
     ExperimentInvoice,

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from prefect_assay.lab import experiments, orders, records, sequences
+from prefect_assay.lab.experiments import experiments, orders, records, sequences
+from prefect_assay.lab.requests.schemas import AddSequences, CreateExperiment, EstimateCost, ModifyExperiment
 from prefect_assay.lab.routing.route import Route, listed, shown
-from prefect_assay.lab.schemas import AddSequences, CreateExperiment, EstimateCost, ModifyExperiment
 from prefect_assay.lab.shapes.billing import ConfirmedQuote
 from prefect_assay.lab.shapes.costs import CostEstimate
 from prefect_assay.lab.shapes.errors import Error, OrderError, SubmitError

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from prefect_assay.lab import custom_targets, records
+from prefect_assay.lab.experiments import custom_targets, records
+from prefect_assay.lab.requests.schemas import RequestCustomTarget
 from prefect_assay.lab.routing.route import Route, listed, shown
-from prefect_assay.lab.schemas import RequestCustomTarget
 from prefect_assay.lab.shapes.custom_targets import CustomTarget, CustomTargetPage
 from prefect_assay.lab.shapes.errors import Error
 from prefect_assay.lab.shapes.records import Target, TargetPage, UpdatePage

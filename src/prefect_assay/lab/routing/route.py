@@ -9,10 +9,10 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from prefect_assay.lab.capabilities import READING, Action, Resource
-from prefect_assay.lab.core import Answer, Call
-from prefect_assay.lab.lists import Listing
-from prefect_assay.lab.schemas import Body
+from prefect_assay.lab.kernel.bodies import Body
+from prefect_assay.lab.requests.core import Answer, Call
+from prefect_assay.lab.requests.lists import Listing
+from prefect_assay.lab.tokens.roles import READING, Action, Resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from prefect_assay.lab import access, partners
+from prefect_assay.lab.account import handlers as access
+from prefect_assay.lab.account import partners
 from prefect_assay.lab.routing.route import Route, listed
-from prefect_assay.lab.schemas_tokens import AttenuateToken, MintToken
 from prefect_assay.lab.shapes.errors import Error
 from prefect_assay.lab.shapes.tokens import AttenuatedToken, MintedToken, Revocation, TokenPage
+from prefect_assay.lab.tokens.schemas import AttenuateToken, MintToken
 
 TOKENS: Final = (
     listed(

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from prefect_assay.lab import webhooks
+from prefect_assay.lab.requests.schemas import CreateWebhook, ModifyWebhook
 from prefect_assay.lab.routing.route import Route
-from prefect_assay.lab.schemas import CreateWebhook, ModifyWebhook
 from prefect_assay.lab.shapes.errors import Error
 from prefect_assay.lab.shapes.webhooks import Webhook, Webhooks
+from prefect_assay.lab.webhooks import handlers as webhooks
 
 _ONE: Final = "/webhooks/{webhook_id}"
 

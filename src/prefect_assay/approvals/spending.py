@@ -1,0 +1,134 @@
+"""Asking a person before money is spent: a suspended run with a form in the Prefect UI that shows the figures."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from prefect_assay.approvals.questions import Answer, Question, answers, ask
+from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
+from prefect_assay.reporting.money import usd
+from prefect_assay.runs import can_suspend
+
+
+@dataclass(frozen=True)
+class Approval:
+    """What may be spent, in US cents, and the rule or the person that allows it."""
+
+    cents: int
+    approver: str
+
+
+class SpendingApproval(Question):
+    """The form. `decision` has no default: a run that is resumed without an answer must stay suspended."""
+
+    decision: Literal["approve", "reject", "change_cap"] = Field(
+        title="Decision",
+        description="approve: exactly the amount shown. reject: nothing. change_cap: go on under the cap below.",
+    )
+    cap_cents: int | None = Field(
+        default=None,
+        ge=0,
+        title="New cap for this run (cents)",
+        description="Only with change_cap: what may be spent in this run without asking again. "
+        "Less than the amount shown is a rejection. The spending policy stays as it is.",
+    )
+
+
+def approve_spending(
+    policy: SpendingPolicy,
+    *,
+    key: str,
+    what: str,
+    amount_cents: int,
+    cap_cents: int,
+    figures: Mapping[str, str] | None = None,
+    always: bool = False,
+    may_ask: bool = True,
+    otherwise: str = "nothing was ordered",
+) -> Approval:
+    """Return what may be spent: the amount when it is within the cap, else what a person says.
+
+    Args:
+        policy: gives the time for an answer.
+        key: names this question; an approval of the same amount under the same key is found, not asked again,
+            and so is a changed cap.
+        what: names what costs, for the form.
+        amount_cents: what it would cost, without VAT.
+        cap_cents: what may be spent without asking.
+        figures: more lines for the form.
+        always: ask even within the cap.
+        may_ask: False looks for an earlier answer and asks nobody.
+        otherwise: how things stand without an approval, for the error.
+
+    Raises:
+        BudgetExceeded: a person has to be asked, and this run cannot ask because it is not deployed.
+        ApprovalRejected: a person declined, or approved less than it costs. A retry of the run asks again.
+        ApprovalExpired: nobody has answered in time. A retry of the run asks again.
+    """
+    if amount_cents <= cap_cents and not always:
+        return Approval(amount_cents, f"within {usd(cap_cents)}")
+    topic = f"approve-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+    changed = _changed_cap(topic) if can_suspend() else None
+    if changed is not None and amount_cents <= changed.cents:
+        return changed
+    question = f"{topic}-{amount_cents}"
+    given = answers(question) if can_suspend() else []
+    if not given:
+        if not (may_ask and can_suspend()):
+            raise BudgetExceeded(_nobody_to_ask(what, amount_cents, cap_cents, otherwise))
+        shown = {"cap": usd(cap_cents if changed is None else changed.cents), **(figures or {})}
+        ask(
+            SpendingApproval,
+            question=question,
+            description=_description(what, amount_cents, shown, policy.approval_hours),
+            hours=policy.approval_hours,
+        )
+    return _approved(given, what, amount_cents, otherwise)
+
+
+def _nobody_to_ask(what: str, amount_cents: int, cap_cents: int, otherwise: str) -> str:
+    costs = f"{what} costs {usd(amount_cents)}"
+    if amount_cents > cap_cents:
+        return (
+            f"{costs}, the cap is {usd(cap_cents)}; {otherwise}. "
+            "Raise the cap in the spending policy, or start the flow from its deployment to be asked"
+        )
+    return (
+        f"{costs}, within the cap, but it is a quote, and the spending policy wants a person to see quotes; "
+        f"{otherwise}. Set accept_quotes in the policy, or start the flow from its deployment to be asked"
+    )
+
+
+def _description(what: str, amount_cents: int, figures: Mapping[str, str], hours: float) -> str:
+    rows = "\n".join(f"| {name} | {value} |" for name, value in figures.items())
+    return (
+        f"**{what}** costs **{usd(amount_cents)}** without VAT. Nothing is spent before you approve.\n\n"
+        f"| | |\n|---|---:|\n| amount | {usd(amount_cents)} |\n{rows}\n\n"
+        f"Without an answer within {hours:g} hours, the run ends as ApprovalExpired."
+    )
+
+
+def _changed_cap(topic: str) -> Approval | None:
+    """The cap that a person has given this run for this matter, whatever amount it was asked about."""
+    for answer in answers(topic):
+        cap = answer.values.get("cap_cents")
+        if answer.decision == "change_cap" and not answer.late and cap is not None:
+            return Approval(int(cap), answer.given_by)
+    return None
+
+
+def _approved(given: list[Answer], what: str, amount_cents: int, otherwise: str) -> Approval:
+    """The last word counts. A no is taken from the record: it ends this execution, and not every retry."""
+    last = given[0]
+    if last.decision == "approve" and not last.late:
+        return Approval(amount_cents, last.given_by)
+    for answer in given:
+        answer.take()
+    if last.late:
+        raise ApprovalExpired(f"{what} was not approved in time at {usd(amount_cents)}; {otherwise}")
+    note = f" ({last.values['note']})" if last.values.get("note") else ""
+    raise ApprovalRejected(f"{what} was not approved at {usd(amount_cents)}{note}; {otherwise}")

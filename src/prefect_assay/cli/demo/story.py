@@ -1,0 +1,283 @@
+"""The demo's story. Every figure in it is read from the Prefect API, the lab, the process table or the archive."""
+
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.tree import Tree
+
+from prefect_assay.archive import LocalStore, verify, versions
+from prefect_assay.blocks import AssayCredentials, LocalArchive
+from prefect_assay.cli.archive import show_report
+from prefect_assay.cli.demo.blocks import CAP_CENTS, save_blocks
+from prefect_assay.cli.demo.watch import Watch
+from prefect_assay.cli.run import DEPLOYMENT
+from prefect_assay.client import AssayClient
+from prefect_assay.designs import read_sequences
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.models.job import Order
+from prefect_assay.models.plan import Plan
+from prefect_assay.models.spec import Assay
+from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method, PaymentMethod
+from prefect_assay.ordering import find_order
+from prefect_assay.reporting.money import usd
+from prefect_assay.results import molar, rich_table, summaries
+from prefect_assay.runs.queries import start_run
+from prefect_assay.tasks.collate import kept_plan, kept_table
+
+CAMPAIGN: Final = "egfr-round1"
+TARGET: Final = "Human EGFR, extracellular domain"
+_DAYS_MAX: Final = 30
+_PAUSE_SECONDS: Final = 0.15
+_FILES_SHOWN: Final = 6
+# Prefect goes from one of these to the next through Pending and Submitting.
+_STATES_TOLD: Final = ("Running", "Suspended", "Resuming", "Completed")
+
+
+class Story:
+    """Tells one campaign from its designs to its verified archive."""
+
+    def __init__(
+        self, console: Console, stack: LocalStack, *, designs: Path, archive: Path, here: Path
+    ) -> None:
+        """Prepare; `here` is the user's working directory, to which paths are shown relative."""
+        self._console = console
+        self._stack = stack
+        self._designs = designs
+        self._folder = archive
+        self._here = here
+        self._archive = LocalArchive(root=str(archive))
+        self._portal = ""
+
+    def tell(self, began: float) -> None:
+        """Play it once.
+
+        Raises:
+            ConfigurationError: a part or a run failed.
+        """
+        self._step(
+            "Start",
+            f"Prefect server, lab, webhook receiver and served flows are up ({time.monotonic() - began:.0f} s)",
+        )
+        self._line(f"archive and designs: {self._short(self._designs.parent)}/")
+        blocks = save_blocks(self._stack, self._folder)
+        self._line(
+            "blocks saved: credentials, spending policy, archive, wallet with a fresh key, webhook endpoint"
+        )
+        run = start_run(DEPLOYMENT, self._parameters(blocks), name=CAMPAIGN)
+        credentials = blocks["credentials"]
+        assert isinstance(credentials, AssayCredentials)  # noqa: S101 - save_blocks() has just made it
+        with Watch(self._stack, run.id, CAMPAIGN) as watch, credentials.get_client() as service:
+            plan = self._tell_designs(watch)
+            order = self._tell_order(watch, service, plan)
+            self._tell_payment(watch, service, order)
+            self._tell_sleep(watch)
+            self._tell_days(watch, service, order)
+            self._tell_wake(watch, order)
+        self._tell_results()
+        self._tell_archive()
+
+    def _parameters(self, blocks: dict[str, object]) -> dict[str, Any]:
+        assay = Assay(experiment_type=ExperimentType.AFFINITY, target=TARGET, method=Method.BLI)
+        return {
+            "designs": str(self._designs),
+            "assay": assay,
+            "campaign_id": CAMPAIGN,
+            "payment_method": PaymentMethod.X402_EXACT,
+            **blocks,
+        }
+
+    def _tell_designs(self, watch: Watch) -> Plan:
+        sequences = read_sequences(str(self._designs))
+        self._step("Order", f"{len(sequences)} designs against {TARGET}, binding affinity by BLI")
+        with self._console.status("The campaign reads and checks the designs …"):
+            return watch.until(lambda: kept_plan(self._archive, CAMPAIGN), "a plan")
+
+    def _tell_order(self, watch: Watch, service: AssayClient, plan: Plan) -> Order:
+        planned = plan.experiments[0]
+        estimate = service.estimate(planned.spec)
+        parts = estimate.breakdown
+        if parts is None:
+            raise ConfigurationError("the lab gives no complete estimate for the demo's target")
+        materials = parts.materials.subtotal_cents if parts.materials else 0
+        self._line(
+            f"estimate: assay {usd(parts.assay.subtotal_cents)} + materials {usd(materials)} = "
+            f"[bold]{usd(parts.total_cents)}[/bold]; the policy's cap is {usd(CAP_CENTS)}"
+        )
+        with self._console.status("A run of its own orders the experiment …"):
+            order = watch.until(lambda: find_order(service, planned.order_key, planned.spec), "an order")
+        self._portal = order.experiment_url or self._stack.lab.base_url
+        self._line(
+            f"ordered: experiment [bold]{order.experiment_code}[/bold], order key {planned.order_key} stands in its "
+            "name, so it is never ordered twice"
+        )
+        return order
+
+    def _tell_payment(self, watch: Watch, service: AssayClient, order: Order) -> None:
+        self._step(
+            "Pay", "by machine: x402-exact, a signed stablecoin transfer, settled by the lab without a chain"
+        )
+        with self._console.status("The invoice is read, compared with the policy and paid …"):
+            run = watch.until(watch.experiment, "an experiment run")
+            receipt = watch.until(lambda: watch.receipt(run), "a receipt")
+        answers = [
+            str(entry["status"]) for entry in self._stack.lab.journal() if entry["path"].endswith("/pay")
+        ]
+        invoice = service.find_invoice(order.experiment_id)
+        self._line(f"the lab's journal: POST …/pay answered {', then '.join(answers)}")
+        if invoice is None:
+            raise ConfigurationError(f"the lab lists no invoice for experiment {order.experiment_code}")
+        self._line(f"invoice {invoice.id}: [bold]{invoice.status}[/bold], {usd(invoice.amount)}")
+        for line in receipt.splitlines():
+            name, _, value = line.strip("| ").partition(" | ")
+            if name in {"transaction", "network", "payer"}:
+                self._line(f"receipt: {name} {value.strip('` ')}")
+
+    def _tell_sleep(self, watch: Watch) -> None:
+        with self._console.status("The run suspends …"):
+            run = watch.until(watch.asleep, "a suspended run")
+        state = run.state.name if run.state else ""
+        self._step(
+            "Wait", f"flow run {run.name} is [bold cyan]{state}[/bold cyan]: the laboratory takes its time"
+        )
+        self._line(
+            f"processes below the serving process {self._stack.pid('runner')}: {self._flow_processes()}; "
+            "a wait of days holds none"
+        )
+
+    def _tell_days(self, watch: Watch, service: AssayClient, order: Order) -> None:
+        """Lab days pass, each in a moment; every update of the laboratory is a signed webhook."""
+        status = ""
+        delivered = len(self._stack.lab.deliveries())
+        for day in range(1, _DAYS_MAX):
+            self._stack.lab.advance(days=1)
+            before, status = status, str(service.experiment(order.experiment_id).status)
+            journal = self._stack.lab.deliveries()
+            answers = [str(entry["status"]) for entry in journal[delivered:]]
+            delivered = len(journal)
+            webhooks = f"webhook answered {', '.join(answers)}" if answers else ""
+            self._line(f"lab day {day:>2}  {status.replace('_', ' '):<21}  {webhooks}")
+            if status == ExperimentStatus.DONE:
+                return
+            if status == ExperimentStatus.IN_REVIEW != before:
+                self._tell_early_wake(watch, order)
+            time.sleep(_PAUSE_SECONDS)
+        raise ConfigurationError(f"the lab has not finished after {_DAYS_MAX} lab days")
+
+    def _tell_early_wake(self, watch: Watch, order: Order) -> None:
+        """Every update wakes the run; see it asleep again before the one that counts."""
+        with self._console.status("Each update wakes the run; it looks, and suspends again …"):
+            watch.until(watch.asleep, "a suspended run")
+        kept = versions(LocalStore(self._folder), "", CAMPAIGN, str(order.experiment_code))
+        found = (
+            "preliminary results are archived as v001, the wait goes on" if kept else "nothing to fetch yet"
+        )
+        self._line(
+            f"            [dim]the run woke, looked and sleeps again: {found}; processes: {self._flow_processes()}[/dim]"
+        )
+
+    def _tell_wake(self, watch: Watch, order: Order) -> None:
+        self._step("Wake", f"the last webhook told that {order.experiment_code} is done")
+        with self._console.status("The run wakes, fetches and archives; its campaign collates …"):
+            ended = watch.until(watch.finished, "a finished campaign")
+        run = watch.experiment()
+        if run is not None:
+            names = [str(state.name) for state in watch.history(run) if state.name in _STATES_TOLD]
+            self._line(f"states of {run.name}: {' > '.join(names)}")
+        state = ended.state
+        if state is None or not state.is_completed():
+            raise self._stack.failure(
+                "runner", f"reports that the campaign ended {state.name if state else 'nowhere'}"
+            )
+        self._line(f"campaign {ended.name}: [bold green]{state.name}[/bold green], {state.message}")
+
+    def _tell_results(self) -> None:
+        table = kept_table(self._archive, CAMPAIGN)
+        if table is None:
+            raise ConfigurationError(f"the campaign completed and {self._folder} holds no table")
+        self._step("Results", "measured values of real designs, from the archived table")
+        self._console.print(rich_table(table.rows))
+        designs = summaries(table.rows)
+        binders = [row for row in designs if row.kd_M is not None]
+        self._line(
+            f"{len(binders)} of {len(designs)} designs binds, best K_D {molar(table.best_kd_M)}: the data as published; "
+            "most designs of a first round do not bind"
+        )
+        self._line(f"table: {self._short(Path(table.location or ''))}")
+
+    def _tell_archive(self) -> None:
+        self._step("Archive", "every answer of the service as received, sealed by manifests with SHA-256")
+        self._console.print(_tree(self._folder, self._short(self._folder)))
+        report = verify(LocalStore(self._folder))
+        self._line("archive verify: ", end="")
+        show_report(self._console, report.model_copy(update={"location": self._short(self._folder)}))
+        if not report.ok:
+            raise ConfigurationError("the demo's archive is damaged")
+
+    def stay(self) -> None:
+        """Leave everything up until Ctrl-C; say where to look.
+
+        Raises:
+            ConfigurationError: a process ended by itself.
+        """
+        stack = self._stack
+        self._step(
+            "Look", "everything stays up until Ctrl-C; nothing of it is reachable from outside this machine"
+        )
+        for place, what in (
+            (f"{stack.ui_url}/runs", "runs: the campaign, its experiment, their logs and states"),
+            (f"{stack.ui_url}/artifacts", "artifacts: estimate, receipt, results, report"),
+            (f"{stack.ui_url}/deployments", "deployments: campaign > Run > Custom run shows the form"),
+            (f"{stack.ui_url}/blocks", "blocks: what a user configures"),
+            (self._portal, "the experiment in the lab's portal, with its curves"),
+        ):
+            self._line(f"{place}  [dim]{what}[/dim]")
+        self._line(f"PREFECT_API_URL={stack.api_url} prefect-assay status  [dim]in another terminal[/dim]")
+        with self._console.status("Running. Ctrl-C stops everything …"):
+            while True:
+                stack.check()
+                time.sleep(1)
+
+    def say_goodbye(self, seconds: float) -> None:
+        """What to try next."""
+        self._step("Done", f"in {seconds:.0f} s")
+        for command, what in (
+            ("prefect-assay demo --keep", "the same, and everything stays up to look at in the Prefect UI"),
+            ("prefect-assay sequences check my.fasta", "check designs of your own"),
+            ("prefect-assay lab", "the lab alone, for your own code and tests"),
+        ):
+            self._console.print(f"  {command:<42} [dim]{what}[/dim]")
+
+    def _short(self, path: Path) -> str:
+        return str(path.relative_to(self._here)) if path.is_relative_to(self._here) else str(path)
+
+    def _flow_processes(self) -> int:
+        return len(self._stack.runner_processes())
+
+    def _step(self, title: str, text: str) -> None:
+        self._console.print(f"\n[bold]{title:<8}[/bold] {text}", soft_wrap=True)
+
+    def _line(self, text: str, *, end: str = "\n") -> None:
+        self._console.print(f"         {text}", soft_wrap=True, end=end)
+
+
+def _tree(folder: Path, label: str) -> Tree:
+    """The archive's folders, with at most a few files of each."""
+    tree = Tree(f"{label}/")
+    _grow(tree, folder)
+    return tree
+
+
+def _grow(tree: Tree, folder: Path) -> None:
+    entries = sorted(folder.iterdir(), key=lambda path: (path.is_dir(), path.name))
+    visible = [path for path in entries if not path.name.startswith(".")]
+    files = [path for path in visible if path.is_file()]
+    for path in files[:_FILES_SHOWN]:
+        tree.add(f"{path.name} [dim]{path.stat().st_size:,} B[/dim]")
+    if len(files) > _FILES_SHOWN:
+        tree.add(f"[dim]… and {len(files) - _FILES_SHOWN} more files[/dim]")
+    for path in visible:
+        if path.is_dir():
+            _grow(tree.add(f"{path.name}/"), path)

@@ -1,0 +1,1 @@
+"""The commands that keep something running or set it up."""

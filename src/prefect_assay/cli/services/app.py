@@ -1,0 +1,164 @@
+"""The commands that keep something running or set it up, with their options; `app` holds the others.
+
+The same holds here: what takes time to import is imported when its command runs.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from prefect_assay.cli.failures import reported
+
+ClockWord = Literal["manual", "scaled", "auto"]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Automations = Annotated[
+    bool, typer.Option(help="Register the automations that take crashed runs up; the sweep does it as well.")
+]
+
+services = typer.Typer()
+
+
+@services.command()
+def demo(
+    *,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the archive goes. Default: assay-demo/<number> here.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave everything running for a look around; Ctrl-C ends it.")
+    ] = False,
+) -> None:
+    """Run one campaign end to end on this machine: no account, no network, real measured data."""
+    with reported():
+        from prefect_assay.cli.demo.command import run_demo
+
+        run_demo(folder, keep=keep)
+
+
+@services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def lab(
+    context: typer.Context,
+    *,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
+    database: Annotated[
+        Path | None, typer.Option(help="SQLite file; without it the lab forgets everything at its end.")
+    ] = None,
+    clock: Annotated[
+        ClockWord, typer.Option(help="How lab days pass: when moved, scaled to real time, or on their own.")
+    ] = "manual",
+    seconds_per_day: Annotated[
+        float, typer.Option(help="Real seconds that a lab day takes on the scaled clock.")
+    ] = 1.0,
+    allow_http_webhooks: Annotated[
+        bool, typer.Option(help="Let webhook addresses be plain http on loopback.")
+    ] = False,
+) -> None:
+    """Run the local stand-in of the laboratory service; further options go to `python -m prefect_assay.lab`."""
+    with reported():
+        from prefect_assay.cli.services.lab import run_lab
+
+        run_lab(
+            host=host,
+            port=port,
+            database=database,
+            clock=clock,
+            seconds_per_day=seconds_per_day,
+            allow_http_webhooks=allow_http_webhooks,
+            options=context.args,
+        )
+
+
+@services.command()
+def receiver(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8100,
+    prefix: Annotated[
+        str | None, typer.Option(help="Path in front of the order key. Default: /assay.")
+    ] = None,
+    keys_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the signing keys, one per line. Default: PREFECT_ASSAY_RECEIVER_SIGNING_KEYS."
+        ),
+    ] = None,
+) -> None:
+    """Run the webhook receiver that wakes waiting runs. Its settings: PREFECT_ASSAY_RECEIVER_*."""
+    with reported():
+        from prefect_assay.cli.services.receiver import run_receiver
+
+        run_receiver(host=host, port=port, prefix=prefix, keys_file=keys_file)
+
+
+@services.command()
+def register(*, automations: Automations = True, as_json: AsJson = False) -> None:
+    """Register block types and the automations for crashed runs; safe to repeat."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.services.setup import run_register
+
+        run_register(with_automations=automations, as_json=as_json)
+
+
+@services.command()
+def deploy(
+    *,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the flows from this process instead of a work pool.")
+    ] = False,
+    sweep_seconds: Annotated[
+        float, typer.Option(min=1, help="With --serve: seconds between two sweeps.")
+    ] = 300.0,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what is there and what would be created.")
+    ] = False,
+    automations: Automations = True,
+    as_json: AsJson = False,
+) -> None:
+    """Deploy the flows to the work pool `assay`, or serve them from this process; safe to repeat."""
+    if serve and (check or as_json):
+        raise typer.BadParameter("--serve serves until it is stopped; leave out --check and --json")
+    with reported(as_json=as_json):
+        from prefect_assay.cli.services.setup import run_deploy, run_serve
+
+        if serve:
+            run_serve(sweep_seconds, with_automations=automations)
+        else:
+            run_deploy(check=check, with_automations=automations, as_json=as_json)
+
+
+@services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def server(context: typer.Context) -> None:
+    """Run Prefect's server in the foreground, on a PostgreSQL of its own; takes the options of `prefect server start`."""
+    with reported():
+        from prefect_assay.cli.services.server import run_server
+
+        run_server(context.args)
+
+
+@services.command()
+def backup(file: Annotated[Path, typer.Argument(help="A new file, which will hold secrets.")]) -> None:
+    """Copy the database of `prefect-assay server`, while it runs or not."""
+    with reported():
+        from prefect_assay.cli.services.backup import run_backup
+
+        run_backup(file)
+
+
+@services.command()
+def restore(file: Annotated[Path, typer.Argument(help="What `backup` has written.")]) -> None:
+    """Put a copy of the database back, while no server runs."""
+    with reported():
+        from prefect_assay.cli.services.backup import run_restore
+
+        run_restore(file)
+
+
+@services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def worker(context: typer.Context) -> None:
+    """Run flows for the work pool `assay`; takes the options of `prefect worker start` (--name, --limit, ...)."""
+    with reported():
+        from prefect_assay.cli.services.setup import run_worker
+
+        run_worker(context.args)

@@ -1,0 +1,94 @@
+"""`prefect-assay lab`: the lab in the foreground, with its address and tokens for a person."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.localstack.processes import STOP_SECONDS
+
+
+def run_lab(
+    *,
+    host: str,
+    port: int,
+    database: Path | None,
+    clock: str,
+    seconds_per_day: float,
+    allow_http_webhooks: bool,
+    options: list[str],
+) -> None:
+    """Run the lab until Ctrl-C or SIGTERM.
+
+    Args:
+        host: interface to listen on.
+        port: port to listen on; 0 takes a free one.
+        database: SQLite file; without it everything is forgotten at the end.
+        clock: manual, scaled or auto.
+        seconds_per_day: rate of the scaled clock.
+        allow_http_webhooks: for receivers on loopback.
+        options: further options of `python -m prefect_assay.lab`, passed on as they are.
+
+    Raises:
+        ConfigurationError: the lab did not start; its own words stand above.
+    """
+    mode = f"scaled:{seconds_per_day:g}" if clock == "scaled" else clock
+    command = [
+        sys.executable,
+        "-m",
+        "prefect_assay.lab",
+        "--host",
+        host,
+        "--port",
+        str(port),
+        "--clock",
+        mode,
+    ]
+    command += ["--database", str(database)] if database else []
+    command += ["--allow-http-webhooks"] if allow_http_webhooks else []
+    # Its own session: Ctrl-C reaches this process only, which ends the lab in order.
+    process = subprocess.Popen(  # noqa: S603 - this interpreter, the user's own options
+        [*command, "--until-input-ends", *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where the parent ignores Ctrl-C
+        signal.signal(number, signal.default_int_handler)
+    try:
+        _introduce(process.stdout)
+        process.wait()
+        raise ConfigurationError(f"the lab ended with code {process.returncode}; its own words stand above")
+    except KeyboardInterrupt:
+        Console().print("The lab has stopped.")
+    finally:
+        with contextlib.suppress(subprocess.TimeoutExpired, BrokenPipeError):
+            process.communicate(timeout=STOP_SECONDS)  # closes its input, which ends it
+        process.kill()
+
+
+def _introduce(output: IO[str] | None) -> None:
+    line = output.readline() if output else ""
+    if not line:
+        return
+    ready: dict[str, Any] = json.loads(line)
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(f"The lab answers at [bold]{ready['base_url']}[/bold]")
+    for name, key, purpose in (
+        ("token", "token", "orders and reads; goes into an AssayCredentials block"),
+        ("viewer token", "viewer_token", "only reads"),
+        ("partner token", "partner_token", "also mints tokens for customers' users"),
+        ("control token", "sim_token", f"moves the clock: POST {ready['base_url']}/_sim/clock/advance"),
+    ):
+        console.print(f"  {name:<14}{ready[key]}  [dim]{purpose}[/dim]")
+    console.print(
+        "Every experiment has a page with its progress and curves: its `experiment_url`. "
+        "Quotes and hosted invoices have pages to accept and to pay.\nCtrl-C stops the lab."
+    )

@@ -1,0 +1,128 @@
+"""Readers: from an accepted answer to a typed model. Tolerant of unknown fields, clear about missing ones.
+
+With them the two common operations: `get` one object, and send something `once`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from prefect_assay.client.http.request import NO_BODY, Answer, Operation, Request
+from prefect_assay.errors import NotFound, OutcomeUnknown, UnexpectedAnswer
+from prefect_assay.models.page import Page
+
+M = TypeVar("M", bound=BaseModel)
+
+# `items` is the contract's; the others are the earlier variant's (contract 9.4).
+_ROWS: Final = ("items", "results", "updates", "sequences", "data", "tokens", "webhooks")
+_LISTED: Final = 5
+
+
+def model(kind: type[M]) -> Callable[[Answer], M]:
+    """A reader for one object."""
+
+    def read(answer: Answer) -> M:
+        return parsed(kind, answer.json(), answer)
+
+    return read
+
+
+def get(path: str, kind: type[M], absent: type[NotFound] = NotFound) -> Operation[M]:
+    """GET one object; `absent` is what a 404 means."""
+    return Operation(
+        request=Request(method="GET", path=path, repeatable=True, absent=absent), read=model(kind)
+    )
+
+
+def once(
+    method: str,
+    path: str,
+    kind: type[M],
+    after_loss: str,
+    json: object = NO_BODY,
+    *,
+    secrets: tuple[str, ...] = (),
+    unless_local: tuple[str, ...] = (),
+) -> Operation[M]:
+    """A request that is never repeated, answered with one object; `after_loss` is what to do without an answer."""
+    return Operation(
+        request=Request(
+            method=method,
+            path=path,
+            json=json,
+            lost=OutcomeUnknown,
+            after_loss=after_loss,
+            secrets=secrets,
+            unless_local=unless_local,
+        ),
+        read=model(kind),
+    )
+
+
+def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
+    """A reader for a list answer (contract 4.1). A bare array is a list without paging words."""
+
+    def read(answer: Answer) -> Page[M]:
+        body = answer.json()
+        rows, words = (body, {}) if isinstance(body, list) else _rows(body, answer)
+        items = tuple(parsed(kind, row, answer, place=f"row {index}: ") for index, row in enumerate(rows))
+        return Page[M](
+            items=items,
+            total=_number(words.get("total"), len(items)),
+            count=len(items),  # counted: paging must not hang on what the service says of itself
+            offset=_number(words.get("offset"), 0),
+            next_cursor=cursor if isinstance(cursor := words.get("next_cursor"), str) and cursor else None,
+        )
+
+    return read
+
+
+def rows_of(kind: type[M]) -> Callable[[Answer], tuple[M, ...]]:
+    """A reader for a list without paging: a plain array (service-shapes), or a list answer."""
+    read = page(kind)
+    return lambda answer: read(answer).items
+
+
+def nothing(answer: Answer) -> None:
+    """A reader for an answer whose body says nothing, such as a 204."""
+    del answer
+
+
+def rows_and_total(answer: Answer) -> tuple[list[object], int]:
+    """The rows of a list answer as they came, and how many the service says that the whole list has."""
+    body = answer.json()
+    rows, words = (body, {}) if isinstance(body, list) else _rows(body, answer)
+    return rows, _number(words.get("total"), len(rows))
+
+
+def parsed(kind: type[M], value: object, answer: Answer, *, place: str = "") -> M:
+    """Validate one value; UnexpectedAnswer names the fields, never their values."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        listed = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in found[:_LISTED])
+        raise off_shape(answer, f"{place}{listed}") from None
+
+
+def off_shape(answer: Answer, finding: str) -> UnexpectedAnswer:
+    """The error for a readable answer that is not what the contract describes."""
+    return UnexpectedAnswer(
+        f"status {answer.status} with an answer that is not as described ({finding})",
+        request_id=answer.header_request_id,
+        status_code=answer.status,
+    )
+
+
+def _rows(body: object, answer: Answer) -> tuple[list[object], dict[str, Any]]:
+    if isinstance(body, dict):
+        for name in _ROWS:
+            rows = body.get(name)
+            if isinstance(rows, list):
+                return rows, body
+    raise off_shape(answer, "no list of items")
+
+
+def _number(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -1,0 +1,1 @@
+"""Transport: requests, retries, failures, pages and downloads, without the operations of the service."""

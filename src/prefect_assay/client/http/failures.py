@@ -1,0 +1,226 @@
+"""From an answer that is no success, or from no answer at all, to one error of the tree (contract 7).
+
+Pure: the faces say what happened, this module says what it means for the caller. No text of the service
+reaches an error before the secrets of the request are cut out of it.
+"""
+
+import json
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+from pydantic_core import from_json
+
+from prefect_assay.client.http.problem import Problem, problem_of
+from prefect_assay.client.http.request import Answer, Operation, Request, T
+from prefect_assay.errors import (
+    AccessError,
+    AssayError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    RateLimited,
+    RequestRefused,
+    ServiceUnavailable,
+    Unauthorized,
+    UnexpectedAnswer,
+)
+
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_REDIRECTS: Final = range(300, 400)
+_SERVER_ERRORS: Final = range(500, 600)
+CLIENT_ERRORS: Final = range(400, 500)
+# The server or a proxy gave up on the request, which may have been handled; 499 is a proxy's "client closed request".
+NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, 499})
+_CUT: Final = "[secret]"
+_PACKED = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+_URL_SAFE: Final = str.maketrans("+/", "-_")
+_KINDS: Final[dict[int, type[AssayError]]] = {
+    HTTPStatus.UNAUTHORIZED: Unauthorized,
+    HTTPStatus.FORBIDDEN: Forbidden,
+    HTTPStatus.METHOD_NOT_ALLOWED: AccessError,
+    HTTPStatus.CONFLICT: Conflict,
+}
+_HINTS: Final[dict[int, str]] = {
+    HTTPStatus.UNAUTHORIZED: ". Set a valid API token",
+    HTTPStatus.FORBIDDEN: ". Use a token whose role and restrictions allow this",
+    HTTPStatus.METHOD_NOT_ALLOWED: ". Check the service's address",
+}
+
+
+def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ()) -> T:
+    """The value of an accepted answer; raises the error that any other answer means."""
+    request = operation.request
+    hidden = (*secrets, *request.secrets)
+    if operation.scrubs or not operation.accepts(answer.status):
+        answer = scrubbed(answer, hidden)
+    if not operation.accepts(answer.status):
+        raise operation.failed(answer) or failure(request, answer)
+    try:
+        return operation.read(answer)
+    except UnexpectedAnswer as error:
+        unexpected = error
+    spelt = _spellings(hidden)
+    said, request_id = _cut(unexpected.message, spelt), _cut(unexpected.request_id or "", spelt) or None
+    if request.lost is not None:  # it was handled, and nobody can read how
+        raise no_answer(request, said, request_id=request_id, status=answer.status)
+    raise UnexpectedAnswer(
+        f"{request}: {said}. Check the service's address, or upgrade this package",
+        request_id=request_id,
+        status_code=answer.status,
+    )
+
+
+def conclude(operation: Operation[T], outcome: Answer | AssayError, secrets: Iterable[str]) -> T:
+    """The end of an operation: its value, or the error that its last try ended with."""
+    if isinstance(outcome, AssayError):
+        raise outcome
+    return result(operation, outcome, secrets)
+
+
+def successor(operation: Operation[T], outcome: Answer | AssayError) -> Operation[T] | None:
+    """What is to be carried out in its place: the same in the earlier variant's words, where nothing was done."""
+    return None if isinstance(outcome, AssayError) else operation.instead(outcome)
+
+
+def no_connection(request: Request, cause: str) -> ServiceUnavailable:
+    """Nothing was sent, so nothing can have happened, whatever the request."""
+    return ServiceUnavailable(f"{request}: no connection to the service ({cause}); nothing was sent")
+
+
+def too_large(
+    request: Request, cause: object, status: int, advice: str = "Check the service's address"
+) -> AssayError:
+    """More came than is taken in. Asking again would bring it again, so a reading request ends here."""
+    if request.lost is not None:
+        return no_answer(request, f"the answer is {cause}", status=status)
+    return UnexpectedAnswer(f"{request}: the answer is {cause}. {advice}", status_code=status)
+
+
+def no_answer(
+    request: Request, cause: str, *, request_id: str | None = None, status: int | None = None
+) -> AssayError:
+    """The request left and no usable answer came back."""
+    if request.lost is None:
+        return ServiceUnavailable(f"{request}: {cause}", request_id=request_id, status_code=status)
+    return request.lost(
+        f"{request}: {cause}; whether it took effect is not known. {request.after_loss}".rstrip(),
+        request_id=request_id,
+        status_code=status,
+    )
+
+
+def failure(request: Request, answer: Answer) -> AssayError:
+    """The error that a status means (contract 7)."""
+    problem = problem_of(answer)
+    text = f"{request}: the service answered {answer.status}: {problem.text}"
+    status = answer.status
+    # A refusal that is not the service's may come of a gateway that has passed the request on.
+    gateway = request.lost is not None and status in CLIENT_ERRORS and not problem.genuine
+    if gateway or status in NO_VERDICT or status in _SERVER_ERRORS:
+        cause = f"the service answered {status}: {problem.text}"
+        return no_answer(request, cause, request_id=problem.request_id, status=status)
+    if status in _REDIRECTS:
+        return _redirected(request, answer, problem)
+    kind = _KINDS.get(status)
+    if kind is not None:
+        hint = _HINTS.get(status, "")
+        error = kind(f"{text}{hint}", request_id=problem.request_id, status_code=status)
+        if isinstance(error, Conflict):
+            error.code = problem.code  # service-shapes, submit 409
+        return error
+    if status == HTTPStatus.NOT_FOUND:
+        return _absent(request, problem, text, status)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return RateLimited(text, retry_after=retry_after(answer), request_id=problem.request_id)
+    return RequestRefused(
+        text, errors=problem.messages, code=problem.code, request_id=problem.request_id, status_code=status
+    )
+
+
+def _absent(request: Request, problem: Problem, text: str, status: int) -> NotFound:
+    if problem.foreign:  # a page of something else than the service: waiting for it would be for ever
+        return NotFound(
+            f"{text}. Check the service's address", request_id=problem.request_id, status_code=status
+        )
+    return request.absent(text, request_id=problem.request_id, status_code=status)
+
+
+def _redirected(request: Request, answer: Answer, problem: Problem) -> AssayError:
+    """The API does not redirect; following would take the token elsewhere."""
+    cause = f"the service answered {answer.status}, a redirect; set the address it really has as base_url"
+    if request.lost is not None:
+        return no_answer(request, cause, request_id=problem.request_id, status=answer.status)
+    return AccessError(f"{request}: {cause}", request_id=problem.request_id, status_code=answer.status)
+
+
+def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
+    """Seconds the service asks to wait: `Retry-After` as seconds or as an HTTP date; None when it does not."""
+    value = answer.headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(value):  # the standard knows whole seconds only; fractions are understood as well
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except (ValueError, OverflowError):  # a year beyond all bounds is no ValueError
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def scrubbed(answer: Answer, secrets: Iterable[str]) -> Answer:
+    """The answer without the secrets that a service or a proxy may have echoed, in any spelling that is read here."""
+    spelt = _spellings(secrets)
+    content = answer.content
+    for secret in spelt:
+        content = content.replace(secret.encode(), _CUT.encode())
+    if b"\\" in content and (text := _as_written(content)) != _cut(text, spelt):
+        content = _cut(text, spelt).encode()
+    headers = {
+        name: _PACKED.sub(lambda run: _unless_it_holds(run[0], spelt), _cut(value, spelt))
+        for name, value in answer.headers.items()
+    }
+    return Answer(status=answer.status, headers=headers, content=content, words=answer.words)
+
+
+def _spellings(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Each secret as it is, in JSON, in JSON with escaped slashes, and in an address."""
+    return tuple(
+        dict.fromkeys(
+            spelt
+            for secret in filter(None, secrets)
+            for spelt in (
+                secret,
+                json.dumps(secret)[1:-1],
+                secret.replace("/", r"\/"),
+                quote(secret, safe=""),
+            )
+        )
+    )
+
+
+def _cut(text: str, spelt: Iterable[str]) -> str:
+    for secret in spelt:
+        text = text.replace(secret, _CUT)
+    return text
+
+
+def _as_written(content: bytes) -> str:
+    """JSON with no more escapes than it needs: a writer may escape any letter. Empty when it is not JSON."""
+    try:
+        return json.dumps(from_json(content), ensure_ascii=False)
+    except ValueError:
+        return ""
+
+
+def _unless_it_holds(packed: str, spelt: Iterable[str]) -> str:
+    """A run of base64 in a header; challenges and receipts are JSON in base64."""
+    whole = packed.translate(_URL_SAFE)[: -1 if len(packed) % 4 == 1 else None]
+    content = urlsafe_b64decode(whole + "=" * (-len(whole) % 4))
+    text = content.decode(errors="replace") + _as_written(content)
+    return packed if _cut(text, spelt) == text else _CUT

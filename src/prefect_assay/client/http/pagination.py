@@ -1,0 +1,107 @@
+"""Walk a list page by page, lazily, while rows move under the reader (contract 4.1).
+
+Lists are newest first and offsets count from the front, so every new row pushes the others back by one:
+what stood on the end of the last page comes again on the next one. Rows may also leave (a status filter stops
+matching), which pulls the others forward, and a plain `offset += limit` would jump over as many unread rows.
+Therefore each page is asked for from the last row already seen, an overlap of one:
+
+- The page shows a row seen before: nothing lies unread between the two pages. Seen ids are skipped.
+- It shows none: rows have left in front. The page is put aside and reading steps back until a seen row shows.
+
+A service of the earlier variant (contract 9.4) names the row to go on from instead: `next_cursor`. Where a page
+carries one it is followed, and the offset is not used.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from prefect_assay.client.http.request import Operation
+from prefect_assay.models.page import Page
+from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
+
+T = TypeVar("T")
+A = TypeVar("A")
+R_co = TypeVar("R_co", covariant=True)
+
+_LIMIT_MIN: Final = 2  # one row of overlap and one of progress
+
+
+class Walk(Protocol[A, R_co]):
+    """Several requests in a row, one decided by the answers before: what the faces drive to its end."""
+
+    def operation(self) -> Operation[A] | None:
+        """The next request, or None when the walk is over."""
+        ...
+
+    def feed(self, answer: A) -> Sequence[R_co]:
+        """Take the answer of the last operation; returns what it yields."""
+        ...
+
+
+class Pager(Generic[T]):
+    """A walk over the rows of one list. No id is yielded twice.
+
+    Args:
+        fetch: makes the operation for a limit and an offset.
+        key: the id of a row.
+        limit: rows per request, 2 to 100.
+        after: makes the operation for a limit and a cursor; None where no variant of the list has cursors.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[int, int], Operation[Page[T]]],
+        key: Callable[[T], str],
+        *,
+        limit: int = PAGE_LIMIT_MAX,
+        after: Callable[[int, str], Operation[Page[T]]] | None = None,
+    ) -> None:
+        self._fetch = fetch
+        self._after = after
+        self._cursors: list[str] = []
+        self._key = key
+        self._limit = min(max(limit, _LIMIT_MIN), PAGE_LIMIT_MAX)
+        self._offset = 0
+        self._seen: set[str] = set()
+        self._over = False
+
+    def operation(self) -> Operation[Page[T]] | None:
+        """The next page, or None after the last."""
+        if self._over:
+            return None
+        if self._after is not None and self._cursors:
+            return self._after(self._limit, self._cursors[-1])
+        return self._fetch(self._limit, self._offset)
+
+    def feed(self, answer: Page[T]) -> Sequence[T]:
+        """The rows of this page that were not seen before."""
+        if self._after is not None and (answer.next_cursor is not None or self._cursors):
+            return self._by_cursor(answer)
+        keys = {self._key(row) for row in answer.items}
+        if self._offset > 0 and not keys & self._seen:
+            self._offset = max(0, self._offset - self._limit + 1)
+            return ()
+        fresh = self._fresh(answer)
+        following = self._offset + answer.count - 1
+        # contract 4.1: until fewer than `limit` items return; unless the service says that it has more and only
+        # keeps its pages shorter. The other test ends a walk over a service that does not heed the offset.
+        last = answer.count < self._limit and self._offset + answer.count >= answer.total
+        self._over = last or (not fresh and (answer.count < self._limit or following >= answer.total))
+        self._offset = following
+        return fresh
+
+    def _by_cursor(self, answer: Page[T]) -> Sequence[T]:
+        cursor = answer.next_cursor
+        # a cursor that comes again would lead round in a circle
+        self._over = cursor is None or cursor in self._cursors
+        if cursor is not None:
+            self._cursors.append(cursor)
+        return self._fresh(answer)
+
+    def _fresh(self, answer: Page[T]) -> list[T]:
+        fresh: list[T] = []
+        for row in answer.items:
+            if self._key(row) not in self._seen:
+                self._seen.add(self._key(row))
+                fresh.append(row)
+        return fresh

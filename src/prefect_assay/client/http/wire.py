@@ -1,0 +1,222 @@
+"""The edge to httpx, shared by both faces: what goes out, what came back, and what a lost connection means.
+
+The only module of the core that knows httpx. It never puts the text of an httpx error into a message where
+that text could show a header: those texts quote what was sent.
+"""
+
+import logging
+import re
+import ssl
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import SecretStr
+
+from prefect_assay import __version__
+from prefect_assay.client.http.address import API_PREFIX, checked_base_url, checked_token, is_loopback
+from prefect_assay.client.http.download import Hop
+from prefect_assay.client.http.failures import no_answer, no_connection
+from prefect_assay.client.http.limits import ENCODINGS
+from prefect_assay.client.http.request import JSON_TYPE, Answer, Request
+from prefect_assay.errors import AccessError, AssayError, InvalidRequest
+from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
+
+_CONNECT_SECONDS: Final = 10.0
+# Idle connections are dropped before servers usually drop them: an order that is sent into a connection which is
+# just being closed has an unknown outcome.
+_IDLE_SECONDS: Final = 2.0
+_CONNECTIONS: Final = 20
+_TOTAL_FACTOR: Final = 10.0
+# Raised before the first byte of the request is on its way.
+_NOTHING_SENT: Final = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+# What an exchange ends with when it does not end with an answer. httpx reads the address of a redirect although it is
+# not to follow it: InvalidURL and UnicodeError are of an address that it cannot read.
+NO_ANSWER: Final = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeError)
+# A field name in an expression stands first in its brackets; quoted values are stepped over.
+_FIELD = re.compile(rf'"(?:[^"\\]|\\.)*"|(?<=\()\s*{NEUTRAL_PROVIDER}_')
+# In a sort it may also stand alone, as in `-name` and `name:asc` (contract 4.1).
+_COLUMN = re.compile(rf'"(?:[^"\\]|\\.)*"|((?:^|,)\s*[+-]?\s*){NEUTRAL_PROVIDER}_(?=\w*(?::\w+)?\s*(?:,|$))')
+# Names of parameters: `name=value` and `geq(name)=value`.
+_PARAMETER = re.compile(rf"^((?:[a-z]+\()?){NEUTRAL_PROVIDER}_")
+_NEUTRAL_HEADER: Final = f"x-{NEUTRAL_SERVICE}-".lower()
+
+
+_query_permits: ContextVar[bool] = ContextVar("query_permits", default=False)
+
+
+class _NoQuery(logging.Filter):
+    """httpx logs the whole address of each request; that of a file may be signed. Other requests are left alone."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if _query_permits.get() and isinstance(record.args, tuple):
+            record.args = tuple(
+                arg.copy_with(query=None, fragment=None, userinfo=b"") if isinstance(arg, httpx.URL) else arg
+                for arg in record.args
+            )
+        return True
+
+
+logging.getLogger("httpx").addFilter(_NoQuery())
+
+
+@contextmanager
+def unlogged_query() -> Iterator[None]:
+    """What is asked for in here stands in httpx's log without the query that permits it."""
+    token = _query_permits.set(True)
+    try:
+        yield
+    finally:
+        _query_permits.reset(token)
+
+
+class BearerAuth(httpx.Auth):
+    """Adds the token (contract 5.1). One body serves both faces."""
+
+    def __init__(self, token: SecretStr) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Set the header; httpx leaves it out of its own reprs."""
+        request.headers["Authorization"] = f"Bearer {self._token.get_secret_value()}"
+        yield request
+
+
+@cache
+def _certificates(*, trust_env: bool) -> ssl.SSLContext:
+    """Reading the certificates takes longer than a request; clients are made for every look at an experiment."""
+    return httpx.create_ssl_context(trust_env=trust_env)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """Address, token, words and time limits of one client, all checked."""
+
+    base_url: str
+    auth: BearerAuth | None = field(repr=False)
+    words: WireWords
+    timeout: float
+    secrets: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, base_url: str, token: SecretStr | str | None, words: WireWords, timeout: float) -> "Wire":
+        """Check all of it; ConfigurationError when the address or the token is not usable."""
+        checked = None if token is None else checked_token(token)
+        return cls(
+            base_url=checked_base_url(base_url),
+            auth=BearerAuth(checked) if checked else None,
+            words=words,
+            timeout=timeout,
+            secrets=(checked.get_secret_value(),) if checked else (),
+        )
+
+    @property
+    def total_seconds(self) -> float:
+        """The time limit of a whole answer; `timeout` limits each step without progress."""
+        return _TOTAL_FACTOR * self.timeout
+
+    def options(self) -> dict[str, Any]:
+        """What both httpx clients are made with."""
+        # A proxy of the environment must not see what was meant for this machine.
+        trust_env = not is_loopback(urlsplit(self.base_url).hostname or "")
+        return {
+            "verify": _certificates(trust_env=trust_env),
+            "timeout": httpx.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_SECONDS)),
+            "limits": httpx.Limits(
+                max_connections=_CONNECTIONS,
+                max_keepalive_connections=_CONNECTIONS,
+                keepalive_expiry=_IDLE_SECONDS,
+            ),
+            "headers": {
+                "Accept": JSON_TYPE,
+                "Accept-Encoding": ", ".join(ENCODINGS),
+                "User-Agent": f"prefect-assay/{__version__}",
+            },
+            "follow_redirects": False,
+            "trust_env": trust_env,
+        }
+
+    def outgoing(self, client: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.Request:
+        """The request in this deployment's words.
+
+        Raises:
+            InvalidRequest: something in it makes sense for a service on this machine only, and this one is not.
+        """
+        if not is_loopback(urlsplit(self.base_url).hostname or ""):
+            InvalidRequest.check(request.unless_local)
+        headers = {self._outer_name(name): value for name, value in request.headers.items()}
+        content = request.content(self.words)
+        if content is not None:
+            headers["Content-Type"] = JSON_TYPE
+        return client.build_request(
+            request.method,
+            f"{self.base_url}{API_PREFIX}{request.path}",
+            params=[self._outer_parameter(name, value) for name, value in request.params] or None,
+            headers=headers,
+            content=content,
+        )
+
+    def hop(self, client: httpx.Client | httpx.AsyncClient, hop: Hop) -> httpx.Request:
+        """One hop of a download; the file as it lies there, not packed for the way.
+
+        Raises:
+            AccessError: httpx cannot ask there, or would ask another host than the one that was checked.
+        """
+        try:
+            outgoing = client.build_request(
+                "GET", hop.url, headers={"Accept": "*/*", "Accept-Encoding": "identity"}
+            )
+            # `host`, not `raw_host`, decodes an international name: httpx does so while it sends
+            if outgoing.url.host and outgoing.url.raw_host.decode() == urlsplit(hop.url).hostname:
+                return outgoing
+        except (httpx.InvalidURL, ValueError):
+            pass
+        raise AccessError(f"{hop.request}: a download address that cannot be asked is not fetched")
+
+    def answer(self, response: httpx.Response, content: bytes) -> Answer:
+        """The answer in neutral words."""
+        headers = {self._neutral_name(name.lower()): value for name, value in response.headers.items()}
+        return Answer(status=response.status_code, headers=headers, content=content, words=self.words)
+
+    def _outer_name(self, name: str) -> str:
+        if not name.lower().startswith(_NEUTRAL_HEADER):
+            return name
+        return self.words.header(name[len(_NEUTRAL_HEADER) :])
+
+    def _outer_parameter(self, name: str, value: str) -> tuple[str, str]:
+        own = f"{self.words.provider}_"
+        if name == "sort":
+            value = _COLUMN.sub(lambda match: match[0] if match[1] is None else match[1] + own, value)
+        if name in {"filter", "sort"}:
+            return name, _FIELD.sub(lambda match: match[0] if match[0].startswith('"') else own, value)
+        return _PARAMETER.sub(lambda match: match[1] + own, name), value
+
+    def _neutral_name(self, name: str) -> str:
+        own = self.words.header("").lower()
+        return _NEUTRAL_HEADER + name[len(own) :] if name.startswith(own) else name
+
+
+def lost(request: Request, error: Exception) -> AssayError:
+    """What it means that the exchange ended with an error instead of an answer."""
+    kind = type(error).__name__
+    if isinstance(error, httpx.InvalidURL | UnicodeError) or isinstance(error.__context__, httpx.InvalidURL):
+        cause = "its address, or the one it redirects to, is malformed and not fetched"
+        return AccessError(f"{request}: {cause}") if request.lost is None else no_answer(request, cause)
+    if isinstance(error, httpx.LocalProtocolError):  # the request itself; its text would quote a header
+        return no_connection(request, "the request cannot be sent as it is")
+    if isinstance(error, _NOTHING_SENT):
+        return no_connection(request, f"{kind}: {error}" if str(error) else kind)
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        return no_answer(request, f"no answer within the time limit ({kind})")
+    return no_answer(request, f"the connection broke before the whole answer was there ({kind})")

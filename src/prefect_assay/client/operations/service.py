@@ -1,0 +1,90 @@
+"""Operations on the service itself: health, its own description, and messages to its makers."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from prefect_assay.client import checks
+from prefect_assay.client.decoding import off_shape, once, parsed
+from prefect_assay.client.http.request import Answer, Operation, Request, given, succeeded
+from prefect_assay.errors import InvalidRequest, UnexpectedAnswer
+from prefect_assay.models.service import FeedbackReceipt, FeedbackType, Health
+from prefect_assay.models.words import WireWords
+
+
+def health() -> Operation[Health]:
+    """GET /info/health: whether the service answers. Needs no rights."""
+    return Operation(request=Request(method="GET", path="/info/health", repeatable=True), read=_health)
+
+
+def health_db() -> Operation[Health]:
+    """GET /info/health-db: whether its database answers; `ok` is False for a 503, which is no error here."""
+    return Operation(
+        # not repeated: a 503 is the answer
+        request=Request(method="GET", path="/info/health-db"),
+        read=_health,
+        accepts=lambda status: succeeded(status) or status == HTTPStatus.SERVICE_UNAVAILABLE,
+    )
+
+
+def openapi() -> Operation[dict[str, Any]]:
+    """GET /openapi.json: the service's own description of itself, in its own words (contract 1).
+
+    Needs no token; a partner's shows more.
+    """
+    return Operation(request=Request(method="GET", path="/openapi.json", repeatable=True), read=_document)
+
+
+def feedback(
+    feedback_type: FeedbackType | str,
+    request_uuid: str,
+    *,
+    title: str | None = None,
+    human_note: str | None = None,
+    json_body: Mapping[str, Any] | None = None,
+) -> Operation[FeedbackReceipt]:
+    """POST /feedback/submit, once.
+
+    Args:
+        feedback_type: what it is.
+        request_uuid: a uuid that names this message.
+        title: one line.
+        human_note: free text.
+        json_body: anything that a program has to say.
+
+    Raises:
+        InvalidRequest: with every finding; nothing was sent.
+        OutcomeUnknown: the answer was lost.
+    """
+    InvalidRequest.check(
+        [
+            *checks.one_of("feedback_type", str(feedback_type), list(FeedbackType)),
+            *checks.uuid("request_uuid", request_uuid),
+        ]
+    )
+    body = given(
+        feedback_type=str(feedback_type),
+        request_uuid=request_uuid,
+        title=title,
+        human_note=human_note,
+        json_body=None if json_body is None else dict(json_body),
+    )
+    return once("POST", "/feedback/submit", FeedbackReceipt, "Sending it again may tell it twice", body)
+
+
+def _health(answer: Answer) -> Health:
+    """The status is the verdict; the body may say anything."""
+    try:
+        body = answer.json()
+    except UnexpectedAnswer:
+        body = {}
+    fields = body if isinstance(body, dict) else {}
+    return parsed(Health, {**fields, "ok": succeeded(answer.status)}, answer)
+
+
+def _document(answer: Answer) -> dict[str, Any]:
+    body = replace(answer, words=WireWords()).json()
+    if not isinstance(body, dict) or not isinstance(body.get("paths"), dict):
+        raise off_shape(answer, "no description of paths")
+    return body

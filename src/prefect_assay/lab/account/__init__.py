@@ -1,0 +1,1 @@
+"""Handlers of tokens, partners, organizations, identity and the OAuth sign-in."""

@@ -1,0 +1,156 @@
+"""What the OAuth sign-in keeps: clients, and grants from the request over the person's decision to the token.
+
+A grant's key stands in the address of the page that asks; its code goes to the client. Of both only digests are
+stored. Knows no web framework and no OAuth library.
+"""
+
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.store import Db, Row
+from prefect_assay.lab.requests.core import Lab
+from prefect_assay.lab.tokens import sessions
+from prefect_assay.lab.tokens.sessions import Session, digest
+
+# Real seconds: for the person to decide, and for the client to fetch its token.
+DECISION_S: Final = 600
+CODE_S: Final = 60
+_TOKEN_DAYS: Final = 365
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A grant that waits for a decision.
+
+    Attributes:
+        id: of its row.
+        client: what the client calls itself.
+        redirect_uri: where the answer goes.
+        state: the client's own value, given back with the answer.
+    """
+
+    id: str
+    client: str
+    redirect_uri: str
+    state: str | None
+
+
+def keep_client(db: Db, client_id: str, information: str) -> None:
+    """Register a client."""
+    db.insert("oauth_clients", {"id": client_id, "information": information})
+
+
+def client(db: Db, client_id: str) -> str | None:
+    """What the client registered, as JSON text."""
+    row = db.one("SELECT information FROM oauth_clients WHERE id = ?", client_id)
+    return str(row["information"]) if row else None
+
+
+def ask(db: Db, client_id: str, request: str) -> str:
+    """Keep a request (JSON text with `redirect_uri` and `state`) until a person decides; the key of the page for it."""
+    db.run("DELETE FROM oauth_grants WHERE expires_at < ? AND token_id IS NULL", time.time())
+    key = secrets.token_urlsafe(32)
+    row = {"id": digest(key), "client_id": client_id, "request": request}
+    db.insert("oauth_grants", row | {"expires_at": time.time() + DECISION_S})
+    return key
+
+
+def asked(db: Db, key: str) -> Asked:
+    """The request behind a page; 404 when it is unknown, too old or decided."""
+    row = db.one(
+        "SELECT g.*, c.information FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id"
+        " WHERE g.id = ? AND g.expires_at > ? AND g.code IS NULL",
+        digest(key),
+        time.time(),
+    )
+    if row is None:
+        raise Refusal(404, "no such page; the request may have been answered, or is too old")
+    request = json.loads(row["request"])
+    name = json.loads(row["information"]).get("client_name") or "a tool client without a name"
+    return Asked(row["id"], str(name), str(request["redirect_uri"]), request.get("state"))
+
+
+def allow(db: Db, grant: Asked, session: Session) -> str:
+    """The person agrees: where to send the browser, with the code."""
+    code = secrets.token_urlsafe(32)
+    db.update(
+        "oauth_grants",
+        grant.id,
+        code=digest(code),
+        session_id=session.id,
+        expires_at=time.time() + CODE_S,
+    )
+    return _answer(grant, code=code)
+
+
+def deny(db: Db, grant: Asked) -> str:
+    """The person does not: where to send the browser."""
+    db.run("DELETE FROM oauth_grants WHERE id = ?", grant.id)
+    return _answer(grant, error="access_denied")
+
+
+def _answer(grant: Asked, **values: str) -> str:
+    parts = urlsplit(grant.redirect_uri)
+    state = {} if grant.state is None else {"state": grant.state}
+    query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *(values | state).items()])
+    return urlunsplit(parts._replace(query=query))
+
+
+def of_code(lab: Lab, db: Db, client_id: str, code: str) -> Row | None:
+    """The grant of a code. A code that comes a second time was stolen, so its token dies (RFC 6749, 4.1.2)."""
+    row = db.one("SELECT * FROM oauth_grants WHERE code = ? AND client_id = ?", digest(code), client_id)
+    if row is not None and row["used"]:
+        if row["token_id"]:
+            revoke(lab, db, row["token_id"])
+        return None
+    return row
+
+
+def redeem(lab: Lab, db: Db, grant_id: str, client_name: str) -> tuple[str, int] | None:
+    """The token of a grant, and the real seconds that its session has left; None when the session has ended.
+
+    It lives as long as the session, which is what ends it; its own expiry runs on lab time and comes later.
+    """
+    row = db.one("SELECT * FROM oauth_grants WHERE id = ? AND NOT used", grant_id)
+    session = sessions.by_id(db, row["session_id"]) if row else None
+    if session is None:
+        return None
+    minted = lab.tokens.mint(
+        db,
+        org_id=session.user["org_id"],
+        role=session.user["role"],
+        name=client_name,
+        days=_TOKEN_DAYS,
+        user_id=session.user["id"],
+        kind="oauth",
+        session=session.id,
+    )
+    db.update("oauth_grants", grant_id, used=1, token_id=minted.id)
+    return minted.token, int(session.expires_at - time.time())
+
+
+def client_of_token(db: Db, token_id: str) -> str | None:
+    """Which client holds a token."""
+    row = db.one("SELECT client_id FROM oauth_grants WHERE token_id = ?", token_id)
+    return str(row["client_id"]) if row else None
+
+
+def sign_out(lab: Lab, db: Db, session: Session) -> None:
+    """End a session, and with it every token that a sign-in made from it (contract 5.7)."""
+    for row in db.all("SELECT token_id FROM oauth_grants WHERE session_id = ?", session.id):
+        if row["token_id"]:
+            revoke(lab, db, row["token_id"])
+    db.run("DELETE FROM oauth_grants WHERE session_id = ?", session.id)
+    sessions.end(db, session.id)
+
+
+def revoke(lab: Lab, db: Db, token_id: str) -> None:
+    """Revoke a sign-in's token with its family."""
+    row: dict[str, Any] | None = db.one("SELECT org_id FROM tokens WHERE id = ?", token_id)
+    if row is not None:
+        lab.tokens.revoke_family(db, token_id, lab.clock.now(row["org_id"]))

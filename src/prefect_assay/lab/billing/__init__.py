@@ -1,0 +1,1 @@
+"""Prices, specifications, quotes, invoices and their documents."""

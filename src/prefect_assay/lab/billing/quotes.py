@@ -1,0 +1,186 @@
+"""Quotes: preparing them and showing them (contract 2.6, 2.7 and 4.5). Accepting stands in `acceptance`."""
+
+import secrets
+from datetime import datetime
+from typing import Any, Final
+
+from prefect_assay.lab.billing import delays as plan
+from prefect_assay.lab.billing import pricing, specs
+from prefect_assay.lab.kernel import schedule, times
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.store import Db, Row, load
+from prefect_assay.lab.requests import lists
+from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of, owned
+from prefect_assay.lab.requests.lists import Column, Listing
+from prefect_assay.models.vocabulary import QuoteStatus
+
+# Stored in the words of contract 2.7; the experiment's own quote speaks those of 2.6.
+_ACCEPTANCE_WORDS: Final[dict[str, str]] = {
+    QuoteStatus.PENDING: QuoteStatus.OPEN,
+    QuoteStatus.REJECTED: QuoteStatus.CANCELED,
+    QuoteStatus.EXPIRED: QuoteStatus.STALE,
+}
+
+LISTING: Final = Listing(
+    source="quotes",
+    columns={
+        "id": Column("quotes.id"),
+        "quote_number": Column("quote_number"),
+        "experiment_id": Column("quotes.experiment_id", "uuid"),
+        "status": Column(
+            "quotes.status",
+            "enum",
+            frozenset({"draft", "pending", "accepted", "rejected", "expired"}),
+            aliases={word: stored for stored, word in _ACCEPTANCE_WORDS.items()},
+        ),
+        "amount_cents": Column("total_cents", "int"),
+        "currency": Column("currency"),
+        "valid_until": Column("valid_until", "timestamp"),
+        "expires_at": Column("valid_until", "timestamp"),
+        "created_at": Column("quotes.created_at", "timestamp"),
+    },
+    search=("quote_number",),
+    plain=("status", "experiment_id"),
+)
+
+
+def issue(  # noqa: D417 - the parts of the transaction explain themselves
+    db: Db, experiment: Row, at: datetime, *, status: QuoteStatus = QuoteStatus.PENDING
+) -> Row:
+    """Write a quote for the experiment as it stands.
+
+    Args:
+        status: `accepted` for auto_accept_quote, which skips the customer's decision.
+    """
+    price = specs.price_of(db, experiment)
+    lines = pricing.line_items(price)
+    total = sum(line["total_cents"] for line in lines)
+    valid_until = times.later(at, days=plan.QUOTE_VALID_DAYS)
+    count = db.one("SELECT count(*) AS n FROM quotes WHERE org_id = ?", experiment["org_id"])
+    row = {
+        "id": f"qt_{secrets.token_hex(12)}",
+        "org_id": experiment["org_id"],
+        "experiment_id": experiment["id"],
+        "quote_number": f"QT-{(count or {'n': 0})['n'] + 1:05d}",
+        "status": status,
+        "line_items": lines,
+        "subtotal_cents": total,
+        "total_cents": total,  # excluding VAT (contract 1)
+        "currency": "usd",
+        "valid_until": times.stamp(valid_until),
+        "created_at": times.stamp(at),
+        "updated_at": times.stamp(at),
+        "portal_key": secrets.token_urlsafe(18),
+    }
+    db.insert("quotes", row)
+    if status == QuoteStatus.PENDING:
+        expiry = schedule.entry(experiment, valid_until, "quote_expires", detail=row["id"], passive=True)
+        schedule.add(db, expiry)
+    return row
+
+
+def latest(db: Db, experiment_id: str) -> Row | None:
+    """The experiment's newest quote."""
+    return db.one("SELECT * FROM quotes WHERE experiment_id = ? ORDER BY seq DESC LIMIT 1", experiment_id)
+
+
+def current(db: Db, experiment: Row) -> Row | None:
+    """The quote that speaks for the experiment now: none while a new one is being prepared."""
+    quote = latest(db, experiment["id"])
+    if quote is None:
+        return None
+    being_prepared = db.one(
+        "SELECT id FROM due WHERE experiment_id = ? AND kind = 'quote_ready'", experiment["id"]
+    )
+    return None if being_prepared else quote
+
+
+def of(db: Db, experiment: Row) -> Row:
+    """The experiment's current quote; 404 means not yet (contract 4.2, rules for quote)."""
+    quote = current(db, experiment)
+    if quote is None:
+        raise Refusal(404, "the quote is not generated yet; submit the experiment and ask again later")
+    return quote
+
+
+def acceptance_word(status: str) -> str:
+    """A quote status in the vocabulary of contract 2.6."""
+    return str(_ACCEPTANCE_WORDS.get(status, status))
+
+
+def url(lab: Lab, quote: Row) -> str:
+    """The page where a person sees and decides on the quote."""
+    return lab.portal_url("quotes", quote["portal_key"])
+
+
+def of_experiment(call: Call) -> Answer:
+    """GET /experiments/{id}/quote: 404 means not yet (contract 4.2)."""
+    with call.lab.store.transaction() as db:
+        experiment = experiment_of(db, call)
+        quote = of(db, experiment)
+    return Answer(
+        {
+            "experiment_id": experiment["id"],
+            "provider_quote_url": url(call.lab, quote),
+            "amount_total": quote["total_cents"],
+            "amount_subtotal": quote["subtotal_cents"],
+            "currency": quote["currency"],
+            "status": acceptance_word(quote["status"]),
+            "expires_at": quote["valid_until"],
+            "updated_at": quote["updated_at"],
+        }
+    )
+
+
+def listing(call: Call) -> Answer:
+    """GET /quotes."""
+    with call.lab.store.transaction() as db:
+        return Answer(lists.page(db, LISTING, call, render=lambda _db, row: _row(call, row)))
+
+
+def _row(call: Call, quote: Row) -> dict[str, Any]:
+    return {
+        "id": quote["id"],
+        "quote_number": quote["quote_number"],
+        "organization": call.who.org_name,
+        "experiment_id": quote["experiment_id"],
+        "amount_cents": quote["total_cents"],
+        "currency": quote["currency"],
+        "status": quote["status"],
+        "valid_until": quote["valid_until"],
+        "expires_at": quote["valid_until"],  # the same under the name of contract 2.7
+        "created_at": quote["created_at"],
+        "provider_quote_url": url(call.lab, quote),
+    }
+
+
+def find(db: Db, call: Call) -> Row:
+    """The quote that the path names."""
+    return owned(db, call, "quotes", call.path["quote_id"], "quote")
+
+
+def detail(call: Call) -> Answer:
+    """GET /quotes/{quote_id}."""
+    with call.lab.store.transaction() as db:
+        quote = load(find(db, call), "line_items")
+    return Answer(
+        {
+            "id": quote["id"],
+            "quote_number": quote["quote_number"],
+            "organization_id": quote["org_id"],
+            "organization_name": call.who.org_name,
+            "experiment_id": quote["experiment_id"],
+            "line_items": quote["line_items"],
+            "subtotal_cents": quote["subtotal_cents"],
+            "tax_cents": 0,
+            "total_cents": quote["total_cents"],
+            "currency": quote["currency"],
+            "status": quote["status"],
+            "valid_until": quote["valid_until"],
+            "expires_at": quote["valid_until"],  # the same under the name of contract 2.7
+            "created_at": quote["created_at"],
+            "notes": quote["notes"],
+            "terms_and_conditions": "Prices exclude VAT. This quote comes from a local lab and binds nobody.",
+            "provider_quote_url": url(call.lab, quote),
+        }
+    )

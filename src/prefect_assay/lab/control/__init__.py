@@ -1,0 +1,1 @@
+"""The control surface `/_sim`, and the handle on it that tests use."""

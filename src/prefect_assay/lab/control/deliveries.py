@@ -1,0 +1,176 @@
+"""The control surface's part on webhooks: faults, journal, redelivery, releases and rotated secrets."""
+
+import hashlib
+import json
+from typing import Any
+
+from prefect_assay.lab.control import bodies as sim_bodies
+from prefect_assay.lab.control.sim import Surface
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.store import Db, Row
+from prefect_assay.lab.requests import validation
+from prefect_assay.lab.requests.core import uuid_or_none
+from prefect_assay.lab.service.core import LabCore
+from prefect_assay.lab.webhooks import addressing, outbox
+from prefect_assay.lab.webhooks.faults import WebhookFault
+from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
+
+router = Surface()
+
+
+@router.call("GET", "/deliveries", sim_bodies.DeliveriesQuery)
+def deliveries(core: LabCore, wanted: sim_bodies.DeliveriesQuery) -> dict[str, Any]:
+    """Webhook attempts; `after` the last number seen, of one experiment or one update."""
+    return {"items": journal(core, wanted.after, wanted.experiment_id, wanted.update_id)}
+
+
+def journal(
+    core: LabCore, after: int, experiment_id: str | None = None, update_id: str | None = None
+) -> list[Row]:
+    """Attempts, oldest first. Bodies are shown by digest, headers of the customer's own masked."""
+    with core.lab.store.transaction() as db:
+        rows = db.all(
+            "SELECT * FROM deliveries WHERE id > ? AND (? IS NULL OR experiment_id = ?)"
+            " AND (? IS NULL OR update_id = ?) ORDER BY id",
+            after,
+            experiment_id,
+            experiment_id,
+            update_id,
+            update_id,
+        )
+    return [_shown(row) for row in rows]
+
+
+def _shown(row: Row) -> Row:
+    content = row["body"].encode()
+    shown = {name: value for name, value in row.items() if name != "body"}
+    digest = {"body_sha256": hashlib.sha256(content).hexdigest(), "body_bytes": len(content)}
+    return shown | digest | {"headers": json.loads(row["headers"])}
+
+
+@router.call("GET", "/outbox")
+def unsent(core: LabCore) -> dict[str, Any]:
+    """What is still to be delivered, and what is held back."""
+    return {"items": waiting(core)}
+
+
+def waiting(core: LabCore) -> list[Row]:
+    """The outbox. `held` is `next`, `time` or `release` for what a fault holds back."""
+    with core.lab.store.transaction() as db:
+        return db.all(
+            "SELECT id, org_id, experiment_id, update_id, webhook_id, due_at, attempts, held FROM outbox ORDER BY id"
+        )
+
+
+@router.call("GET", "/webhook-faults")
+def faults(core: LabCore) -> dict[str, Any]:
+    """All webhook faults asked for, with their hits."""
+    return {"items": core.webhook_faults.view()}
+
+
+@router.call("POST", "/webhook-faults", raw=True)
+def add_fault(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+    """Ask for a webhook fault."""
+    core.webhook_faults.append(validation.read(WebhookFault, body))
+    return faults(core)
+
+
+@router.call("DELETE", "/webhook-faults")
+def clear_faults(core: LabCore) -> dict[str, Any]:
+    """Drop the webhook faults, and no others."""
+    core.webhook_faults.clear()
+    return {}
+
+
+@router.call("POST", "/deliveries/release", sim_bodies.OfOneExperiment, raw=True)
+def release(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+    """Deliver what is held back, of one experiment or of all."""
+    with core.lab.store.transaction() as db:
+        held = [row["org_id"] for row in db.all("SELECT DISTINCT org_id FROM outbox WHERE held <> ''")]
+        wanted = body.get("experiment_id")
+        released = sum(outbox.release(db, it, core.lab.clock.now(it), experiment_id=wanted) for it in held)
+    for org_id in held:
+        core.courier.deliver(org_id)
+    return {"released": released}
+
+
+@router.call("POST", "/deliveries/{number}/redeliver", sim_bodies.Again, raw=True)
+def redeliver_attempt(core: LabCore, body: dict[str, Any], key: str) -> dict[str, Any]:
+    """Send a delivery again to where it went: as a new attempt, or `identical`, byte for byte and signature."""
+    number = int(key) if key.isascii() and key.isdigit() and len(key) < len(str(2**63)) else None
+    with core.lab.store.transaction() as db:
+        row = db.one(
+            "SELECT * FROM deliveries WHERE id = ? OR delivery_id = ? ORDER BY id DESC LIMIT 1", number, key
+        )
+        if row is None:
+            raise Refusal(404, f"no delivery {key!r}")
+        experiment = {"id": row["experiment_id"], "org_id": row["org_id"]}
+        again = row["id"] if body.get("identical") else None
+        at = core.lab.clock.now(row["org_id"])
+        outbox.add(db, experiment, row["update_id"], row["webhook_id"], at, replay_of=again)
+    return _delivered(core, row["org_id"], row["update_id"], row["experiment_id"])
+
+
+@router.call("POST", "/redeliver", sim_bodies.AboutUpdate, raw=True)
+def redeliver(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+    """Send an update, or an experiment's latest one, to everybody who gets it now."""
+    with core.lab.store.transaction() as db:
+        update = _update(db, body)
+        experiment = db.known("experiments", update["experiment_id"], "experiment")
+        at = core.lab.clock.now(update["org_id"])
+        for webhook_id in addressing.recipients(db, experiment):
+            outbox.add(db, experiment, update["id"], webhook_id, at)
+    return _delivered(core, update["org_id"], update["id"], update["experiment_id"])
+
+
+def _update(db: Db, body: dict[str, Any]) -> Row:
+    if (body.get("update_id") is None) == (body.get("experiment_id") is None):
+        raise Refusal(400, "name update_id or experiment_id")
+    row = db.one(
+        "SELECT * FROM updates WHERE id = ? OR experiment_id = ? ORDER BY seq DESC LIMIT 1",
+        uuid_or_none(str(body.get("update_id"))),
+        uuid_or_none(str(body.get("experiment_id"))),
+    )
+    if row is None:
+        raise Refusal(404, "update not found")
+    return row
+
+
+def _delivered(core: LabCore, org_id: str, update_id: str, experiment_id: str) -> dict[str, Any]:
+    """What came of it at once; retries follow as always."""
+    with core.lab.store.transaction() as db:
+        last = db.one("SELECT COALESCE(MAX(id), 0) AS id FROM deliveries") or {"id": 0}
+    core.courier.deliver(org_id)
+    core.lab.changed()
+    return {"items": journal(core, last["id"], experiment_id, update_id)}
+
+
+@router.call("POST", "/webhook-secrets", sim_bodies.NewSecret, raw=True)
+def rotate(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+    """Give an experiment or an organisation another secret; null clears it. The API can do neither."""
+    secret = body.get("secret")
+    if secret is not None and (not isinstance(secret, str) or len(secret) < WEBHOOK_SECRET_MIN_LENGTH):
+        raise Refusal(400, f"secret: at least {WEBHOOK_SECRET_MIN_LENGTH} characters, or null")
+    if (body.get("experiment_id") is None) == (body.get("organization_id") is None):
+        raise Refusal(400, "name experiment_id or organization_id")
+    with core.lab.store.transaction() as db:
+        if body.get("experiment_id") is not None:
+            _rotate_experiment(core, db, str(body["experiment_id"]), secret)
+        else:
+            _rotate_organization(core, db, str(body["organization_id"]), secret)
+    return {}
+
+
+def _rotate_experiment(core: LabCore, db: Db, experiment_id: str, secret: str | None) -> None:
+    row = db.known("experiments", uuid_or_none(experiment_id), "experiment")
+    before = addressing.signing(core.lab, db, row, None).secret
+    addressing.keep_replaced(db, row["id"], before, core.lab.clock.now(row["org_id"]))
+    db.update("experiments", row["id"], webhook_secret=secret)
+
+
+def _rotate_organization(core: LabCore, db: Db, org_id: str, secret: str | None) -> None:
+    db.known("organizations", org_id, "organization")
+    _, before = addressing.organization_secret(db, org_id, None)
+    before = before or core.lab.settings.deployment_secret
+    addressing.keep_replaced(db, org_id, before, core.lab.clock.now(org_id))
+    db.update("organizations", org_id, webhook_secret=secret)

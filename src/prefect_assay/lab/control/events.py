@@ -1,0 +1,255 @@
+"""Lab events: what happens at the lab's side out of turn, because a test asks for it.
+
+Each event is one function inside the caller's transaction; `EVENTS` names them all. An event that makes no sense
+now is refused with 409 and changes nothing.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from prefect_assay.lab.billing import delays as plan
+from prefect_assay.lab.control import bodies as sim_bodies
+from prefect_assay.lab.experiments import custom_targets
+from prefect_assay.lab.kernel import schedule, times
+from prefect_assay.lab.kernel.bodies import Body
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.store import Db, Row
+from prefect_assay.lab.laboratory import machine, measuring
+from prefect_assay.lab.rails import payment
+from prefect_assay.lab.requests.core import Lab, uuid_or_none
+from prefect_assay.lab.webhooks import updates
+from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus, ResultsStatus
+
+Handler = Callable[[Lab, Db, Row, datetime, Any], None]
+
+_UNDER_WORK: Final = frozenset(
+    {
+        ExperimentStatus.IN_QUEUE,
+        ExperimentStatus.IN_PRODUCTION,
+        ExperimentStatus.DATA_ANALYSIS,
+        ExperimentStatus.IN_REVIEW,
+    }
+)
+_REPEATABLE: Final = frozenset({ExperimentStatus.IN_PRODUCTION, ExperimentStatus.DATA_ANALYSIS})
+# contract 3: possible from Draft or WaitingForConfirmation
+_CANCELABLE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.WAITING_FOR_CONFIRMATION})
+_OVER: Final = frozenset({ExperimentStatus.DONE, ExperimentStatus.CANCELED})
+_QUEUE_SHARE: Final = next(share for share, _, what in plan.MILESTONES if what == ExperimentStatus.IN_QUEUE)
+
+
+def _need(experiment: Row, statuses: frozenset[ExperimentStatus], what: str) -> None:
+    if experiment["status"] not in statuses:
+        raise Refusal(409, f"the experiment is {experiment['status']}; {what}")
+
+
+def _pending_quote(db: Db, experiment: Row) -> Row:
+    quote = db.one("SELECT * FROM quotes WHERE experiment_id = ? AND status = 'pending'", experiment["id"])
+    if quote is None:
+        raise Refusal(409, "the experiment has no pending quote")
+    return quote
+
+
+def _expire_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+    machine.expire_quote(db, experiment, _pending_quote(db, experiment)["id"], at)
+
+
+def _reject_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+    """The lab takes its quote back: `rejected` in one vocabulary, `canceled` in the other."""
+    quote = _pending_quote(db, experiment)
+    db.update("quotes", quote["id"], status=QuoteStatus.REJECTED, updated_at=at)
+    machine.back_to_draft(db, experiment, at)
+
+
+def _coming_quote(db: Db, experiment: Row) -> Row:
+    item = schedule.queued(db, experiment["id"], "quote_ready")
+    if item is None:
+        raise Refusal(409, "no quote is being prepared for the experiment")
+    return item
+
+
+def _slow_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.SlowQuote) -> None:
+    item = _coming_quote(db, experiment)
+    if item["passive"]:
+        raise Refusal(409, "the quote is held; release it first")
+    due_at = max(times.read(item["due_at"]), at)
+    if wanted.delta() >= schedule.NEVER - due_at:
+        raise Refusal(400, "the quote would come after the end of the lab's calendar")
+    schedule.put_off(db, item, due_at + wanted.delta())
+
+
+def _hold_quote(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: sim_bodies.Event) -> None:
+    schedule.hold(db, _coming_quote(db, experiment))
+
+
+def _release_quote(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+    machine.apply(lab, db, _coming_quote(db, experiment), at)
+
+
+def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: sim_bodies.Event) -> None:
+    """The experiment reaches the review and stays there."""
+    if experiment["status"] in _OVER:
+        raise Refusal(409, f"the experiment is {experiment['status']}")
+    item = schedule.queued(db, experiment["id"], "status", ExperimentStatus.DONE)
+    if item is None:  # the work has not begun: its end is held as soon as it is queued
+        wanted = plan.fixed_for(db, experiment["id"]) | {"hold_review": True}
+        plan.fix(db, experiment["org_id"], experiment["id"], wanted)
+    else:
+        schedule.hold(db, item)
+
+
+def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+    """Results come at once when they are overdue, else on their day."""
+    wanted = plan.fixed_for(db, experiment["id"]) | {"hold_review": False}
+    plan.fix(db, experiment["org_id"], experiment["id"], wanted)
+    item = schedule.queued(db, experiment["id"], "status", ExperimentStatus.DONE)
+    if item is None:
+        return
+    if not item["passive"]:
+        raise Refusal(409, "the review is not held up")
+    due_at = max(times.read(experiment["eta"]), at)
+    if experiment["status"] == ExperimentStatus.IN_REVIEW and due_at == at:
+        machine.apply(lab, db, item, at)
+    else:
+        schedule.put_off(db, item, due_at)
+
+
+def _partial_results(
+    _lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.PartialResults
+) -> None:
+    _need(experiment, _UNDER_WORK, "preliminary results come from the work in the lab")
+    if wanted.sequences is not None:
+        rows = db.all("SELECT name FROM sequences WHERE experiment_id = ?", experiment["id"])
+        unknown = sorted(set(wanted.sequences) - {row["name"] for row in rows})
+        if unknown:
+            raise Refusal(400, f"sequences: the experiment has none named {', '.join(map(repr, unknown))}")
+    measuring.release(db, experiment, ResultsStatus.PARTIAL, at, only=wanted.sequences)
+    db.update("experiments", experiment["id"], results_status=ResultsStatus.PARTIAL)
+    updates.record(db, experiment, "progress", "Preliminary results", "Some results are available.", at)
+
+
+def _progress(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.Told) -> None:
+    updates.record(db, experiment, "progress", wanted.name or "Assay progress", wanted.description, at)
+
+
+def _error(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.Told) -> None:
+    updates.record(db, experiment, "error", wanted.name or "Something went wrong", wanted.description, at)
+
+
+def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.Told) -> None:
+    """The assay has to be repeated: an `error` update, back to the queue, and a later end."""
+    _need(experiment, _REPEATABLE, "only an assay under way can fail")
+    _error(lab, db, experiment, at, wanted)
+    schedule.forget(db, experiment["id"])
+    eta = machine.queue_work(lab, db, experiment, at, after_share=_QUEUE_SHARE)
+    updates.move(db, experiment, ExperimentStatus.IN_QUEUE, at, eta=eta)
+
+
+def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+    _need(experiment, _CANCELABLE, "only a draft or one that waits for confirmation can be canceled")
+    db.run(
+        "UPDATE invoices SET status = ? WHERE experiment_id = ? AND status IN ('draft', 'open')",
+        InvoiceStatus.VOID,
+        experiment["id"],
+    )
+    machine.force(db, experiment, ExperimentStatus.CANCELED, at)
+
+
+def _force_status(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.ForceStatus) -> None:
+    machine.force(db, experiment, wanted.status, at)
+
+
+def _unpaid(db: Db, experiment: Row) -> Row:
+    invoice = db.one(
+        "SELECT * FROM invoices WHERE experiment_id = ? ORDER BY seq DESC LIMIT 1", experiment["id"]
+    )
+    if invoice is None or invoice["status"] not in payment.PAYABLE:
+        raise Refusal(409, "the experiment has no invoice that can be paid")
+    return invoice
+
+
+def _pay_invoice(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+    payment.settle(lab, db, _unpaid(db, experiment), at)
+
+
+def _void_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: sim_bodies.Event) -> None:
+    db.update("invoices", _unpaid(db, experiment)["id"], status=InvoiceStatus.VOID)
+
+
+def _give_up_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: sim_bodies.Event) -> None:
+    db.update("invoices", _unpaid(db, experiment)["id"], status=InvoiceStatus.UNCOLLECTIBLE)
+
+
+_OF_EXPERIMENT: Final[dict[str, tuple[type[Body], Handler]]] = {
+    "expire_quote": (sim_bodies.Event, _expire_quote),
+    "reject_quote": (sim_bodies.Event, _reject_quote),
+    "slow_quote": (sim_bodies.SlowQuote, _slow_quote),
+    "hold_quote": (sim_bodies.Event, _hold_quote),
+    "release_quote": (sim_bodies.Event, _release_quote),
+    "stall_review": (sim_bodies.Event, _stall_review),
+    "release_review": (sim_bodies.Event, _release_review),
+    "partial_results": (sim_bodies.PartialResults, _partial_results),
+    "progress": (sim_bodies.Told, _progress),
+    "error": (sim_bodies.Told, _error),
+    "fail_production": (sim_bodies.Told, _fail_production),
+    "cancel": (sim_bodies.Event, _cancel),
+    "force_status": (sim_bodies.ForceStatus, _force_status),
+    "pay_invoice": (sim_bodies.Event, _pay_invoice),
+    "void_invoice": (sim_bodies.Event, _void_invoice),
+    "uncollectible_invoice": (sim_bodies.Event, _give_up_invoice),
+}
+
+
+def _decide_custom_target(lab: Lab, db: Db, wanted: sim_bodies.DecideTarget) -> dict[str, Any]:
+    row = db.known("custom_targets", uuid_or_none(wanted.request_id), "custom target request")
+    return custom_targets.decide_custom_target(
+        lab,
+        db,
+        wanted.request_id,
+        lab.clock.now(row["org_id"]),
+        approved=wanted.approved,
+        pricing=wanted.pricing.model_dump(exclude_none=True) if wanted.pricing else None,
+        reason=wanted.reason,
+    )
+
+
+def _revoke_token(lab: Lab, db: Db, wanted: sim_bodies.RevokeToken) -> dict[str, Any]:
+    row = db.known("tokens", uuid_or_none(wanted.token_id), "token")
+    revoked = lab.tokens.revoke_family(db, wanted.token_id, lab.clock.now(row["org_id"]))
+    return {"token_id": wanted.token_id, "children_revoked": revoked}
+
+
+_OF_LAB: Final[dict[str, tuple[type[Body], Callable[[Lab, Db, Any], dict[str, Any]]]]] = {
+    "decide_custom_target": (sim_bodies.DecideTarget, _decide_custom_target),
+    "revoke_token": (sim_bodies.RevokeToken, _revoke_token),
+}
+EVENTS: Final = (*_OF_EXPERIMENT, *_OF_LAB)
+
+
+def body_of(event: str) -> type[Body]:
+    """The fields an event takes; 400 for an unknown event."""
+    if event in _OF_EXPERIMENT:
+        return _OF_EXPERIMENT[event][0]
+    if event in _OF_LAB:
+        return _OF_LAB[event][0]
+    raise Refusal(400, f"unknown event {event!r}; known are {', '.join(EVENTS)}")
+
+
+def happen(lab: Lab, event: str, wanted: Any) -> dict[str, Any]:
+    """Let an event happen; what came of it, of an experiment its `status` and `results_status`.
+
+    404 for an unknown experiment, 409 when the event makes no sense now.
+    """
+    with lab.store.transaction() as db:
+        outcome = (
+            _OF_LAB[event][1](lab, db, wanted) if event in _OF_LAB else _of_experiment(lab, db, event, wanted)
+        )
+    lab.changed()
+    return outcome
+
+
+def _of_experiment(lab: Lab, db: Db, event: str, wanted: Any) -> dict[str, Any]:
+    known = db.known("experiments", uuid_or_none(wanted.experiment_id), "experiment")
+    _OF_EXPERIMENT[event][1](lab, db, known, lab.clock.now(known["org_id"]), wanted)
+    after = db.one("SELECT status, results_status FROM experiments WHERE id = ?", known["id"])
+    return dict(after or {})

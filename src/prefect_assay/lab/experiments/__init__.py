@@ -1,0 +1,1 @@
+"""Handlers of experiments, orders, sequences, records, custom targets."""

@@ -1,0 +1,234 @@
+"""Experiments: list, detail, modification, submission (contract 2.1 and 4.2). Creating stands in `orders`."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from prefect_assay.lab.billing import invoices, pricing, quotes, specs
+from prefect_assay.lab.experiments import sequences
+from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.settings import API_PREFIX
+from prefect_assay.lab.kernel.store import Db, Row
+from prefect_assay.lab.laboratory import machine
+from prefect_assay.lab.requests import lists, validation
+from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of
+from prefect_assay.lab.requests.lists import Column, Listing
+from prefect_assay.lab.requests.schemas import ModifyExperiment
+from prefect_assay.lab.requests.validation import Entry, Finding
+from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentStatus, ExperimentType, ResultsStatus
+
+_STATUS: Final = Column("experiments.status", "enum", frozenset(ExperimentStatus))
+
+LISTING: Final = Listing(
+    source="experiments",
+    columns={
+        "id": Column("experiments.id", "uuid"),
+        "code": Column("code"),
+        "name": Column("name"),
+        "status": _STATUS,
+        "state": _STATUS,
+        "results_status": Column("results_status", "enum", frozenset(ResultsStatus)),
+        "experiment_type": Column("experiment_type", "enum", frozenset(ExperimentType)),
+        "created_at": Column("created_at", "timestamp"),
+        "experiment_spec": Column("shown_spec", "json"),
+    },
+    search=("name", "code"),
+    plain=("status", "state", "experiment_type", "results_status"),
+)
+
+# contract 4.2, rules for PATCH
+_EDITABLE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.IN_REVIEW})
+_EDITABLE_FOR_LIFE: Final = frozenset({"webhook_url"})
+
+
+def summary(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
+    """A list item (contract 2.1)."""
+    return _summary(lab, experiment, quotes.current(db, experiment))
+
+
+def _summary(lab: Lab, experiment: Row, quote: Row | None) -> dict[str, Any]:
+    return {
+        "id": experiment["id"],
+        "code": experiment["code"],
+        "name": experiment["name"],
+        "status": experiment["status"],
+        "created_at": experiment["created_at"],
+        "results_status": experiment["results_status"],
+        "experiment_type": experiment["experiment_type"],
+        "experiment_url": lab.portal_url("experiments", experiment["portal_key"]),
+        "provider_invoice_url": None,  # not populated in list or detail (contract 2.1)
+        "provider_quote_url": quotes.url(lab, quote) if quote else None,
+    }
+
+
+def record(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
+    """The detail record."""
+    quote = quotes.current(db, experiment)
+    spec = json.loads(experiment["spec"])
+    target = specs.target_row(db, spec.get("target_id"), experiment["org_id"])
+    entries = specs.stored_entries(db, experiment)
+    body = _summary(lab, experiment, quote) | {
+        "experiment_spec": specs.view(spec, target, entries),
+        "provider_quote_id": quote["id"] if quote else None,
+    }
+    known = _costs(lab, db, experiment, quote, lambda: pricing.price(spec, len(entries), target))
+    return body if known is None else body | {"costs": known}
+
+
+def estimated(lab: Lab, experiment: Row, price: Callable[[], pricing.Price]) -> dict[str, Any] | None:
+    """`costs` before there is a quote; none for an experiment from before all pricing."""
+    if not pricing.began(lab.settings, times.read(experiment["created_at"])):
+        return None  # contract 9: experiments created before pricing v1 cannot be estimated
+    known = price()
+    if experiment["experiment_type"] in BINDING_TYPES and known.target is None:
+        return None  # the target was cleared: without its materials any total would be too low
+    return pricing.costs(known, pricing.version(lab.settings))
+
+
+def _costs(
+    lab: Lab, db: Db, experiment: Row, quote: Row | None, price: Callable[[], pricing.Price]
+) -> dict[str, Any] | None:
+    """The furthest of estimate, quote and invoice."""
+    invoice = invoices.latest(db, experiment["id"])
+    if invoice is not None:
+        return invoices.costs(lab, invoice)
+    if quote is None:
+        return estimated(lab, experiment, price)
+    return {
+        "type": "quoted",
+        "amount_cents": quote["total_cents"],
+        "currency": quote["currency"],
+        "status": quotes.acceptance_word(quote["status"]),
+        "provider_quote_url": quotes.url(lab, quote),
+        "expires_at": quote["valid_until"],
+    }
+
+
+def listing(call: Call) -> Answer:
+    """GET /experiments, newest first."""
+    with call.lab.store.transaction() as db:
+        return Answer(lists.page(db, LISTING, call, render=lambda db, row: summary(call.lab, db, row)))
+
+
+def detail(call: Call) -> Answer:
+    """GET /experiments/{id}."""
+    with call.lab.store.transaction() as db:
+        return Answer(record(call.lab, db, experiment_of(db, call)))
+
+
+def submit(call: Call) -> Answer:
+    """POST /experiments/{id}/submit: returns before the quote exists (contract 3)."""
+    with call.lab.store.transaction() as db:
+        experiment = experiment_of(db, call)
+        if experiment["status"] != ExperimentStatus.DRAFT:
+            message = f"the experiment is {experiment['status']}; only a draft can be submitted"
+            raise Refusal(409, message, extra={"error_kind": "other", "hint": _hint(experiment)})
+        spec = json.loads(experiment["spec"])
+        validation.refuse(validation.spec_findings(spec, specs.count_sequences(db, experiment)))
+        at = call.now()
+        machine.submitted(call.lab, db, experiment, at)
+    return Answer(
+        {
+            "experiment_id": experiment["id"],
+            "previous_status": experiment["status"],
+            "status": ExperimentStatus.WAITING_FOR_CONFIRMATION,
+            "confirmed_at": times.stamp(at),
+            "provider_invoice_url": None,  # there is no invoice before the quote is accepted
+        }
+    )
+
+
+def _hint(experiment: Row) -> str:
+    """What to do instead of submitting again."""
+    path = f"{API_PREFIX}/experiments/{experiment['id']}"
+    match experiment["status"]:
+        case ExperimentStatus.WAITING_FOR_CONFIRMATION:
+            return f"it is submitted already; poll GET {path}/quote"
+        case ExperimentStatus.QUOTE_SENT:
+            return f"the quote waits for POST {path}/quote/confirm"
+        case ExperimentStatus.CANCELED:
+            return "create a new experiment"
+        case _:
+            return f"it is ordered already; poll GET {path}"
+
+
+def modify(call: Call) -> Answer:
+    """PATCH /experiments/{id}."""
+    with call.lab.store.transaction() as db:
+        experiment = experiment_of(db, call)
+        raw = call.json()
+        wanted = validation.read(ModifyExperiment, raw)
+        _check_status(experiment, raw)
+        entries = sequences.entries_of(wanted.sequences) if wanted.sequences is not None else None
+        spec = _merged(json.loads(experiment["spec"]), raw)
+        validation.refuse(_findings(call, db, raw, spec, entries))
+        changes = _changes(db, experiment, raw, spec)
+        for name, value in changes.items():
+            db.run(f"UPDATE experiments SET {name} = ? WHERE id = ?", value, experiment["id"])  # noqa: S608 - own names
+        replaced = entries is not None and _replace_sequences(db, experiment, entries, call)
+    updated = bool(changes) or replaced
+    message = "experiment updated" if updated else "nothing to change"
+    return Answer({"id": experiment["id"], "message": message, "updated": updated})
+
+
+def _check_status(experiment: Row, raw: Mapping[str, Any]) -> None:
+    late = sorted(set(raw) - _EDITABLE_FOR_LIFE)
+    if late and experiment["status"] not in _EDITABLE:
+        raise Refusal(
+            409, f"{', '.join(late)}: cannot be changed while the experiment is {experiment['status']}"
+        )
+
+
+def _merged(spec: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification as it would be. Null clears target_id; any other null leaves the field alone."""
+    merged = dict(spec)
+    for name in specs.FIELDS:
+        if name in raw and (raw[name] is not None or name == "target_id"):
+            merged[name] = raw[name]
+    return specs.stored(merged)
+
+
+def _findings(
+    call: Call,
+    db: Db,
+    raw: Mapping[str, Any],
+    spec: dict[str, Any],
+    entries: list[Entry] | None,
+) -> list[Finding]:
+    # A draft may lack its target (null clears it) or have sequences to spare: what the request does not touch is
+    # judged when the draft is submitted.
+    found = validation.spec_findings(spec, None if entries is None else len(entries), target_needed=False)
+    if entries is not None:
+        found += validation.sequence_findings(entries)
+    if (
+        isinstance(raw.get("target_id"), str)
+        and not found
+        and specs.target_row(db, raw["target_id"], call.who.org_id) is None
+    ):
+        found.append(Finding(f"target_id: target {raw['target_id']} is not in the catalog", 404))
+    allow_http = call.lab.settings.allow_http_webhooks
+    return found + validation.webhook_findings(raw.get("webhook_url"), allow_http=allow_http)
+
+
+def _changes(db: Db, experiment: Row, raw: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if spec != json.loads(experiment["spec"]):
+        found |= specs.columns(db, spec, experiment["org_id"])
+    for name in ("name", "description"):
+        if raw.get(name) is not None and raw[name] != experiment[name]:
+            found[name] = raw[name]
+    if "webhook_url" in raw and raw["webhook_url"] != experiment["webhook_url"]:
+        found["webhook_url"] = raw["webhook_url"]
+    return found
+
+
+def _replace_sequences(db: Db, experiment: Row, entries: list[Entry], call: Call) -> bool:
+    def key(entry: Entry) -> tuple[Any, ...]:
+        return entry.name, entry.aa_string.upper(), entry.control, entry.metadata
+
+    if [key(entry) for entry in entries] == [key(entry) for entry in specs.stored_entries(db, experiment)]:
+        return False
+    db.run("DELETE FROM sequences WHERE experiment_id = ?", experiment["id"])
+    sequences.insert(db, experiment["id"], entries, call.now())
+    return True

@@ -1,0 +1,162 @@
+"""Sequences of experiments: adding, listing, showing (contract 4.3)."""
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import count
+from typing import Any, Final
+
+from prefect_assay.lab.billing import specs
+from prefect_assay.lab.kernel.refusals import Refusal, not_found
+from prefect_assay.lab.kernel.store import Db, Row, load
+from prefect_assay.lab.requests import lists, validation
+from prefect_assay.lab.requests.core import Answer, Call, experiment_of, uuid_or_none
+from prefect_assay.lab.requests.lists import Column, Listing, Sql
+from prefect_assay.lab.requests.schemas import AddedSequence, AddSequences, SequenceEntry
+from prefect_assay.lab.requests.validation import Entry, Finding
+from prefect_assay.models.vocabulary import (
+    BINNING_SEQUENCES_MAX,
+    CHAIN_SEPARATOR,
+    ExperimentStatus,
+    ExperimentType,
+)
+
+_PREVIEW = 50
+
+LISTING: Final = Listing(
+    source="sequences JOIN experiments e ON e.id = sequences.experiment_id",
+    select="sequences.*, e.code AS experiment_code",
+    columns={
+        "id": Column("sequences.id", "uuid"),
+        "name": Column("sequences.name"),
+        "length": Column(f"length(replace(aa_string, '{CHAIN_SEPARATOR}', ''))", "int"),
+        "experiment_id": Column("sequences.experiment_id", "uuid"),
+        "experiment_code": Column("e.code"),
+        "is_control": Column("is_control", "bool"),
+        "metadata": Column("metadata", "json"),
+        "created_at": Column("sequences.created_at", "timestamp"),
+    },
+    search=("sequences.name", "e.code"),
+    plain=("experiment_id",),
+    by_org=False,
+)
+IN_ORDER: Final = replace(LISTING, plain=(), order="sequences.seq")
+
+
+def insert(db: Db, experiment_id: str, entries: Iterable[Entry], at: datetime) -> list[str]:
+    """Store sequences in upper case; their ids."""
+    rows = [
+        {
+            "id": str(uuid.uuid4()),
+            "experiment_id": experiment_id,
+            "name": entry.name,
+            "aa_string": entry.aa_string.upper(),
+            "is_control": int(entry.control),
+            # Free-form (contract 2.4): a bare string or number must come back as one.
+            "metadata": None if entry.metadata is None else json.dumps(entry.metadata),
+            "created_at": at,
+        }
+        for entry in entries
+    ]
+    db.insert_all("sequences", rows)
+    return [str(row["id"]) for row in rows]
+
+
+def entries_of(rows: Sequence[SequenceEntry | AddedSequence], earlier: Sequence[Entry] = ()) -> list[Entry]:
+    """Entries of an add or replacement list; those without a name are numbered on from the earlier ones."""
+    taken = {entry.name for entry in earlier} | {row.name for row in rows}
+    names = (name for number in count(len(earlier) + 1) if (name := f"sequence {number}") not in taken)
+    return [
+        Entry(f"sequences.{index}", row.name or next(names), row.aa_string, row.control, row.metadata)
+        for index, row in enumerate(rows)
+    ]
+
+
+def add(call: Call) -> Answer:
+    """POST /sequences: only to a draft (contract 4.3)."""
+    wanted = validation.read(AddSequences, call.json())
+    with call.lab.store.transaction() as db:
+        experiment = db.one(
+            "SELECT * FROM experiments WHERE code = ? AND org_id = ?", wanted.experiment_code, call.who.org_id
+        )
+        if experiment is None:
+            raise not_found("experiment")
+        if experiment["status"] != ExperimentStatus.DRAFT:
+            raise Refusal(
+                409, f"the experiment is {experiment['status']}; sequences can be added to a draft only"
+            )
+        earlier = specs.stored_entries(db, experiment)
+        entries = entries_of(wanted.sequences, earlier)
+        findings = validation.sequence_findings(entries, earlier=earlier)
+        if experiment["experiment_type"] == ExperimentType.EPITOPE_BINNING:
+            findings += _too_many(len(earlier) + len(entries))
+        validation.refuse(findings)
+        ids = insert(db, experiment["id"], entries, call.now())
+    body = {"added_count": len(ids), "experiment_code": experiment["code"], "experiment_id": experiment["id"]}
+    return Answer(body | {"sequence_ids": ids}, 201)
+
+
+def _too_many(count: int) -> list[Finding]:
+    # A multiple of four is asked for at submit: adding one by one must stay possible.
+    if count <= BINNING_SEQUENCES_MAX:
+        return []
+    return [Finding(f"sequences: epitope_binning takes at most {BINNING_SEQUENCES_MAX}, not {count}")]
+
+
+def _row(_db: Db, row: Row) -> dict[str, Any]:
+    residues = row["aa_string"]
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "aa_preview": residues[:_PREVIEW],
+        "length": len(residues.replace(CHAIN_SEPARATOR, "")),
+        "experiment_id": row["experiment_id"],
+        "experiment_code": row["experiment_code"],
+        "is_control": bool(row["is_control"]),
+        "created_at": row["created_at"],
+    }
+
+
+def listing(call: Call) -> Answer:
+    """GET /sequences."""
+    own = Sql("e.org_id = ?", (call.who.org_id,))
+    with call.lab.store.transaction() as db:
+        return Answer(lists.page(db, LISTING, call, render=_row, only=(own,)))
+
+
+def of_experiment(call: Call) -> Answer:
+    """GET /experiments/{id}/sequences, in the order they were given."""
+    with call.lab.store.transaction() as db:
+        own = Sql("sequences.experiment_id = ?", (experiment_of(db, call)["id"],))
+        return Answer(lists.page(db, IN_ORDER, call, render=_row, only=(own,)))
+
+
+def detail(call: Call) -> Answer:
+    """GET /sequences/{sequence_id}."""
+    with call.lab.store.transaction() as db:
+        row = db.one(
+            "SELECT s.*, e.code, e.status FROM sequences s JOIN experiments e ON e.id = s.experiment_id"
+            " WHERE s.id = ? AND e.org_id = ?",
+            uuid_or_none(call.path["sequence_id"]),
+            call.who.org_id,
+        )
+    if row is None:
+        raise not_found("sequence")
+    return Answer(
+        {
+            "id": row["id"],
+            "aa_string": row["aa_string"],
+            "name": row["name"],
+            "length": len(row["aa_string"].replace(CHAIN_SEPARATOR, "")),
+            "is_control": bool(row["is_control"]),
+            "metadata": load(row, "metadata")["metadata"],
+            "created_at": row["created_at"],
+            "experiment": {
+                "experiment_id": row["experiment_id"],
+                "experiment_code": row["code"],
+                "experiment_status": row["status"],
+            },
+        }
+    )

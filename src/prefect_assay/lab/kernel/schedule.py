@@ -1,0 +1,93 @@
+"""The durable due-queue: what the lab has still to do, and when in lab time.
+
+A row is deleted in the transaction that carries out its effect. `passive` rows (a quote's expiry) happen when
+time passes them, but nobody moves the clock for their sake.
+"""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from itertools import takewhile
+from typing import Final
+
+from prefect_assay.lab.kernel.store import Db, Row
+
+# No clock gets there (`timekeeper`): what is held waits for a lab event.
+NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+def entry(  # noqa: D417 - the rest is named for what it is
+    experiment: Row,
+    due_at: datetime,
+    kind: str,
+    *,
+    detail: str | None = None,
+    passive: bool = False,
+    held: bool = False,
+) -> Row:
+    """One thing to queue.
+
+    Args:
+        detail: what `kind` needs to know, such as a status or a quote's id.
+        held: it does not happen before it is released.
+    """
+    return {
+        "org_id": experiment["org_id"],
+        "experiment_id": experiment["id"],
+        "due_at": NEVER if held else due_at,
+        "kind": kind,
+        "detail": detail,
+        "passive": int(passive or held),
+    }
+
+
+def add(db: Db, *entries: Row) -> None:
+    """Queue things."""
+    db.insert_all("due", entries)
+
+
+def coming(
+    db: Db, org_id: str, until: datetime, limit: int, *, passive: bool, together: Collection[str]
+) -> list[Row]:
+    """The next thing due until then; with what follows it, if all of it is of kinds that can be done together."""
+    items = db.all(
+        "SELECT * FROM due WHERE org_id = ? AND passive <= ? AND due_at <= ? ORDER BY due_at, id LIMIT ?",
+        org_id,
+        int(passive),
+        until,
+        limit,
+    )
+    return list(takewhile(lambda item: item["kind"] in together, items)) or items[:1]
+
+
+def following(db: Db, org_id: str, *, passive: bool) -> Row | None:
+    """The next thing due, leaving passive things out unless asked for."""
+    return db.one(
+        "SELECT * FROM due WHERE org_id = ? AND passive <= ? ORDER BY due_at, id LIMIT 1",
+        org_id,
+        int(passive),
+    )
+
+
+def queued(db: Db, experiment_id: str, kind: str, detail: str | None = None) -> Row | None:
+    """One queued thing of an experiment."""
+    return db.one(
+        "SELECT * FROM due WHERE experiment_id = ? AND kind = ? AND ? IN ('', detail)",
+        experiment_id,
+        kind,
+        detail or "",
+    )
+
+
+def hold(db: Db, item: Row) -> None:
+    """Let a queued thing wait until it is released."""
+    db.update("due", item["id"], due_at=NEVER, passive=1)
+
+
+def put_off(db: Db, item: Row, due_at: datetime) -> None:
+    """Give a queued thing, held or not, another time."""
+    db.update("due", item["id"], due_at=due_at, passive=0)
+
+
+def forget(db: Db, experiment_id: str) -> None:
+    """Drop everything queued for an experiment (it went back to draft, or was canceled)."""
+    db.run("DELETE FROM due WHERE experiment_id = ?", experiment_id)

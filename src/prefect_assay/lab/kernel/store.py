@@ -1,0 +1,252 @@
+"""The SQLite store: one connection, one transaction at a time; a write-ahead log where there is a file to keep.
+
+It knows tables and columns, and no rules. Values are always bound; table and column names come from this
+package's own code only.
+"""
+
+import json
+import math
+import re
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.tables import TABLES
+
+Row = dict[str, Any]
+Change = Mapping[str, Any]
+
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# Another text makes other tables: a file of another version is refused instead of failing at some later request.
+_TABLES_VERSION: Final = zlib.crc32(TABLES.encode()) & 0x7FFFFFFF
+# A background thread that looks whether there is work has the store for about a millisecond.
+_PATIENCE_SECONDS: Final = 0.005
+# What SQLite takes as it is; exact types, because most values are of these and this runs for every one of them.
+_PLAIN: Final = frozenset({str, int, float, bytes, type(None)})
+
+
+def _bound(values: Iterable[Any]) -> list[Any]:
+    return [value if type(value) in _PLAIN else _value(value) for value in values]
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return times.stamp(value)
+    if isinstance(value, (dict, list, tuple)):
+        return json.dumps(value)
+    return str(value) if isinstance(value, str) else value  # the word of an enum
+
+
+@cache
+def _insertion(table: str, *columns: str) -> str:
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - own names only
+
+
+@cache
+def _change(table: str, *columns: str) -> str:
+    changes = ", ".join(f"{name} = ?" for name in columns)
+    return f"UPDATE {table} SET {changes} WHERE id = ?"  # noqa: S608 - own names only
+
+
+def _names(cursor: sqlite3.Cursor) -> list[str]:
+    return [column[0] for column in cursor.description]
+
+
+def _sql_stamp(value: Any) -> str | None:
+    """SQL function: any ISO text to fixed-width UTC text, else NULL (the filter's `timestamp` cast)."""
+    try:
+        return times.stamp(times.parse(str(value)))
+    except ValueError:
+        return None
+
+
+def _sql_float(value: Any) -> float | None:
+    """SQL function: a number, or the text of one, as a finite float, else NULL (the filter's `float` cast)."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _sql_int(value: Any) -> int | None:
+    """SQL function: a number, its fraction cut off, or the text of a whole one, else NULL (the `int` cast)."""
+    if isinstance(value, str):
+        text = value.strip()
+        whole = int(text) if _WHOLE.fullmatch(text) else None
+    else:
+        number = _sql_float(value)
+        whole = None if number is None else value if isinstance(value, int) else int(number)
+    return whole if whole is not None and -(2**63) <= whole < 2**63 else None
+
+
+class Db:
+    """Statements inside a transaction. Rows are plain dicts; JSON columns stay text until `load`ed."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def one(self, sql: str, *values: Any) -> Row | None:
+        """The first row, or None."""
+        cursor = self._connection.execute(sql, _bound(values))
+        row = cursor.fetchone()
+        return None if row is None else dict(zip(_names(cursor), row, strict=True))
+
+    def known(self, table: str, row_id: Any, what: str) -> Row:
+        """The row with this id; a request for one that does not exist is refused with 404."""
+        row = self.one(f"SELECT * FROM {table} WHERE id = ?", row_id)  # noqa: S608 - own names
+        if row is None:
+            raise Refusal(404, f"{what} not found")
+        return row
+
+    def opened(self, table: str, key: str) -> Row:
+        """The row that the key in a page's address opens; 404 when it opens none."""
+        row = self.one(f"SELECT * FROM {table} WHERE portal_key = ?", key)  # noqa: S608 - own names
+        if row is None:
+            raise Refusal(404, "no such page")
+        return row
+
+    def all(self, sql: str, *values: Any) -> list[Row]:
+        """All rows."""
+        cursor = self._connection.execute(sql, _bound(values))
+        names = _names(cursor)
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def column(self, sql: str, *values: Any) -> list[Any]:
+        """The first column of all rows."""
+        return [row[0] for row in self._connection.execute(sql, _bound(values))]
+
+    def run(self, sql: str, *values: Any) -> int:
+        """Execute; the number of rows changed."""
+        return self._write(sql, values).rowcount
+
+    def _write(self, sql: str, values: Iterable[Any]) -> sqlite3.Cursor:
+        self._begin()
+        return self._connection.execute(sql, _bound(values))
+
+    def _begin(self) -> None:
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
+
+    def insert(self, table: str, row: Change) -> int:
+        """Insert one row; its rowid."""
+        return int(self._write(_insertion(table, *row), row.values()).lastrowid or 0)
+
+    def insert_all(self, table: str, rows: Sequence[Change]) -> None:
+        """Insert rows that all have the same columns."""
+        if rows:
+            self.run_all(_insertion(table, *rows[0]), [row.values() for row in rows])
+
+    def run_all(self, sql: str, many: Sequence[Iterable[Any]]) -> None:
+        """Execute once with each of these values."""
+        self._begin()
+        self._connection.executemany(sql, map(_bound, many))
+
+    def update(self, table: str, row_id: Any, **changes: Any) -> None:
+        """Change the row with this id."""
+        self._write(_change(table, *changes), (*changes.values(), row_id))
+
+
+def load(row: Row, *columns: str) -> Row:
+    """The row with these JSON columns decoded."""
+    return row | {name: json.loads(row[name]) for name in columns if row[name] is not None}
+
+
+class Store:
+    """The database, in a file or, without one, temporary. Threads share it; `transaction()` serialises them."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._depth = 0
+        # An empty name is SQLite's own temporary database: it goes away with the connection, and a commit writes
+        # nothing. Only what does not fit into the cache goes to a file, which has no name.
+        self._connection = sqlite3.connect(path or "", check_same_thread=False, isolation_level=None)
+        for name, cast in (("lab_stamp", _sql_stamp), ("lab_int", _sql_int), ("lab_float", _sql_float)):
+            self._connection.create_function(name, 1, cast, deterministic=True)
+        if path is None:
+            self._connection.execute("PRAGMA journal_mode = MEMORY")
+        else:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        self._connection.execute("PRAGMA cache_size = -262144")  # KiB: many filters read a long list whole
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Make the tables, or refuse a file whose tables are other ones."""
+        (known,) = self._connection.execute("PRAGMA user_version").fetchone()
+        filled = self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        if filled and known != _TABLES_VERSION:
+            self._connection.close()
+            raise ConfigurationError(
+                f"{self.path} was not written by this version of the lab; give --database another file"
+            )
+        self._connection.executescript(f"{TABLES}; PRAGMA user_version = {_TABLES_VERSION}")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The store is this thread's alone: no transaction inside has to wait.
+
+        Raises:
+            BlockingIOError: another thread keeps it for long.
+        """
+        if not self._lock.acquire(timeout=_PATIENCE_SECONDS):
+            raise BlockingIOError("the store is in use")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Db]:
+        """All or nothing. A transaction inside another one joins it.
+
+        The lock alone keeps readers apart from writers; SQLite is told of a transaction at its first write, which
+        spares the many requests that only read two statements each.
+        """
+        with self._lock:
+            outermost = self._depth == 0
+            self._depth += 1
+            try:
+                yield Db(self._connection)
+            except BaseException:
+                if outermost and self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            else:
+                if outermost and self._connection.in_transaction:
+                    self._connection.execute("COMMIT")
+            finally:
+                self._depth -= 1
+
+    def copy(self) -> sqlite3.Connection:
+        """The whole database as it is now, in memory."""
+        copied = sqlite3.connect(":memory:", check_same_thread=False)
+        with self._lock:
+            self._connection.backup(copied)
+        return copied
+
+    def replace(self, source: sqlite3.Connection) -> None:
+        """Put a copy in place of everything."""
+        with self._lock:
+            source.backup(self._connection)
+
+    def close(self) -> None:
+        """Close the file; a temporary one is gone with that."""
+        with self._lock:
+            self._connection.close()

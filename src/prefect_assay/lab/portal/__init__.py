@@ -1,0 +1,1 @@
+"""The browser pages behind the links of the API."""

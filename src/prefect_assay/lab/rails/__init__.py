@@ -1,0 +1,1 @@
+"""The machine payment rails of the lab, and paying an invoice."""

@@ -1,0 +1,301 @@
+"""Filter and sort trees to SQL (contract 4.1): only listed columns, every value bound.
+
+NULL behaves as in SQL: it equals nothing, and sorts last. A cast that fails gives NULL.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.requests.core import uuid_or_none
+from prefect_assay.lab.requests.filters import Atom, Expression, Node, complaint, parse, parse_list
+from prefect_assay.models.vocabulary import SORT_COLUMNS_MAX, snake_case
+
+Kind = Literal["text", "uuid", "enum", "int", "float", "bool", "timestamp", "date", "json", "any"]
+
+_COMPARISONS: Final = {"eq": "=", "neq": "<>", "gt": ">", "lt": "<", "gte": ">=", "lte": "<="}
+_CASTS: Final[dict[str, tuple[str, Kind]]] = {
+    "float": ("lab_float({})", "float"),
+    "int": ("lab_int({})", "int"),
+    "text": ("CAST({} AS TEXT)", "text"),
+    "timestamp": ("lab_stamp({})", "timestamp"),
+    "date": ("substr(lab_stamp({}), 1, 10)", "date"),
+}
+# Of a column that holds timestamps already: reading every one of a long list again takes seconds.
+_CASTS_OF_TIMESTAMPS: Final[dict[str, tuple[str, Kind]]] = {
+    "timestamp": ("{}", "timestamp"),
+    "date": ("substr({}, 1, 10)", "date"),
+}
+_INT64: Final = 2**63
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_FLOAT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_LIKE_MAX: Final = 10_000
+# A way into a document that can stand in the SQL itself, where an index over it is found; others are bound.
+_PLAIN_WAY: Final = re.compile(r'\$(\."[A-Za-z0-9_]{1,64}")+')
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column a list may be filtered and sorted by: its SQL, its kind, and the values of an enum.
+
+    `aliases` are further words for those values, such as those of a second vocabulary.
+    """
+
+    sql: str
+    kind: Kind = "text"
+    values: frozenset[str] = frozenset()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A piece of SQL with its bound values."""
+
+    text: str
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    sql: Sql
+    kind: Kind
+    enum: frozenset[str] = frozenset()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    document: Sql | None = None  # the JSON that `sql` looks into, and the way inside
+    way: str = "$"
+
+
+class _Compiler:
+    def __init__(self, columns: Mapping[str, Column], what: str) -> None:
+        self._columns = columns
+        self._what = what
+
+    def fail(self, at: Expression, message: str) -> Refusal:
+        return complaint(self._what, at.position, message)
+
+    def condition(self, tree: Expression) -> Sql:
+        if isinstance(tree, Atom):
+            raise self.fail(tree, f"expected a condition, not {tree.text!r}")
+        if tree.name in ("and", "or"):
+            return self._joined(tree)
+        if tree.name == "not":
+            inner = self.condition(self._arity(tree, 1)[0])
+            return Sql(f"NOT ({inner.text})", inner.values)
+        return self._test(tree)
+
+    def _joined(self, tree: Node) -> Sql:
+        if not tree.arguments:
+            raise self.fail(tree, f"{tree.name} needs at least one condition")
+        parts = [self.condition(argument) for argument in tree.arguments]
+        text = f" {tree.name.upper()} ".join(f"({part.text})" for part in parts)
+        return Sql(text, tuple(value for part in parts for value in part.values))
+
+    def _test(self, tree: Node) -> Sql:
+        tests: dict[str, Callable[[Node], Sql]] = {
+            "contains": self._contains,
+            "between": self._between,
+            "in": self._in,
+            "is_null": lambda node: self._null(node, "IS NULL"),
+            "is_not_null": lambda node: self._null(node, "IS NOT NULL"),
+        }
+        if tree.name in _COMPARISONS:
+            field, value = self._field_and(tree, 1)
+            return Sql(f"{field.sql.text} {_COMPARISONS[tree.name]} ?", (*field.sql.values, *value))
+        if tree.name not in tests:
+            raise self.fail(tree, f"unknown operator {tree.name!r}")
+        return tests[tree.name](tree)
+
+    def _between(self, tree: Node) -> Sql:
+        field, bounds = self._field_and(tree, 2)
+        return Sql(f"{field.sql.text} BETWEEN ? AND ?", (*field.sql.values, *bounds))
+
+    def _in(self, tree: Node) -> Sql:
+        if len(tree.arguments) < 2:  # noqa: PLR2004 - a field and one value
+            raise self.fail(tree, "in needs a field and at least one value")
+        field, values = self._field_and(tree, len(tree.arguments) - 1)
+        return Sql(f"{field.sql.text} IN ({', '.join('?' * len(values))})", (*field.sql.values, *values))
+
+    def _contains(self, tree: Node) -> Sql:
+        field = self.field(self._arity(tree, 2)[0])
+        if field.kind not in ("text", "enum", "any"):
+            raise self.fail(
+                tree, f"contains needs a text field, and this one is {field.kind}; cast it with text(...)"
+            )
+        return contains(field.sql, str(self._value(_Field(field.sql, "text"), tree.arguments[1])))
+
+    def _null(self, tree: Node, test: str) -> Sql:
+        field = self.field(self._arity(tree, 1)[0])
+        return Sql(f"{field.sql.text} {test}", field.sql.values)
+
+    def _arity(self, tree: Node, count: int) -> tuple[Expression, ...]:
+        if len(tree.arguments) != count:
+            raise self.fail(tree, f"{tree.name} takes {count} arguments, not {len(tree.arguments)}")
+        return tree.arguments
+
+    def _field_and(self, tree: Node, count: int) -> tuple[_Field, list[Any]]:
+        first, *rest = self._arity(tree, count + 1)
+        field = self.field(first)
+        return field, [self._value(field, argument) for argument in rest]
+
+    def field(self, tree: Expression) -> _Field:
+        """A column, `at(field,key)` or a cast of either."""
+        if isinstance(tree, Atom):
+            column = None if tree.quoted else self._columns.get(tree.text)
+            if column is None:
+                raise self.fail(tree, f"unknown field {tree.text!r}")
+            return _Field(Sql(column.sql), column.kind, column.values, column.aliases)
+        if tree.name == "at":
+            return self._at(tree)
+        if tree.name in _CASTS:
+            inner = self.field(self._arity(tree, 1)[0])
+            known = _CASTS | _CASTS_OF_TIMESTAMPS if inner.kind == "timestamp" else _CASTS
+            template, kind = known[tree.name]
+            return _Field(Sql(template.format(inner.sql.text), inner.sql.values), kind)
+        raise self.fail(tree, f"{tree.name!r} is neither a field, a cast nor at(...)")
+
+    def _at(self, tree: Node) -> _Field:
+        inner_tree, key_tree = self._arity(tree, 2)
+        inner = self.field(inner_tree)
+        if inner.kind not in ("json", "any"):
+            raise self.fail(tree, "at(...) needs a JSON field")
+        key = self._text(key_tree)
+        if any(letter in key for letter in '"\\\0'):  # SQLite's paths know no escapes, and end at a NUL
+            raise self.fail(key_tree, "a key cannot contain a quotation mark, a backslash or a NUL")
+        # at(at(f,a),b) is one way into f: written inside each other, the SQL would double with every step.
+        document, way = inner.document or inner.sql, f'{inner.way}."{key}"'
+        # Only JSON text can be entered: a number or a plain string inside has no keys, and gives NULL.
+        mark, bound = (f"'{way}'", ()) if _PLAIN_WAY.fullmatch(way) else ("?", (way,))
+        guarded = f"CASE WHEN json_valid({document.text}) THEN json_extract({document.text}, {mark}) END"
+        values = (*document.values, *document.values, *bound)
+        return _Field(Sql(guarded, values), "any", document=document, way=way)
+
+    def _text(self, tree: Expression) -> str:
+        if isinstance(tree, Node):
+            raise self.fail(tree, "expected a value")
+        return tree.text
+
+    def _value(self, field: _Field, tree: Expression) -> Any:
+        if isinstance(tree, Node) and tree.name in _CASTS:
+            # Contract 4.1 lists casts without saying where they stand: around a value, they say how it is read.
+            kind = _CASTS[tree.name][1]
+            value = self._value(_Field(field.sql, kind), self._arity(tree, 1)[0])
+            if field.kind in (kind, "any") or {field.kind, kind} == {"int", "float"}:
+                return value
+            tree = Atom(str(value), tree.position, quoted=True)
+        text = self._text(tree)
+        if field.kind == "any" and isinstance(tree, Atom) and tree.quoted:
+            return text  # a quoted number is text
+        try:
+            return _READERS[field.kind](text) if field.kind != "enum" else _enum(text, field)
+        except ValueError:
+            hint = f", one of {', '.join(sorted(field.enum))}" if field.enum else ""
+            raise self.fail(tree, f"{text!r} is no {field.kind}{hint}") from None
+
+
+def _integer(text: str) -> int:
+    number = int(text)  # takes "1_000" and " 1 " as well, which are no numbers here
+    if not _INTEGER.fullmatch(text) or not -_INT64 <= number < _INT64:
+        raise ValueError(text)
+    return number
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not _FLOAT.fullmatch(text) or not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _boolean(text: str) -> int:
+    return ("false", "true").index(text.lower())
+
+
+def _uuid(text: str) -> str:
+    found = uuid_or_none(text)
+    if found is None:
+        raise ValueError(text)
+    return found
+
+
+def _enum(text: str, field: _Field) -> str:
+    word = str(snake_case(text))
+    word = field.aliases.get(word, word)
+    if word not in field.enum:
+        raise ValueError(text)
+    return word
+
+
+def _anything(text: str) -> Any:
+    for reader in (_integer, _number, _boolean):
+        try:
+            return reader(text)
+        except ValueError:
+            continue
+    return text
+
+
+_READERS: Final[dict[str, Callable[[str], Any]]] = {
+    "text": str,
+    "json": str,
+    "uuid": _uuid,
+    "int": _integer,
+    "float": _number,
+    "bool": _boolean,
+    "timestamp": lambda text: times.stamp(times.parse(text)),
+    "date": times.parse_day,
+    "any": _anything,
+}
+
+
+def contains(field: Sql, text: str) -> Sql:
+    """Substring match that ignores the case of ASCII letters, without wildcards."""
+    if "\x00" in text or len(text) > _LIKE_MAX:  # LIKE ends at a NUL, and refuses long patterns
+        return Sql(f"instr(lower({field.text}), lower(?)) > 0", (*field.values, text))
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return Sql(f"{field.text} LIKE ? ESCAPE '\\'", (*field.values, f"%{escaped}%"))
+
+
+def where(text: str, columns: Mapping[str, Column]) -> Sql:
+    """A filter to a condition."""
+    return _Compiler(columns, "filter").condition(parse(text))
+
+
+def compare(column: Column, operator: str, text: str, name: str) -> Sql:
+    """The per-field query form, such as `geq(created_at)=value` (contract 4.1)."""
+    tree = Node(operator, (Atom(name, 0), Atom(text, 0, quoted=True)), 0)
+    return _Compiler({name: column}, f"{name}").condition(tree)
+
+
+def order_by(text: str, columns: Mapping[str, Column], tie_break: str) -> Sql:
+    """A sort to ORDER BY terms, at most eight columns (contract 8), with a tie-break for stable pages."""
+    compiler = _Compiler(columns, "sort")
+    items = parse_list(text)
+    if len(items) > SORT_COLUMNS_MAX:
+        raise compiler.fail(items[SORT_COLUMNS_MAX], f"more than {SORT_COLUMNS_MAX} columns")
+    terms: list[str] = []
+    values: tuple[Any, ...] = ()
+    direction = "ASC"
+    for item in items:
+        field, direction = _sort_item(compiler, item)
+        terms.append(f"{field.sql.text} {direction} NULLS LAST")
+        values += field.sql.values
+    return Sql(", ".join([*terms, f"{tie_break} {direction}"]), values)
+
+
+def _sort_item(compiler: _Compiler, item: Expression) -> tuple[_Field, str]:
+    if isinstance(item, Node):
+        if item.name not in ("asc", "desc") or len(item.arguments) != 1:
+            raise compiler.fail(item, "expected asc(field), desc(field), -field, +field or field:asc")
+        return compiler.field(item.arguments[0]), item.name.upper()
+    # Prefix and suffix forms take bare fields only.
+    text, direction = item.text, "ASC"
+    if text[:1] in ("-", "+"):
+        text, direction = text[1:], "DESC" if text[0] == "-" else "ASC"
+    elif text.endswith((":asc", ":desc")):
+        text, _, suffix = text.rpartition(":")
+        direction = suffix.upper()
+    return compiler.field(Atom(text, item.position, item.quoted)), direction

@@ -1,0 +1,142 @@
+"""One page of a list (contract 4.1): paging, filter, search, sort and the per-field query forms."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.store import Db, Row
+from prefect_assay.lab.requests import filter_sql
+from prefect_assay.lab.requests.core import Call, integer
+from prefect_assay.lab.requests.filter_sql import Column, Sql
+from prefect_assay.models.vocabulary import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
+
+__all__ = ["Column", "Listing", "Sql", "page"]
+
+# So many matches beyond the page are looked for: where there are none, the total is known without counting, and a
+# search through all rows is done once.
+_BEYOND: Final = 500
+# `equ(field)=value` and its kin, contract 4.1.
+_QUERY_OPERATORS: Final = {"equ": "eq", "geq": "gte", "gtr": "gt", "leq": "lte", "lss": "lt"}
+_FORM: Final = re.compile(rf"({'|'.join(_QUERY_OPERATORS)})\((.*)\)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a list offers.
+
+    Attributes:
+        source: FROM clause; its first table has the columns `seq` and, when `by_org`, `org_id`.
+        columns: what can be filtered and sorted by, under its public name.
+        search: SQL of the columns that `search` looks into.
+        plain: columns that also have a plain query parameter, as in `status=done`.
+        order: order without `sort`.
+        by_org: whether rows belong to organisations.
+        select: SELECT list.
+    """
+
+    source: str
+    columns: Mapping[str, Column]
+    search: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
+    order: str = "{table}.created_at DESC, {table}.seq DESC"
+    by_org: bool = True
+    select: str = "*"
+
+    @property
+    def table(self) -> str:
+        """The first table."""
+        return self.source.split()[0]
+
+
+def page(
+    db: Db,
+    listing: Listing,
+    call: Call,
+    *,
+    render: Callable[[Db, Row], dict[str, Any]],
+    only: tuple[Sql, ...] = (),
+) -> dict[str, Any]:
+    """`items`, `total`, `count`, `offset` (contract 4.1); 400 for a bad parameter.
+
+    `render` makes an item of a row; `only` are conditions that the path or the endpoint sets.
+    """
+    query = call.query
+    words = call.lab.settings.words
+    listing = replace(
+        listing,
+        columns={next(iter(words.to_wire({name: 0}))): column for name, column in listing.columns.items()},
+    )
+    limit = integer(query.get("limit", str(PAGE_LIMIT_DEFAULT)), "limit", low=1, high=PAGE_LIMIT_MAX)
+    offset = integer(query.get("offset", "0"), "offset", low=0)
+    conditions = [*only, *_conditions(listing, query)]
+    if listing.by_org:
+        conditions.append(Sql(f"{listing.table}.org_id = ?", (call.who.org_id,)))
+    clause = " AND ".join(f"({part.text})" for part in conditions) or "1"
+    values = [value for part in conditions for value in part.values]
+    matching = Sql(f"FROM {listing.source} WHERE {clause}", tuple(values))
+    total, numbers = _numbers(db, listing, matching, _order(listing, query), limit=limit, offset=offset)
+    items = [render(db, row) for row in _rows(db, listing, numbers)]
+    return {"items": items, "total": total, "count": len(items), "offset": offset}
+
+
+def _numbers(
+    db: Db, listing: Listing, matching: Sql, order: Sql, *, limit: int, offset: int
+) -> tuple[int, list[int]]:
+    """How many rows match, and the numbers of those on the page.
+
+    Numbers alone, because indexes hold what most filters and sorts need: whole rows are wide, and reading all of
+    them is what takes the time. The text comes from column lists only; what callers send is bound.
+    """
+    found = db.column(
+        f"SELECT {listing.table}.seq {matching.text} ORDER BY {order.text} LIMIT ? OFFSET ?",
+        *matching.values,
+        *order.values,
+        limit + _BEYOND,
+        offset,
+    )
+    if len(found) < limit + _BEYOND and (found or not offset):
+        return offset + len(found), found[:limit]
+    return db.column(f"SELECT count(*) {matching.text}", *matching.values)[0], found[:limit]
+
+
+def _rows(db: Db, listing: Listing, numbers: list[int]) -> list[Row]:
+    """The whole rows of a page, in its order."""
+    found = db.all(
+        f"SELECT {listing.table}.seq AS page_seq, {listing.select} FROM {listing.source}"  # noqa: S608 - own names
+        f" WHERE {listing.table}.seq IN (SELECT value FROM json_each(?))",
+        json.dumps(numbers),
+    )
+    rows = {row.pop("page_seq"): row for row in found}
+    return [rows[number] for number in numbers]
+
+
+def _order(listing: Listing, query: Mapping[str, str]) -> Sql:
+    if query.get("sort", "").strip():
+        return filter_sql.order_by(query["sort"], listing.columns, f"{listing.table}.seq")
+    return Sql(listing.order.format(table=listing.table))
+
+
+def _conditions(listing: Listing, query: Mapping[str, str]) -> list[Sql]:
+    found: list[Sql] = []
+    if query.get("filter", "").strip():
+        found.append(filter_sql.where(query["filter"], listing.columns))
+    if query.get("search", "").strip() and listing.search:
+        tests = [filter_sql.contains(Sql(column), query["search"].strip()) for column in listing.search]
+        values = tuple(value for test in tests for value in test.values)
+        found.append(Sql(" OR ".join(test.text for test in tests), values))
+    found += [
+        filter_sql.compare(listing.columns[name], "eq", query[name], name)
+        for name in listing.plain
+        if name in query
+    ]
+    for key, value in query.items():
+        if form := _FORM.fullmatch(key):
+            operator, name = _QUERY_OPERATORS[form[1]], form[2].strip()
+            if name not in listing.columns:
+                # Other unknown parameters are ignored; a filter that filters nothing would look like an answer.
+                raise Refusal(400, f"{key}: unknown field {name!r}")
+            found.append(filter_sql.compare(listing.columns[name], operator, value, name))
+    return found

@@ -1,0 +1,278 @@
+"""Reading request bodies strictly and accumulating every finding (contract 2.2, 2.3, 7 and 8).
+
+Shape findings come from the strict schemas, rules that join several fields from here; both end up in one answer.
+"""
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from prefect_assay.lab.kernel.bodies import Body
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.requests.core import uuid_or_none
+from prefect_assay.models.vocabulary import (
+    AMINO_ACIDS,
+    BINDING_TYPES,
+    BINNING_SEQUENCES_MAX,
+    BINNING_SEQUENCES_MIN,
+    BINNING_SEQUENCES_STEP,
+    CHAIN_SEPARATOR,
+    MACHINE_RAILS,
+    METHOD_TYPES,
+    ExperimentType,
+)
+
+Schema = TypeVar("Schema", bound=Body)
+
+# Violations of a limit, as opposed to a wrong type or field: a "schema mismatch" they are not (contract 4.2).
+_LIMITS: Final = frozenset(
+    {"greater_than_equal", "less_than_equal", "too_short", "string_too_short", "finite_number"}
+)
+# Compared as they are: some letters outside ASCII turn into amino acids when they are upper-cased.
+_LETTERS: Final = AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}
+_FAB: Final = frozenset({"fab"})
+_SCFV: Final = frozenset({"scfv", "sc_fv"})
+_TYPES: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        text: field and cause.
+        status: the status it alone would be answered with.
+        schema: whether it is a mismatch with the schema, which a cost estimate answers with 422.
+        code: machine-readable code, where the contract has one.
+    """
+
+    text: str
+    status: int = 400
+    schema: bool = False
+    code: str | None = None
+
+
+def refuse(findings: Iterable[Finding]) -> None:
+    """Raise one Refusal for all findings, if any; 400 wins over 422, 422 over 404."""
+    found = list(findings)
+    if found:
+        statuses = {finding.status for finding in found}
+        status = next(status for status in (400, 422, 404, 403) if status in statuses)
+        code = next((finding.code for finding in found if finding.code), None)
+        raise Refusal.of_findings(status, [finding.text for finding in found], code=code)
+
+
+def shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Finding]]:
+    """The body as the schema's model, or every mismatch."""
+    try:
+        return schema.model_validate_json(json.dumps(raw)), []
+    except ValidationError as error:
+        return None, [
+            Finding(
+                f"{_place(item['loc'])}: {item['msg'].removeprefix('Value error, ')}",
+                schema=item["type"] not in _LIMITS,
+            )
+            for item in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+
+
+def read(
+    schema: type[Schema],
+    raw: Any,
+    more: Callable[[Schema], Iterable[Finding]] = lambda _body: (),
+    *,
+    also: Iterable[Finding] = (),
+) -> Schema:
+    """The body as the schema's model, if `more` finds nothing wrong with it; 400 with every mismatch.
+
+    `also` was found outside of the body.
+    """
+    body, findings = shape(schema, raw)
+    refuse([*also, *(findings if body is None else more(body))])
+    if body is None:
+        raise Refusal(400, "the body does not match its schema")
+    return body
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    parts = list(loc)
+    # The schema's own names for the two forms of a sequence value are no part of the caller's path.
+    for index in range(2, len(parts)):
+        if parts[index - 2] == "sequences" and parts[index] in ("text", "object"):
+            del parts[index]
+            break
+    return ".".join(str(part) for part in parts) or "body"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One sequence of any request, in one form. `place` names it in findings."""
+
+    place: str
+    name: str
+    aa_string: str
+    control: bool = False
+    metadata: Any = None
+
+    @property
+    def kind(self) -> str:
+        """`metadata.type` in lower case, or nothing."""
+        return str(self._metadata("type") or "").lower()
+
+    @property
+    def duplicate_key(self) -> tuple[str, str] | None:
+        """Normalised residues and tag location; Fabs are exempt (contract 2.3)."""
+        if self.kind in _FAB:
+            return None
+        return self.aa_string.upper(), str(self._metadata("tag_location") or "").upper()
+
+    def _metadata(self, key: str) -> Any:
+        return self.metadata.get(key) if isinstance(self.metadata, dict) else None
+
+
+def entries_of_spec(raw: Any) -> list[Entry]:
+    """The readable sequences of a raw `sequences` object; unreadable ones are shape findings already."""
+    found: list[Entry] = []
+    for name, value in raw.items() if isinstance(raw, dict) else ():
+        fields = {"aa_string": value} if isinstance(value, str) else value
+        if isinstance(fields, dict) and isinstance(fields.get("aa_string"), str):
+            place = f"experiment_spec.sequences.{name}"
+            control = fields.get("control") is True
+            found.append(Entry(place, name, fields["aa_string"], control, fields.get("metadata")))
+    return found
+
+
+def sequence_findings(entries: list[Entry], *, earlier: Iterable[Entry] = ()) -> list[Finding]:
+    """Letters, names and duplicates, also against sequences the experiment has already."""
+    found = [finding for entry in entries for finding in _letters(entry)]
+    seen: dict[tuple[str, str], str] = {}
+    names: set[str] = set()
+    for entry in earlier:
+        names.add(entry.name)
+        if entry.duplicate_key:
+            seen.setdefault(entry.duplicate_key, entry.name)
+    for entry in entries:
+        if not entry.name.strip():
+            found.append(Finding(f"{entry.place}: a sequence needs a name"))
+        if entry.name in names:
+            found.append(Finding(f"{entry.place}: duplicate sequence name {entry.name!r}"))
+        names.add(entry.name)
+        key = entry.duplicate_key
+        if key is None:
+            continue
+        if key in seen:
+            found.append(
+                Finding(f"{entry.place}: duplicate sequence, same residues and tag location as {seen[key]!r}")
+            )
+        seen.setdefault(key, entry.name)
+    return found
+
+
+def _letters(entry: Entry) -> list[Finding]:
+    chains = entry.aa_string.split(CHAIN_SEPARATOR)
+    found = [] if all(chains) else [Finding(f"{entry.place}: empty sequence or chain", 422)]
+    wrong = sorted(set("".join(chains)) - _LETTERS)
+    if wrong:
+        found.append(
+            Finding(f"{entry.place}: invalid amino-acid letters {', '.join(map(ascii, wrong))}", 422)
+        )
+    return found
+
+
+def metadata_findings(entry: Entry) -> list[Finding]:
+    """What the type of a construct needs (service shapes, Sequences)."""
+    if not isinstance(entry.metadata, dict):
+        return []
+    place, metadata = f"{entry.place}.metadata", entry.metadata
+    found: list[Finding] = []
+    if metadata.get("type") is not None and entry.kind not in _TYPES:
+        found.append(Finding(f"{place}.type: must be ScFv, FAB, SingleChain or IgG"))
+    if metadata.get("tag_location") not in (None, "N", "C"):
+        found.append(Finding(f"{place}.tag_location: must be N or C"))
+    if entry.kind in _SCFV:
+        missing = [name for name in ("VH", "VL") if not metadata.get(name)]
+        found.extend(Finding(f"{place}.{name}: required for ScFv") for name in missing)
+    if entry.kind in _FAB:
+        regions = metadata.get("framework_regions")
+        given = regions if isinstance(regions, dict) else {}
+        missing = [name for name in ("ch", "cl") if not given.get(name)]
+        found.extend(Finding(f"{place}.framework_regions.{name}: required for FAB") for name in missing)
+    return found
+
+
+def spec_findings(
+    raw: Mapping[str, Any], n_sequences: int | None, *, target_needed: bool = True
+) -> list[Finding]:
+    """Which fields the experiment type needs, refuses and limits (contract 2.2 and 8).
+
+    Without `n_sequences` their number is not checked; without `target_needed` a binding type may lack its target.
+    """
+    kind = raw.get("experiment_type")
+    if not isinstance(kind, str) or kind not in set(ExperimentType):
+        return []
+    needs = {"method": kind in METHOD_TYPES, "target_id": kind in BINDING_TYPES}
+    found: list[Finding] = []
+    for name, needed in needs.items():
+        if needed and raw.get(name) is None and (target_needed or name != "target_id"):
+            found.append(Finding(f"experiment_spec.{name}: required for {kind}"))
+        if not needed and raw.get(name) is not None:
+            found.append(_inapplicable(name, kind))
+    if kind == ExperimentType.EPITOPE_BINNING:
+        if raw.get("n_replicates") is not None:
+            found.append(_inapplicable("n_replicates", kind))
+        found.extend(() if n_sequences is None else _binning_count(n_sequences))
+    if kind != ExperimentType.AFFINITY and raw.get("antigen_concentrations") is not None:
+        found.append(_inapplicable("antigen_concentrations", kind))
+    target = raw.get("target_id")
+    if isinstance(target, str) and not uuid_or_none(target):
+        found.append(Finding("experiment_spec.target_id: malformed, must be the uuid of a catalog target"))
+    return found
+
+
+def _inapplicable(name: str, kind: str) -> Finding:
+    return Finding(f"experiment_spec.{name}: not applicable to {kind}")
+
+
+def _binning_count(count: int) -> list[Finding]:
+    low, high, step = BINNING_SEQUENCES_MIN, BINNING_SEQUENCES_MAX, BINNING_SEQUENCES_STEP
+    if low <= count <= high and count % step == 0:
+        return []
+    text = f"{low} to {high} sequences in multiples of {step}, not {count}"
+    return [Finding(f"experiment_spec.sequences: epitope_binning takes {text}")]
+
+
+def payment_header_findings(named: str | None) -> list[Finding]:
+    """`X-Service-Payment-Method` names a machine rail or is absent (contract 4.2, create rule 2)."""
+    if named is None or named in MACHINE_RAILS:
+        return []
+    return [Finding(f"unknown payment method {named!r}; known are {', '.join(sorted(MACHINE_RAILS))}")]
+
+
+def webhook_findings(url: Any, *, allow_http: bool) -> list[Finding]:
+    """HTTPS only (contract 4.2); plain http on loopback where the lab was started to allow it."""
+    if not isinstance(url, str):
+        return []
+    wrong = [Finding("webhook_url: must be an HTTPS URL")]
+    if re.search(r"[\s\x00-\x1f\x7f]", url):
+        return wrong
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname if parts.port != 0 else None
+    except ValueError:
+        return wrong
+    secure = parts.scheme == "https" and host
+    local = allow_http and parts.scheme == "http" and host and _loopback(host)
+    return [] if secure or local else wrong
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,1 @@
+"""One running lab: its parts wired together, and the API over ASGI."""

@@ -1,0 +1,174 @@
+"""One running lab: its parts wired together, and the way every API request goes through them.
+
+`perform` is the whole service without a web framework: tests and the web layer call the same function.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final
+
+from prefect_assay.lab.kernel.maintenance_gate import Gate
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.settings import LabSettings
+from prefect_assay.lab.laboratory.clock_driver import Timekeeper
+from prefect_assay.lab.requests.core import Answer, Call, Lab
+from prefect_assay.lab.routing import ROUTES, Route, Router
+from prefect_assay.lab.service import seeding
+from prefect_assay.lab.service.faults import Faults
+from prefect_assay.lab.service.journal import Journal, name_caller
+from prefect_assay.lab.service.limiter import Limiter
+from prefect_assay.lab.service.snapshots import Snapshot, Snapshots, new_id
+from prefect_assay.lab.tokens.registry import NOBODY
+from prefect_assay.lab.webhooks.faults import WebhookFaults
+from prefect_assay.lab.webhooks.sender import Courier
+
+ROUTER: Final = Router(ROUTES)
+
+
+class LabCore:
+    """A lab without a web layer. `seeded` holds the tokens of this start."""
+
+    def __init__(self, settings: LabSettings | None = None) -> None:
+        self.lab = Lab(settings or LabSettings())
+        self.faults = Faults()
+        self.webhook_faults = WebhookFaults()
+        self.limiter = Limiter()
+        self.journal = Journal()
+        self.snapshots = Snapshots()
+        self.courier = Courier(self.lab, self.webhook_faults)
+        self.timekeeper = Timekeeper(self.lab, self.courier)
+        self.seeded = seeding.start(self.lab)
+        self._gate = Gate()
+        self._threads = False
+
+    def start(self) -> None:
+        """Start the background threads: running clocks and webhook delivery."""
+        self._threads = True
+        self.courier.start()
+        self.timekeeper.start()
+
+    def close(self) -> None:
+        """Stop the threads and close the database."""
+        if self._threads:
+            self.timekeeper.stop()
+            self.courier.stop()
+        self.snapshots.close()
+        self.lab.store.close()
+
+    def reset(self) -> seeding.Seeded:
+        """Empty the lab: data, clocks, faults, rate limit and journals. Snapshots stay."""
+        with self._alone():
+            self.faults.clear()
+            self.webhook_faults.clear()
+            self.lab.payment_faults.clear()
+            self.limiter.set(None)
+            self.journal.clear()
+            self.seeded = seeding.reset(self.lab)
+            self.lab.clock.refresh()
+        self.lab.changed()
+        return self.seeded
+
+    def snapshot(self, name: str | None = None) -> Snapshot:
+        """Keep the lab as it is now; requests may go on meanwhile and are in it wholly or not at all."""
+        with self.timekeeper.held(), self.courier.held():
+            self.lab.clock.checkpoint_all()
+            taken = Snapshot(
+                id=new_id(),
+                name=name,
+                position=self.journal.position,
+                seeded=self.seeded,
+                database=self.lab.store.copy(),
+                faults=self.faults.save(),
+                webhook_faults=self.webhook_faults.save(),
+                payment_faults=self.lab.payment_faults.save(),
+                limit=self.limiter.limit,
+            )
+        self.snapshots.keep(taken)
+        return taken
+
+    def restore(self, snapshot_id: str) -> seeding.Seeded:
+        """Restore a snapshot: its tokens are valid again, lab time is what it was. 404 for an unknown one."""
+        snapshot = self.snapshots.find(snapshot_id)
+        with self._alone():
+            self.lab.store.replace(snapshot.database)
+            self.lab.clock.refresh()
+            self.faults.load(snapshot.faults)
+            self.webhook_faults.load(snapshot.webhook_faults)
+            self.lab.payment_faults.load(snapshot.payment_faults)
+            self.limiter.set(snapshot.limit)
+            self.journal.rewind(snapshot.position)
+            self.seeded = snapshot.seeded
+        self.lab.changed()
+        return self.seeded
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No request, no clock and no delivery runs. The gate closes last: receivers call the lab back."""
+        with self.timekeeper.held(), self.courier.held(), self._gate.closed():
+            yield
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = None,
+        json_body: Any = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """One request without HTTP, for unit tests; `path` is relative to /api/v1.
+
+        Raises:
+            Refusal: whatever the service would refuse with; 404 for a path that does not exist.
+        """
+        sent = {name.lower(): value for name, value in (headers or {}).items()}
+        sent.setdefault("authorization", f"Bearer {token or self.seeded.member_token}")
+        body = b""
+        if json_body is not None:
+            sent.setdefault("content-type", "application/json")
+            body = json.dumps(json_body).encode()
+        found = ROUTER.find(method, path)
+        if found is None:
+            raise Refusal(404, "no such path")
+        route, parameters = found
+        return self.perform(route, path=parameters, query=query or {}, headers=sent, body=body)
+
+    def perform(
+        self,
+        route: Route,
+        *,
+        path: Mapping[str, str],
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+        wait: bool = True,
+    ) -> Answer:
+        """Authenticate, check the role, and handle.
+
+        Raises:
+            Refusal: whatever the service would refuse with.
+            BlockingIOError: somebody else is at it for long, and `wait` is off: for an event loop.
+        """
+        store = nullcontext() if wait else self.lab.store.held()
+        with store, self._gate.inside(wait=wait):
+            try:
+                return self._handle(route, path, query, headers, body)
+            finally:
+                if route.writes:
+                    self.lab.changed()
+
+    def _handle(
+        self,
+        route: Route,
+        path: Mapping[str, str],
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> Answer:
+        who = NOBODY if route.open else self.lab.tokens.authenticate(headers.get("authorization"))
+        if not route.open:
+            name_caller(who.org_id, who.token_id)
+            self.lab.tokens.authorize(who, route.action, route.resource, destructive=route.destructive)
+        return route.handler(Call(self.lab, who, path, query, headers, body))

@@ -1,0 +1,178 @@
+"""Faults of API routes that a test asks for through the control surface; those of webhooks stand in `webhook_faults`.
+
+The one that matters most is `lose_answer`: the request is handled fully and its answer never arrives.
+"""
+
+import random
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import ConfigDict, Field
+
+from prefect_assay.lab.kernel.bodies import Body
+from prefect_assay.lab.kernel.fault_list import FaultList
+from prefect_assay.lab.kernel.settings import API_PREFIX
+
+Action = Literal[
+    "status",
+    "delay",
+    "reset",
+    "lose_answer",
+    "late_answer",
+    "truncate",
+    "error_after",
+    "partial_create",
+    "post_invoice_failure",
+]
+ACTIONS: Final = get_args(Action)
+NEVER_HANDLED: Final = frozenset({"status", "reset"})
+NEVER_ANSWERED: Final = frozenset({"reset", "lose_answer"})
+BREAKS_ORDER: Final = frozenset({"partial_create", "post_invoice_failure"})
+
+Seconds = Annotated[float, Field(ge=0, le=600)]
+
+
+class Fault(Body):
+    """What happens to matching requests (docs/lab.md has the table of actions).
+
+    Attributes:
+        action: what happens.
+        method: HTTP method, or `*`.
+        path: pattern with `*`, with or without `/api/v1` in front.
+        organization_id: hits only requests with a token of this organisation.
+        count: how many requests it hits; without it one, or any number where `probability` is given.
+        after: how many matching requests it lets pass first.
+        probability: hits each matching request with this chance instead of every one.
+        seed: decides which ones: the same seed hits the same places in the sequence of matching requests.
+        status: status of `status`, `error_after` and `post_invoice_failure`; 503 or 500 without it.
+        seconds: the wait of `delay` and `late_answer`.
+        retry_after: Retry-After header of an error answer, in seconds.
+        error: its message.
+        fields: further fields of its body, such as `error_kind`.
+        keep_bytes: how much of the body `truncate` sends; without it half of it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    action: Action
+    method: str = "*"
+    path: str = "*"
+    organization_id: str | None = None
+    count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    after: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    seed: int | str = 0
+    status: Annotated[int, Field(ge=200, le=599)] | None = None
+    seconds: Seconds = 0.0
+    retry_after: Annotated[float, Field(ge=0, le=86_400)] | None = None
+    error: str = "fault asked for by the test"
+    fields: Annotated[dict[str, Any], Field(default_factory=dict)]
+    keep_bytes: Annotated[int, Field(ge=0)] | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """How many requests it hits at most; None for any number."""
+        return 1 if self.count is None and self.probability is None else self.count
+
+    def matches(self, method: str, path: str) -> bool:
+        """Whether it is meant for this call."""
+        named = fnmatchcase(path, self.path) or fnmatchcase(path.removeprefix(API_PREFIX), self.path)
+        return self.method in ("*", method) and named
+
+
+class Placed:
+    """A fault in the queue, with what it has done so far."""
+
+    def __init__(self, number: int, fault: Fault) -> None:
+        self.number = number
+        self.fault = fault
+        self.matched = 0
+        self.used = 0
+        self._draw = random.Random(fault.seed)  # noqa: S311 - which requests fail, no secret
+
+    @property
+    def spent(self) -> bool:
+        """Whether it has hit all it may hit."""
+        return self.fault.limit is not None and self.used >= self.fault.limit
+
+    def strikes(self) -> bool:
+        """Count one matching request; whether it is hit."""
+        self.matched += 1
+        if self.matched <= self.fault.after:
+            return False
+        chance = self.fault.probability
+        if chance is not None and self._draw.random() >= chance:
+            return False
+        self.used += 1
+        return True
+
+    def view(self) -> dict[str, Any]:
+        """As the control surface shows it: what was asked for, and what came of it."""
+        return {
+            "id": self.number,
+            **self.fault.model_dump(exclude_unset=True),
+            "matched": self.matched,
+            "used": self.used,
+            "waiting": not self.spent,
+        }
+
+
+class Faults(FaultList[Placed]):
+    """The queue of faults; the first that strikes decides about a request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = 0
+
+    def add(self, fault: Fault) -> Placed:
+        """Queue a fault. No two ever share a number, whatever is dropped or restored."""
+        with self._lock:
+            self._count += 1
+            number = self._count
+        placed = Placed(number, fault)
+        self.append(placed)
+        return placed
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is queued."""
+        return not self._faults
+
+    def ask_for_organization(self, method: str, path: str) -> bool:
+        """Whether it matters for this call whose token it carries."""
+        return any(
+            placed.fault.organization_id is not None and placed.fault.matches(method, path)
+            for placed in self._faults
+        )
+
+    def take(self, method: str, path: str, organization_id: str | None = None) -> Placed | None:
+        """The fault that strikes this request, if any."""
+        with self._lock:
+            for placed in self._faults:
+                whose = placed.fault.organization_id
+                meant = whose in (None, organization_id) and placed.fault.matches(method, path)
+                if meant and not placed.spent and placed.strikes():
+                    return placed
+        return None
+
+    def give_back(self, placed: Placed) -> None:
+        """It struck a request that it cannot harm, such as an order without an invoice: it waits on."""
+        with self._lock:
+            placed.used -= 1
+
+    def remove(self, number: int) -> bool:
+        """Drop one; whether it was there."""
+        with self._lock:
+            kept = [placed for placed in self._faults if placed.number != number]
+            removed = len(kept) < len(self._faults)
+            self._faults = kept
+            return removed
+
+    def clear(self, organization_id: str | None = None) -> None:
+        """Drop all, or those of one organisation."""
+        with self._lock:
+            self._faults = [
+                placed
+                for placed in self._faults
+                if organization_id is not None and placed.fault.organization_id != organization_id
+            ]

@@ -1,0 +1,98 @@
+"""What the lab was asked, for tests: never a token, a body or a header that could hold a secret."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from prefect_assay.lab.kernel.settings import API_PREFIX
+
+_KEPT: Final = 20_000
+
+
+@dataclass(slots=True)
+class Caller:
+    """Whose request it is, filled in by whoever checks its token."""
+
+    organization_id: str | None = None
+    token_id: str | None = None
+
+
+# The edge lays out an empty one for each request; it reaches the core's thread with the request's context.
+CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def name_caller(organization_id: str, token_id: str) -> None:
+    """Note whose token the running request carries."""
+    caller = CALLER.get()
+    if caller is not None:
+        caller.organization_id, caller.token_id = organization_id or None, token_id or None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request. `answered` is False when the lab closed the connection instead.
+
+    `number` rises through the whole life of a lab process, over resets and restores.
+    """
+
+    number: int
+    method: str
+    path: str
+    query: str
+    status: int | None
+    request_id: str
+    answered: bool
+    fault: str | None
+    idempotency_key: str | None
+    organization_id: str | None = None
+    token_id: str | None = None
+
+
+class Journal:
+    """The last requests to the API, oldest first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: deque[Entry] = deque(maxlen=_KEPT)
+        self._count = 0
+
+    def add(self, **fields: Any) -> None:
+        """Write one entry."""
+        with self._lock:
+            self._count += 1
+            self._entries.append(Entry(self._count, **fields))
+
+    @property
+    def position(self) -> int:
+        """The number of the latest entry."""
+        return self._count
+
+    def entries(
+        self, after: int = 0, *, method: str = "*", path: str = "*", organization_id: str | None = None
+    ) -> list[Entry]:
+        """Entries with a higher number. `path` may hold `*` and leave out `/api/v1`."""
+
+        def wanted(entry: Entry) -> bool:
+            named = fnmatchcase(entry.path, path) or fnmatchcase(entry.path.removeprefix(API_PREFIX), path)
+            whose = organization_id in (None, entry.organization_id)
+            return entry.number > after and method in ("*", entry.method) and named and whose
+
+        return self._select(wanted)
+
+    def _select(self, wanted: Callable[[Entry], bool]) -> list[Entry]:
+        with self._lock:
+            return [entry for entry in self._entries if wanted(entry)]
+
+    def rewind(self, position: int) -> None:
+        """Forget what came after a position; numbers go on."""
+        kept = self._select(lambda entry: entry.number <= position)
+        with self._lock:
+            self._entries = deque(kept, maxlen=_KEPT)
+
+    def clear(self) -> None:
+        """Forget all; numbers go on."""
+        self.rewind(0)

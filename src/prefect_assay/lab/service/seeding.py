@@ -1,0 +1,114 @@
+"""Fills a lab: the catalog, organisations and their tokens; and empties it again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from prefect_assay.lab.account import organizations
+from prefect_assay.lab.account.organizations import DEFAULT_POLICY
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.store import Db
+from prefect_assay.lab.kernel.tables import ALL_TABLES
+from prefect_assay.lab.measure.targets import CATALOG
+from prefect_assay.lab.requests.core import Lab
+from prefect_assay.lab.tokens.roles import ROLES, Role
+from prefect_assay.models.vocabulary import PaymentMethod
+
+DEFAULT_SLUG: Final = "lab"
+START_DAYS: Final = 365
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """An organisation and the tokens minted for it; they cannot be read again."""
+
+    organization_id: str
+    member_token: str = field(repr=False)
+    viewer_token: str = field(repr=False)
+    partner_token: str = field(repr=False)
+
+    def view(self) -> dict[str, str]:
+        """As the control surface answers."""
+        return {
+            "organization_id": self.organization_id,
+            "member_token": self.member_token,
+            "viewer_token": self.viewer_token,
+            "partner_token": self.partner_token,
+        }
+
+
+def start(lab: Lab) -> Seeded:
+    """Load the catalog, and give the default organisation tokens for this start of the lab."""
+    with lab.store.transaction() as db:
+        _load_catalog(db)
+        row = db.one("SELECT id FROM organizations WHERE slug = ?", DEFAULT_SLUG)
+        org_id = row["id"] if row else organizations.create(lab, db, slug=DEFAULT_SLUG, name="Local lab")
+        given: dict[Role, str | None] = {
+            "member": lab.settings.member_token,
+            "viewer": lab.settings.viewer_token,
+            "partner": lab.settings.partner_token,
+        }
+        return _tokens(lab, db, org_id, DEFAULT_SLUG, given)
+
+
+def organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None) -> Seeded:
+    """A further organisation with its own clock and tokens; 400 for a bad slug or policy, 409 for a taken slug."""
+    if not slug.isascii() or not slug.isalnum() or slug != slug.lower():
+        raise Refusal(400, "slug: lower-case letters and digits only")
+    unknown = set(policy or ()) - set(PaymentMethod)
+    if unknown or policy == []:
+        raise Refusal(400, f"payment_policy: a list of {', '.join(PaymentMethod)}")
+    with lab.store.transaction() as db:
+        if db.one("SELECT 1 FROM organizations WHERE slug = ?", slug):
+            raise Refusal(409, f"organization {slug!r} exists already")
+        org_id = organizations.create(lab, db, slug=slug, name=name, policy=policy or DEFAULT_POLICY)
+        return _tokens(lab, db, org_id, slug, {})
+
+
+def email(role: str, slug: str = DEFAULT_SLUG) -> str:
+    """Address of the user of this role that an organisation begins with."""
+    return f"{role}@{slug}.example"
+
+
+def reset(lab: Lab) -> Seeded:
+    """Back to an empty lab. Tokens given in the settings stay valid; random ones are minted anew."""
+    with lab.store.transaction() as db:
+        for table in ALL_TABLES:
+            db.run(f"DELETE FROM {table}")  # noqa: S608 - own names
+        return start(lab)
+
+
+def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str | None]) -> Seeded:
+    """A user and a token for each role. The text given in the settings stands for the same token at every start."""
+    texts: dict[Role, str] = {}
+    for role in ROLES:
+        user_id = _user(lab, db, org_id, email(role, slug), role)
+        name = f"{role} of the lab's start"
+        text = given.get(role)
+        if text is None:
+            minted = lab.tokens.mint(
+                db, org_id=org_id, role=role, name=name, days=START_DAYS, user_id=user_id, kind="start"
+            )
+            texts[role] = minted.token
+        else:
+            lab.tokens.stand_for(db, text, name=name, role=role, org_id=org_id, user_id=user_id)
+            texts[role] = text
+    return Seeded(org_id, texts["member"], texts["viewer"], texts["partner"])
+
+
+def _user(lab: Lab, db: Db, org_id: str, email: str, role: str) -> str:
+    row = db.one("SELECT id FROM users WHERE email = ?", email)
+    at = lab.clock.now(org_id)
+    return row["id"] if row else organizations.add_user(db, org_id=org_id, email=email, role=role, at=at)
+
+
+def _load_catalog(db: Db) -> None:
+    db.run("DELETE FROM targets WHERE org_id IS NULL")
+    for number, target in enumerate(CATALOG):
+        details = target.get("details") or {}
+        names = ("id", "name", "vendor_name", "catalog_number", "url", "uniprot_id", "pricing", "details")
+        row = {name: target.get(name) for name in names}
+        conjugated = int(bool(details.get("conjugated")))
+        db.insert(
+            "targets", {"seq": number, "purity": details.get("purity"), "conjugated": conjugated, **row}
+        )

@@ -1,0 +1,1 @@
+"""Tokens: form, restrictions, roles, the registry and portal sessions. Knows no requests."""

@@ -1,0 +1,124 @@
+"""What one caller may do: the rights of its role, narrowed by every check that its token carries.
+
+The checks are evaluated by Biscuit for each request. An answer is remembered only where it cannot change before
+the token expires.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.tokens import attenuation
+from prefect_assay.lab.tokens import roles as capabilities
+from prefect_assay.lab.tokens.encoding import AuthorizationError, AuthorizerBuilder, Opened
+from prefect_assay.models.vocabulary import PaymentMethod
+
+logger = logging.getLogger("prefect_assay.lab")
+
+# The library's own limit of 1 ms runs out on a busy machine, and would refuse what is allowed.
+_RUN_LIMIT: Final = timedelta(milliseconds=250)
+_LIMIT_WORDS: Final = "execution limits"
+_REMEMBERED_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A genuine, living token at one moment of lab time."""
+
+    opened: Opened = field(repr=False)
+    at: datetime
+
+    def allows(
+        self, action: str, resource: str, *, destructive: bool = False, method: str | None = None
+    ) -> bool:
+        """Whether every check of the token passes, whatever the role; 500 when checking takes too long."""
+        request = (action, resource, destructive, method)
+        if request in self.opened.allowed and self.at < self.opened.expires_at:
+            return True
+        code, values = attenuation.facts(
+            action=action, resource=resource, destructive=destructive, at=self.at, method=method
+        )
+        builder: Any = AuthorizerBuilder(f"{code} allow if true;", values)  # its stub lacks the limits
+        limits = builder.limits()
+        limits.max_time = _RUN_LIMIT
+        builder.set_limits(limits)
+        try:
+            builder.build(self.opened.biscuit).authorize()
+        except AuthorizationError as error:
+            if _LIMIT_WORDS in str(error):
+                logger.exception("a token's checks did not end in time")
+                raise Refusal(500, "the token's restrictions could not be checked in time") from error
+            return False
+        if self.opened.timeless and len(self.opened.allowed) < _REMEMBERED_MAX:
+            self.opened.allowed.add(request)
+        return True
+
+    def payment_methods(self) -> tuple[str, ...] | None:
+        """The methods that the token may pay with, the preferred one first; None when it may use all."""
+        # Paying is held to the token's payment policy here, and to its actions where the action happens.
+        allowed = [method for method in PaymentMethod if self._may_pay(method)]
+        order = self.opened.payment_policy
+        if order is None:
+            return None if len(allowed) == len(PaymentMethod) else tuple(allowed)
+        return (*_in(order, allowed), *(method for method in allowed if method not in order))
+
+    def _may_pay(self, method: str) -> bool:
+        return any(
+            self.allows(action, resource, method=method)
+            for resource, action in (("experiment", "create"), ("invoice", "update"), ("quote", "update"))
+        )
+
+
+def _in(order: Iterable[str], allowed: list[PaymentMethod]) -> Iterable[str]:
+    return dict.fromkeys(method for method in order if method in allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls: an organisation, and what the token allows there.
+
+    Attributes:
+        org_id: the organisation.
+        org_name: its name.
+        token_id: record of the token; of its nearest recorded ancestor when it was attenuated offline.
+        role: `member`, `viewer` or `partner`.
+        expires_at: fixed-width UTC text.
+        user_id: whose token it is.
+        root_token_id: record of the family's root.
+        session: browser session that the token belongs to.
+        grant: the token itself.
+    """
+
+    org_id: str
+    org_name: str
+    token_id: str
+    role: str
+    expires_at: str
+    user_id: str | None = None
+    root_token_id: str = ""
+    session: str | None = None
+    grant: Grant | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def permissions(self) -> list[str]:
+        """Capabilities as `<resource>:<action>`: those of the role that the token's restrictions leave."""
+        return [
+            f"{resource}:{action}"
+            for resource, action in capabilities.of_role(self.role)
+            if self.grant is None or self._leaves(action, resource)
+        ]
+
+    def _leaves(self, action: str, resource: str) -> bool:
+        return self.grant is None or self.grant.allows(action, resource)
+
+    @property
+    def payment_policy(self) -> tuple[str, ...] | None:
+        """The token's own payment methods, the preferred one first; None without such a restriction."""
+        return self.grant.payment_methods() if self.grant else None
+
+
+# Who calls a path that needs no token.
+NOBODY: Final = Principal("", "", "", "viewer", "")

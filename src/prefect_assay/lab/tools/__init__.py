@@ -1,0 +1,1 @@
+"""The tool endpoint `/mcp`."""

@@ -1,0 +1,1 @@
+"""The whole lab as one ASGI application, and its server."""

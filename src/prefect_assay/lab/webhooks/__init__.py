@@ -1,0 +1,1 @@
+"""Webhook configuration, the outbox, and signed delivery."""

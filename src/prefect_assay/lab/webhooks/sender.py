@@ -1,0 +1,172 @@
+"""Delivers webhooks from the durable outbox (contract 6): signed, retried, and journalled.
+
+Delivery happens outside every transaction, because receivers call the lab back before they answer. What was sent
+is written down afterwards: a lab that dies in between sends it again, and never loses it. Every organisation has
+its own thread, so that a receiver that is slow or away holds up no other organisation.
+"""
+
+import threading
+import time
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, Final
+
+import httpx
+
+from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.keyed_locks import Turns
+from prefect_assay.lab.kernel.keyed_workers import Crew
+from prefect_assay.lab.kernel.store import Db, Row
+from prefect_assay.lab.requests.core import Lab
+from prefect_assay.lab.webhooks import delivery, outbox
+from prefect_assay.lab.webhooks.delivery import Attempt
+from prefect_assay.lab.webhooks.faults import HOLDING, WebhookFaults
+from prefect_assay.models.vocabulary import WEBHOOK_RETRIES_MAX
+
+BACKOFF_SECONDS: Final = 30.0  # doubles; on the lab's clock unless the settings say otherwise
+REAL_BACKOFF_SECONDS: Final = 0.5
+_POLL_SECONDS: Final = 0.5
+_SERVER_ERROR: Final = 500
+_OK: Final = range(200, 300)
+
+
+class Courier:
+    """Sends what is due, per organisation one at a time, and per experiment and destination in order."""
+
+    def __init__(self, lab: Lab, faults: WebhookFaults) -> None:
+        self._lab = lab
+        self._faults = faults
+        self._sending = Turns()
+        self._stopping = False
+        self._timeout = lab.settings.webhook_timeout_seconds
+        # trust_env: a proxy setting must not carry loopback deliveries away.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+        self._http = httpx.Client(
+            timeout=self._timeout, limits=limits, trust_env=False, follow_redirects=False
+        )
+        self._crew = Crew("lab-courier", self.deliver)
+        self._thread = threading.Thread(target=self._run, name="lab-couriers", daemon=True)
+
+    def start(self) -> None:
+        """Start the background threads."""
+        self._thread.start()
+
+    def halt(self) -> None:
+        """Begin nothing more; what is queued stays queued."""
+        self._stopping = True
+
+    def stop(self) -> None:
+        """End the background threads."""
+        self.halt()
+        self._lab.changed()
+        self._thread.join(timeout=5)
+        self._crew.join(self._timeout + 1)
+        self._http.close()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            seen = self._lab.changes
+            with self._lab.store.transaction() as db:
+                waiting = outbox.organizations(db)
+                ready = [org_id for org_id in waiting if outbox.due(db, org_id, self._lab.clock.now(org_id))]
+            for org_id in ready:
+                self._crew.call(org_id)
+            self._lab.wait(seen, _POLL_SECONDS if waiting else None)
+
+    def held(self) -> AbstractContextManager[None]:
+        """While it is open, nothing is sent."""
+        return self._sending.held()
+
+    def deliver(self, org_id: str, *, wait: bool = False) -> None:
+        """Send everything due now, and return when it is done; with `wait`, sit out back-offs on the real clock."""
+        while not self._stopping and self._send_one(org_id, wait=wait):
+            pass
+
+    def waits_until(self, org_id: str) -> datetime | None:
+        """The lab time at which the next delivery that is not due yet will be: a retry, or one that is delayed."""
+        with self._lab.store.transaction() as db:
+            return outbox.next_at(db, org_id, self._lab.clock.now(org_id))
+
+    def _send_one(self, org_id: str, *, wait: bool) -> bool:
+        with self._sending.turn(org_id):
+            with self._lab.store.transaction() as db:
+                row = outbox.due(db, org_id, self._lab.clock.now(org_id), wait=wait)
+            if row is None:
+                return False
+            time.sleep(max(0.0, row["due_real"] - time.time()))
+            self._send(row)
+            return True
+
+    def _send(self, row: Row) -> None:
+        with self._lab.store.transaction() as db:
+            attempt = delivery.prepare(self._lab, db, row, self._faults)
+            if attempt is None:
+                outbox.done(db, row)
+                return
+            if attempt.action in HOLDING:
+                self._hold(db, row, attempt)
+                return
+        status, error = None, None
+        if attempt.action != "drop":
+            status, error = delivery.post(self._http, attempt, self._timeout)
+        if attempt.action == "double":
+            status, error = delivery.post(self._http, attempt, self._timeout)
+        self._settle_attempt(row, attempt, status, error)
+
+    def _hold(self, db: Db, row: Row, attempt: Attempt) -> None:
+        seconds = attempt.fault.seconds if attempt.fault else None
+        if attempt.action == "reorder":
+            outbox.hold(db, row, "next", None)
+        elif seconds is None:
+            outbox.hold(db, row, "release", None)
+        else:
+            now = self._lab.clock.now(row["org_id"])
+            outbox.hold(db, row, "time", times.later(now, seconds=seconds))
+        self._journal(db, row, attempt, status=None, error=None, outcome="held")
+
+    def _settle_attempt(self, row: Row, attempt: Attempt, status: int | None, error: str | None) -> None:
+        attempts = row["attempts"] + 1
+        failed_for_now = attempt.action != "drop" and (status is None or status >= _SERVER_ERROR)
+        again = failed_for_now and attempts <= WEBHOOK_RETRIES_MAX
+        outcome = "retry" if again else "dropped" if attempt.action == "drop" else "failed"
+        if status in _OK:
+            outcome = "delivered"
+        with self._lab.store.transaction() as db:
+            self._journal(db, row, attempt, status=status, error=error, outcome=outcome)
+            if again:
+                self._postpone(db, row, attempts)
+            else:
+                outbox.done(db, row)
+
+    def _postpone(self, db: Db, row: Row, attempts: int) -> None:
+        factor = 2.0 ** (attempts - 1)
+        if self._lab.settings.retry_on_real_clock:
+            changes: dict[str, Any] = {"due_real": time.time() + factor * REAL_BACKOFF_SECONDS}
+        else:
+            now = self._lab.clock.now(row["org_id"])
+            changes = {"due_at": times.later(now, seconds=factor * BACKOFF_SECONDS)}
+        db.update("outbox", row["id"], attempts=attempts, **changes)
+
+    def _journal(
+        self, db: Db, row: Row, attempt: Attempt, *, status: int | None, error: str | None, outcome: str
+    ) -> None:
+        db.insert(
+            "deliveries",
+            {
+                "delivery_id": attempt.delivery_id,
+                "org_id": row["org_id"],
+                "experiment_id": row["experiment_id"],
+                "update_id": row["update_id"],
+                "webhook_id": row["webhook_id"],
+                "url": attempt.url,
+                "attempt": row["attempts"] + 1,
+                "sent_at": self._lab.clock.now(row["org_id"]),
+                "fault": attempt.action,
+                "headers": attempt.shown_headers,
+                "body": attempt.body.decode(),
+                "signed_with": attempt.signed_with,
+                "status": status,
+                "error": error,
+                "outcome": outcome,
+            },
+        )

@@ -1,0 +1,286 @@
+"""`LocalStack`: Prefect server, lab, webhook receiver and served flows as processes of one machine.
+
+The demo and the end-to-end tests stand on it. Everything listens on loopback and lives below one folder; the
+user's own Prefect settings are neither read nor touched. It talks HTTP and must not import Prefect: whoever does,
+starts with `LocalStack.env`.
+"""
+
+import contextlib
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self
+
+import httpx
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.localstack.database import StackDatabase
+from prefect_assay.localstack.env import stack_environment
+from prefect_assay.localstack.lab import StackLab
+from prefect_assay.localstack.parts import StackParts
+from prefect_assay.localstack.ports import HOST, free_ports
+from prefect_assay.localstack.processes import ProcessEntry, descendants, tail
+
+RunnerKind = Literal["serve", "worker"]
+
+START_SECONDS: Final = 120.0
+WORK_POOL: Final = "assay"
+# The last one that a served process creates; it is there, so all are.
+_LAST_DEPLOYMENT: Final = "sweep/prefect-assay"
+_FORKED_FROM: Final = "prefect_assay.prefork.server"
+
+
+class LocalStack:
+    """Everything a campaign needs, on one machine.
+
+    Attributes:
+        folder: holds logs, the Prefect home and the lab's database.
+        env: environment for further processes that talk to this stack's Prefect.
+        logs: log file of each part, by name.
+        api_url: the Prefect API, with /api.
+        ui_url: the Prefect UI.
+        receiver_url: what a `WebhookEndpoint` block is given.
+        signing_key: the receiver's signing key, for the same block.
+        database: where the Prefect server's database is, for whoever copies it or changes it.
+        lab: the lab: `base_url`, tokens, clock, journal, faults (`prefect_assay.lab.testing.LocalLab`).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        sweep: bool = False,
+        runner: RunnerKind = "serve",
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        """Choose ports and prepare the folder; nothing is started.
+
+        Args:
+            folder: made if it is missing. Use a fresh one for a fresh Prefect database.
+            env: extra environment for every process, stronger than the stack's own.
+            sweep: schedule the sweep (served flows only), every five minutes.
+            runner: flows served by one process, or a process worker on a work pool.
+            start_seconds: how long any part may take to answer.
+        """
+        self.folder = folder.resolve()
+        self._parts = StackParts(self.folder)
+        server, lab, receiver = free_ports(3)
+        self.ui_url = f"http://{HOST}:{server}"
+        self.api_url = f"{self.ui_url}/api"
+        self.receiver_url = f"http://{HOST}:{receiver}/assay"
+        self.signing_key = secrets.token_urlsafe(32)
+        self.lab = StackLab(lab, self.folder / "lab.sqlite")
+        self._ports = {"server": server, "receiver": receiver}
+        self._sweep = sweep
+        self._runner_kind = runner
+        self._start_seconds = start_seconds
+        self.env = stack_environment(self.folder, self.api_url, env or {})
+        self.database = StackDatabase(self.env)
+
+    @property
+    def logs(self) -> dict[str, Path]:
+        """Log file of each part that has been started, by name."""
+        return self._parts.logs
+
+    def start(self) -> None:
+        """Start every part, side by side, and wait until all answer.
+
+        Raises:
+            ConfigurationError: a part ended or does not answer; with the end of its log. Everything is stopped.
+        """
+        try:
+            self._launch_server()
+            if self._runner_kind == "serve":
+                self._launch_runner()  # imports while the server starts, then waits for it by itself
+            self._launch_lab()
+            self._launch_receiver()
+            self.wait_for_lab()
+            self.wait_for_server()
+            self.wait_for_receiver()
+            if self._runner_kind == "worker":
+                self._deploy()
+                self._launch_runner()
+            self.wait_for_runner()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop everything. Safe to repeat, and from any state."""
+        self._parts.stop("runner")
+        self._parts.stop("receiver")
+        self.stop_lab()
+        self.stop_server()
+
+    def discard(self) -> None:
+        """Stop everything, and delete what does not lie in the folder: the database, where root runs the stack."""
+        self.stop()
+        self.database.discard()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+    def start_server(self) -> None:
+        """Start the Prefect server; its database is the one of the last time."""
+        self._launch_server()
+        self.wait_for_server()
+
+    def stop_server(self) -> None:
+        """Stop the Prefect server, and its database where the server was killed before."""
+        self._parts.stop("server")
+        self.database.stop()
+
+    def start_lab(self) -> None:
+        """Start the lab; its database is the one of the last time."""
+        self._launch_lab()
+        self.wait_for_lab()
+
+    def stop_lab(self) -> None:
+        """Stop the lab."""
+        self.lab.stop()
+        self._parts.stop("lab")
+
+    def start_receiver(self) -> None:
+        """Start the webhook receiver."""
+        self._launch_receiver()
+        self.wait_for_receiver()
+
+    def stop_receiver(self) -> None:
+        """Stop the webhook receiver: deliveries find nobody."""
+        self._parts.stop("receiver")
+
+    def start_runner(self) -> None:
+        """Start the process that runs the flows."""
+        self._launch_runner()
+        self.wait_for_runner()
+
+    def stop_runner(self) -> None:
+        """Ask the process that runs the flows to end; runs in progress end with it."""
+        self._parts.stop("runner")
+
+    def kill_runner(self) -> None:
+        """SIGKILL the process that runs the flows, and all flow processes, like a crash of the machine."""
+        self._parts.kill("runner")
+
+    def runner_processes(self) -> list[ProcessEntry]:
+        """The processes below the runner: one per flow run in progress, none while all are suspended."""
+        runner = self._parts["runner"]
+        # Two helpers stay for as long as the runner and run no flow: multiprocessing's, and what flow runs fork from.
+        return [
+            entry
+            for entry in descendants(runner.pid)
+            if "multiprocessing" not in entry.command
+            and not (entry.parent == runner.pid and _FORKED_FROM in entry.command)
+        ]
+
+    def pid(self, name: str) -> int:
+        """Process id of a part that was started."""
+        return self._parts[name].pid
+
+    def running(self, name: str) -> bool:
+        """Whether a part (`server`, `lab`, `receiver`, `runner`) is alive."""
+        return self._parts.running(name)
+
+    def check(self) -> None:
+        """Raise when a part that was started has ended by itself.
+
+        Raises:
+            ConfigurationError: with the end of its log.
+        """
+        self._parts.check()
+
+    def failure(self, name: str, what: str) -> ConfigurationError:
+        """An error about a part that was started, with the end of its log."""
+        return self._parts[name].failure(what)
+
+    def wait_for_server(self) -> None:
+        """Wait for the Prefect API."""
+        self._wait("server", lambda: _answers(f"{self.api_url}/health"))
+
+    def wait_for_lab(self) -> None:
+        """Wait for the lab."""
+        self._wait("lab", self.lab.answers)
+        self.lab.start()
+
+    def wait_for_receiver(self) -> None:
+        """Wait for the receiver."""
+        self._wait("receiver", lambda: _answers(f"{self.receiver_url}/health"))
+
+    def wait_for_runner(self) -> None:
+        """Wait until the deployments exist (served) or the worker is online (worker)."""
+        self._wait("runner", self._served if self._runner_kind == "serve" else self._worker_online)
+
+    def _launch_server(self) -> None:
+        # The server reads its address from the options; the API address must not lead back to itself
+        env = {name: value for name, value in self.env.items() if name != "PREFECT_API_URL"}
+        arguments = [
+            "-m",
+            "prefect_assay.cli",
+            "server",
+            "--host",
+            HOST,
+            "--port",
+            str(self._ports["server"]),
+        ]
+        self._parts.launch("server", arguments, env)
+
+    def _launch_lab(self) -> None:
+        # Its output is one line with tokens, which no log needs.
+        self._parts.launch("lab", self.lab.arguments(), self.lab.environment(self.env), errors_only=True)
+
+    def _launch_receiver(self) -> None:
+        settings = {
+            "PREFECT_ASSAY_RECEIVER_SIGNING_KEYS": self.signing_key,
+            # the lab signs with its own clock, which stands still and jumps
+            "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS": "none",
+        }
+        port = str(self._ports["receiver"])
+        arguments = ["-m", "prefect_assay.cli", "receiver", "--host", HOST, "--port", port]
+        self._parts.launch("receiver", arguments, {**settings, **self.env})
+
+    def _launch_runner(self) -> None:
+        if self._runner_kind == "worker":
+            arguments = ["-m", "prefect_assay.cli", "worker"]
+        else:
+            arguments = ["-m", "prefect_assay.localstack.runner", "--wait-seconds", str(self._start_seconds)]
+            arguments += [] if self._sweep else ["--no-sweep"]
+        self._parts.launch("runner", arguments, self.env)
+
+    def _deploy(self) -> None:
+        """Create the work pool and the deployments; a worker needs them before it starts."""
+        log = self._parts.log("deploy")
+        arguments = [sys.executable, "-m", "prefect_assay.cli", "deploy", "--no-automations"]
+        with log.open("ab") as output:
+            done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
+                arguments, env=self.env, cwd=self.folder, stdout=output, stderr=output, check=False
+            )
+        if done.returncode:
+            raise ConfigurationError(f"the deployment failed. The end of its log {log}:\n{tail(log)}")
+
+    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
+        self._parts[name].wait_until(ready, seconds=self._start_seconds)
+
+    def _served(self) -> bool:
+        return _answers(f"{self.api_url}/deployments/name/{_LAST_DEPLOYMENT}")
+
+    def _worker_online(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            answer = httpx.post(f"{self.api_url}/work_pools/{WORK_POOL}/workers/filter", json={})
+            return answer.is_success and any(worker.get("status") == "ONLINE" for worker in answer.json())
+        return False
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(url, timeout=5).is_success
+    return False

@@ -1,0 +1,100 @@
+"""Asks the user's issuer for a shared payment token over HTTP. Knows no invoice and no service.
+
+One request, never repeated here: a token that was issued and whose answer was lost is never used, and expires.
+"""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import SecretStr
+from pydantic_core import from_json
+
+from prefect_assay.client.http.address import checked_token, is_protected
+from prefect_assay.client.http.limits import Meter, TooLarge
+from prefect_assay.client.http.wire import unlogged_query
+from prefect_assay.errors import ConfigurationError, PaymentRefused
+from prefect_assay.payments import TokenLimits
+
+_SECONDS: Final = 30.0
+_BYTES_MAX: Final = 65_536
+
+
+class HttpTokenIssuer:
+    """A callable: limits in, token out. Its key stays inside."""
+
+    def __init__(self, url: str, key: SecretStr) -> None:
+        """Check address and key, and send nothing.
+
+        Raises:
+            ConfigurationError: the address is not https and not loopback, or the key cannot stand in a header.
+        """
+        try:
+            named = urlsplit(url)
+            usable = is_protected(url) and named.username is None and not named.fragment
+        except (ConfigurationError, ValueError):
+            usable = False
+        if not usable:
+            raise ConfigurationError(
+                "issuer_url of the shared payment tokens must be an https address without a user name; plain http is "
+                "accepted on loopback only"
+            )
+        try:
+            self._key = checked_token(key)
+        except ConfigurationError:
+            raise ConfigurationError(
+                "issuer_key of the shared payment tokens is empty or cannot stand in a header"
+            ) from None
+        self._url = url
+
+    def __repr__(self) -> str:
+        return "HttpTokenIssuer()"
+
+    def __call__(self, limits: TokenLimits) -> SecretStr:
+        """One token within the limits.
+
+        Raises:
+            PaymentRefused: the issuer gave none.
+        """
+        try:
+            status, content = self._asked(limits)
+        except httpx.HTTPError as error:
+            why = f"it gave no answer ({type(error).__name__})"
+        except TooLarge as cause:
+            why = f"its answer is {cause}"
+        else:
+            if not httpx.codes.is_success(status):
+                why = f"it answered {status}"
+            elif token := _token(content):
+                return SecretStr(token)
+            else:
+                why = 'its answer is not {"spt": "..."}'
+        raise PaymentRefused(f"the issuer of shared payment tokens gave none: {why}; nothing was sent")
+
+    def _asked(self, limits: TokenLimits) -> tuple[int, bytes]:
+        headers = {
+            "Authorization": f"Bearer {self._key.get_secret_value()}",
+            "Accept-Encoding": "identity",
+        }
+        with (
+            unlogged_query(),
+            httpx.stream(
+                "POST",
+                self._url,
+                json=limits.model_dump(),
+                headers=headers,
+                timeout=_SECONDS,
+                follow_redirects=False,
+            ) as answer,
+        ):
+            meter = Meter(answer.headers, _BYTES_MAX)
+            return answer.status_code, b"".join(map(meter.count, answer.iter_bytes()))
+
+
+def _token(body: bytes) -> str | None:
+    try:
+        content = from_json(body)
+    except ValueError:
+        return None
+    token = content.get("spt") if isinstance(content, dict) else None
+    return token if isinstance(token, str) and token else None

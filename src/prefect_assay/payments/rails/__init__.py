@@ -1,0 +1,1 @@
+"""The two machine payment rails: challenges, terms and credentials on the wire."""

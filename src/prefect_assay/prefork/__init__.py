@@ -1,0 +1,1 @@
+"""Starts flow runs by forking a process that has imported everything; an opt-in of the worker."""

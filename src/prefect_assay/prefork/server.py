@@ -1,0 +1,148 @@
+"""A process that has imported Prefect and the flows, and forks one child per flow run: `python -m prefect_assay.prefork.server FD`.
+
+`FD` is its end of a socket. A message of one byte on it carries another socket, over which the request comes (the
+child's environment and folder, as JSON) and the answers go: a line with the child's process id, and a line with its
+exit status. It has one thread and keeps no connection open, so nothing that a fork could break exists in it. It ends
+with the process that started it.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import sys
+import threading
+import warnings
+from typing import Any, Final, NoReturn
+
+ENGINE: Final = "prefect.engine"
+_LENGTH_BYTES: Final = 4
+_IMPORTED_BY_EVERY_RUN: Final = (
+    "prefect.flow_engine",
+    "prefect_assay.flows",
+    "prefect._internal.observers",
+    "anyio._backends._asyncio",
+    "encodings.idna",
+    "rich._emoji_codes",
+)
+
+
+def main() -> None:
+    """Import everything, then fork on request until the other end is closed."""
+    _import_all()
+    # The collector must not write to the pages that all children share.
+    gc.collect()
+    gc.freeze()
+    with socket.socket(fileno=int(sys.argv[1])) as control:
+        if threading.active_count() != 1:
+            raise SystemExit("an import has started a thread: flow runs are not forked from here")
+        control.sendall(b"r")
+        request = _Zygote(control).serve()
+    if request is not None:  # this is a child
+        _run_engine(request)
+
+
+def _import_all() -> None:
+    for module in _IMPORTED_BY_EVERY_RUN:
+        with contextlib.suppress(ImportError):  # it costs each run some milliseconds, no more
+            importlib.import_module(module)
+    from prefect.plugins import load_prefect_collections  # noqa: PLC0415
+
+    load_prefect_collections()  # as the first run with a block among its parameters does
+
+
+class _Zygote:
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._children: dict[int, socket.socket] = {}
+        self._ended, self._wake = socket.socketpair()
+        self._ended.setblocking(False)
+        self._wake.setblocking(False)
+        signal.set_wakeup_fd(self._wake.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's; it ends its runs by name
+
+    def serve(self) -> dict[str, Any] | None:
+        """The request of a child, in the child; None in the zygote, when nobody wants it any more."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            selector.register(self._ended, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self._ended:
+                        self._reap()
+                        continue
+                    message, handles, _, _ = socket.recv_fds(self._control, 1, 1)
+                    if not message:
+                        return None
+                    request = self._forked(socket.socket(fileno=handles[0]))
+                    if request is not None:
+                        return request
+
+    def _forked(self, connection: socket.socket) -> dict[str, Any] | None:
+        request = _read(connection)
+        pid = os.fork()
+        if pid:
+            self._children[pid] = connection
+            _answer(connection, {"pid": pid})
+            return None
+        signal.set_wakeup_fd(-1)
+        for name in (signal.SIGCHLD, signal.SIGINT):
+            signal.signal(name, signal.SIG_DFL if name == signal.SIGCHLD else signal.default_int_handler)
+        for other in (connection, self._ended, self._wake, *self._children.values()):
+            other.close()
+        return request
+
+    def _reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._ended.recv(4096):
+                pass
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    return
+                connection = self._children.pop(pid, None)
+                if connection is not None:
+                    _answer(connection, {"status": os.waitstatus_to_exitcode(status)})
+                    connection.close()
+
+
+def _run_engine(request: dict[str, Any]) -> NoReturn:
+    """What `python -m prefect.engine` does, with everything imported."""
+    os.environ.clear()
+    os.environ.update(request["env"])
+    if request["cwd"]:
+        os.chdir(request["cwd"])
+    sys.argv = [ENGINE]
+    sys.path[0:0] = [""]  # as `python -m` has it
+
+    from prefect.context import SettingsContext, get_settings_context  # noqa: PLC0415
+    from prefect.settings import Settings  # noqa: PLC0415
+
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module="runpy")
+    # The environment may differ from the one that the settings were read from.
+    with SettingsContext(profile=get_settings_context().profile, settings=Settings()):
+        runpy.run_module(ENGINE, run_name="__main__", alter_sys=True)
+    raise SystemExit(0)
+
+
+def _read(connection: socket.socket) -> dict[str, Any]:
+    with connection.makefile("rb") as stream:
+        length = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
+        request: dict[str, Any] = json.loads(stream.read(length))
+    return request
+
+
+def _answer(connection: socket.socket, answer: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # whoever asked is gone
+        connection.sendall(json.dumps(answer).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

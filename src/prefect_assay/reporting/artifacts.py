@@ -1,0 +1,232 @@
+"""What people see in the Prefect UI: figures, links, tables. No secrets, and no decision is made here."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from prefect.artifacts import (
+    LinkArtifact,
+    MarkdownArtifact,
+    create_link_artifact,
+    create_markdown_artifact,
+)
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.client.schemas.sorting import ArtifactSort
+from prefect.events import emit_event
+from prefect.runtime import flow_run as current_run
+
+from prefect_assay.models.estimate import CostEstimate
+from prefect_assay.models.job import Order, Payment, PaymentState
+from prefect_assay.models.plan import Plan
+from prefect_assay.models.report import CampaignReport, LoopReport
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.payments.payment_status import MoneyFacts
+from prefect_assay.reporting.money import usd
+from prefect_assay.results import markdown_table, molar
+from prefect_assay.results.kept import CampaignTable, KeptResults
+
+_ROWS_SHOWN: Final = 200
+
+
+def label_of(campaign_id: str, batch_index: int | None = None) -> str:
+    """The end of an artifact's key, `my-campaign-1`: Prefect allows lower case, digits and dashes."""
+    words = campaign_id if batch_index is None else f"{campaign_id}-{batch_index + 1}"
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def show_estimate(label: str, name: str, spec: ExperimentSpec, estimate: CostEstimate) -> None:
+    """The price of one experiment before it is ordered."""
+    lines = [f"# Estimate for {name}", "", f"{len(spec.sequences)} designs, {spec.experiment_type}", ""]
+    if estimate.breakdown:
+        lines += [
+            "| part | price |",
+            "|---|---:|",
+            f"| assay | {usd(estimate.breakdown.assay.subtotal_cents)} |",
+        ]
+        if estimate.breakdown.materials:
+            lines.append(f"| materials | {usd(estimate.breakdown.materials.subtotal_cents)} |")
+        lines.append(f"| **total without VAT** | **{usd(estimate.breakdown.total_cents)}** |")
+    elif estimate.incomplete:
+        lines.append(
+            f"No price yet: {estimate.incomplete.materials_unavailable.reason}. A quote is asked for."
+        )
+    lines += ["", *(f"- {warning}" for warning in estimate.warnings)]
+    create_markdown_artifact(
+        "\n".join(lines), key=f"assay-estimate-{label}", description=f"Estimate for {name}"
+    )
+
+
+def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None:
+    """The prices of all experiments of a campaign that are not ordered yet."""
+    lines = [f"# Estimate for campaign {plan.campaign_id}", ""]
+    lines += [
+        f"Source: `{plan.source}`",
+        "",
+        "| experiment | designs | price without VAT |",
+        "|---:|---:|---:|",
+    ]
+    for planned in plan.experiments:
+        if planned.order_key in totals:
+            price = totals[planned.order_key]
+            shown = usd(price) if price is not None else "quote needed"
+            lines.append(f"| {planned.batch_index + 1} | {len(planned.spec.sequences)} | {shown} |")
+    known = sum(total for total in totals.values() if total is not None)
+    lines.append(f"| **total** | | **{usd(known)}** |")
+    if plan.duplicates:
+        lines += ["", f"{len(plan.duplicates)} duplicates are left out:", ""]
+        lines += [f"- {d.name} (same as {d.same_as})" for d in plan.duplicates[:_ROWS_SHOWN]]
+    create_markdown_artifact(
+        "\n".join(lines),
+        key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}",
+        description=plan.campaign_id,
+    )
+
+
+def show_order(label: str, order: Order) -> None:
+    """A link to the experiment in the service's portal."""
+    if order.experiment_url:
+        create_link_artifact(
+            order.experiment_url,
+            link_text=f"Experiment {order.experiment_code or order.experiment_id}",
+            key=f"assay-experiment-{label}",
+            description="The experiment in the service's portal",
+        )
+
+
+def show_surplus(label: str, order: Order) -> None:
+    """Other experiments that carry the order's key: an artifact and an event for each list."""
+    if not order.surplus:
+        return
+    listed = "\n".join(f"- `{experiment_id}`" for experiment_id in order.surplus)
+    artifact = MarkdownArtifact(
+        key=f"assay-surplus-{label}",
+        description="Other experiments of the same order: do not confirm or pay them",
+        markdown=f"# Surplus experiments\n\nThe order is experiment {order.experiment_code or order.experiment_id}. "
+        f"These carry its key as well. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
+        "Ask the laboratory to cancel them, and do not pay their invoices.\n",
+    )
+    if _show_once(artifact):
+        emit_event(
+            event="assay.order.surplus",
+            resource={"prefect.resource.id": f"assay.experiment.{order.experiment_id}"},
+            payload={"order_key": order.order_key, "surplus": list(order.surplus)},
+        )
+
+
+def show_payment(label: str, payment: Payment) -> None:
+    """The receipt of a machine payment, or the hosted invoice that a person pays."""
+    if payment.state is PaymentState.INTENDED and payment.hosted_invoice_url:
+        _show_once(
+            LinkArtifact(
+                link=payment.hosted_invoice_url,
+                link_text=f"Pay invoice {payment.invoice_id}",
+                key=f"assay-invoice-{label}",
+                description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
+            )
+        )
+        return
+    lines = [f"# Invoice {payment.invoice_id}", "", "| | |", "|---|---|"]
+    lines += [
+        f"| state | {payment.state} |",
+        f"| rail | {payment.method} |",
+        f"| amount | {usd(payment.amount_cents)} |",
+    ]
+    if payment.remark:
+        lines.append(f"| remark | {_verbatim(payment.remark)}; the invoice says that it is paid |")
+    lines += [f"| {name} | {_verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
+    _show_once(
+        MarkdownArtifact(
+            markdown="\n".join(lines), key=f"assay-receipt-{label}", description="Payment receipt"
+        )
+    )
+
+
+def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> bool:
+    """Show what a run comes by after each wake-up: a version for each change, not for each execution."""
+    new = (current_run.id, artifact.format()) != _shown_last(artifact.key)
+    if new:
+        artifact.create()
+    return new
+
+
+def _shown_last(key: str | None) -> tuple[str, Any] | None:
+    """The run and the data of the newest artifact with a key."""
+    wanted = ArtifactFilter(key=ArtifactFilterKey(any_=[str(key)]))
+    with get_client(sync_client=True) as client:
+        found = client.read_artifacts(artifact_filter=wanted, sort=ArtifactSort.CREATED_DESC, limit=1)
+    return (str(found[0].flow_run_id), found[0].data) if found else None
+
+
+def _verbatim(text: str) -> str:
+    """A service's words in a cell of a table: no markup, no link, no further cell."""
+    return f"`{text.replace('`', chr(39)).replace('|', '/')}`"
+
+
+def show_results(label: str, kept: KeptResults) -> None:
+    """The measured values of one experiment, and where its archive stands."""
+    lines = [
+        f"# Results of {kept.record.experiment_code}",
+        "",
+        f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
+        "",
+        *(f"- {_verbatim(line)}" for line in kept.notes),
+        "",
+        markdown_table(kept.rows, limit=_ROWS_SHOWN),
+    ]
+    create_markdown_artifact("\n".join(lines), key=f"assay-results-{label}", description="Measured values")
+
+
+def show_campaign(plan: Plan, report: CampaignReport, table: CampaignTable) -> None:
+    """The report of a campaign: what was measured, what was not, and the table."""
+    measured = sum(1 for e in report.experiments if e.location)
+    lines = [
+        f"# Campaign {plan.campaign_id}",
+        "",
+        f"{measured} of {len(report.experiments)} experiments have results.",
+        f"Best K_D: {molar(table.best_kd_M) if table.best_kd_M else 'none'}.",
+        "",
+        f"Table: `{report.table}`" if report.table else "No table: nothing was measured.",
+        "",
+        *(f"- {problem}" for problem in report.problems),
+        "",
+        markdown_table(table.rows, limit=_ROWS_SHOWN) if table.rows else "",
+    ]
+    create_markdown_artifact(
+        "\n".join(lines),
+        key=f"assay-campaign-report-{label_of(plan.campaign_id)}",
+        description=plan.campaign_id,
+    )
+
+
+def show_loop(report: LoopReport) -> None:
+    """The rounds of a design-build-test loop."""
+    lines = [f"# Loop {report.loop_id}", "", f"Stopped: {report.stopped}.", ""]
+    lines += ["| round | best K_D | table | problem |", "|---|---:|---|---|"]
+    for entry in report.rounds:
+        best = molar(entry.best_kd_M) if entry.best_kd_M else "none"
+        lines.append(f"| {entry.name} | {best} | {entry.table or ''} | {entry.problem or ''} |")
+    create_markdown_artifact(
+        "\n".join(lines), key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id
+    )
+
+
+def money_lines(facts: MoneyFacts) -> dict[str, str]:
+    """An invoice and its payment, as lines for people."""
+    lines: dict[str, str] = {}
+    invoice, entry = facts.invoice, facts.entry
+    if invoice is not None:
+        lines["invoice"] = f"`{invoice.id}`"
+        lines["invoice status"] = str(invoice.status or "unknown")
+        lines["invoice amount"] = usd(invoice.amount)
+        if invoice.provider_hosted_invoice_url and not facts.paid:  # it works without a token
+            lines["invoice page"] = invoice.provider_hosted_invoice_url
+    if entry is not None:
+        lines["payment"] = f"{usd(entry.amount_cents)} by {entry.rail.value}, {entry.state.value}"
+        lines["receiver"] = f"`{entry.pay_to}` ({entry.network}, `{entry.asset}`)"
+        lines["reference"] = f"`{entry.nonce}`"
+        lines["sent"] = f"{entry.sent_at:%Y-%m-%d %H:%M:%S} UTC"
+        lines["valid until"] = f"{entry.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        if entry.remark:
+            lines["remark"] = _verbatim(entry.remark)
+    return lines

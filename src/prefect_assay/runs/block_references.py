@@ -1,0 +1,191 @@
+"""The blocks of a deployed run: their names are noted with it, so that one that was deleted is found when it is saved again.
+
+A run names its blocks by id, and a block that is saved again has another one. A block that is not there leaves its
+parameter empty; the step that needs it asks for it, and the run waits.
+"""
+
+import inspect
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, cast, get_args, get_type_hints
+from uuid import UUID
+
+import httpx
+from prefect.artifacts import create_markdown_artifact
+from prefect.blocks.core import Block
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
+from prefect.flows import Flow
+from prefect.logging import get_run_logger
+
+from prefect_assay.errors import BlockMissing, ConfigurationError
+from prefect_assay.runs import outlast, was_suspended
+from prefect_assay.runs.queries import as_parameter
+from prefect_assay.runs.suspend import this_run
+from prefect_assay.runs.transient_failures import times_in_a_row
+
+_LABEL: Final = "assay.block."
+# Longer than any deadline; a run whose block never comes back ends then.
+_PATIENCE: Final = timedelta(days=400)
+
+
+@dataclass(frozen=True)
+class _Missing:
+    reference: Any
+    error: ConfigurationError
+
+
+_missing: ContextVar[Mapping[str, _Missing]] = ContextVar("assay_missing_blocks")
+
+
+def references(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that name a saved block, with what they name it by."""
+    return {
+        name: value["$ref"]
+        for name, value in parameters.items()
+        if isinstance(value, dict) and "$ref" in value
+    }
+
+
+def is_gone(reference: Any) -> bool:
+    """Return True if the block of a reference was deleted."""
+    document_id = reference.get("block_document_id") if isinstance(reference, dict) else reference
+    with get_client(sync_client=True) as client:
+        try:
+            client.read_block_document(UUID(str(document_id)), include_secrets=False)
+        except ObjectNotFound:
+            return True
+        except ValueError:  # no id at all
+            return False
+    return False
+
+
+def stand_in(flow: Flow[..., Any], parameter: str) -> Block | None:
+    """An empty block of the parameter's type, so that the others are validated; None where that is allowed.
+
+    It never reaches the flow: `with_saved_blocks` replaces it, or the run waits.
+    """
+    hint = get_type_hints(flow.fn)[parameter]
+    if type(None) in get_args(hint):
+        return None
+    kinds = [kind for kind in (hint, *get_args(hint)) if inspect.isclass(kind) and issubclass(kind, Block)]
+    return kinds[0].model_construct()
+
+
+def with_saved_blocks(
+    run: FlowRun, arguments: Mapping[str, Any], gone: Mapping[str, Any], *, asked_later: tuple[str, ...]
+) -> dict[str, Any]:
+    """The arguments of a run, with blocks that were saved again in the place of those that were deleted.
+
+    Args:
+        run: the run, with its labels.
+        arguments: what the flow is called with.
+        gone: references of deleted blocks by parameter.
+        asked_later: parameters that a step asks for (`require_blocks`), because the run may not need them any more.
+
+    Raises:
+        ConfigurationError: a block is missing, and the run has never waited.
+    """
+    found = {name: block for name in gone if (block := _load(run.labels.get(_LABEL + name))) is not None}
+    missing = {
+        name: _Missing({"$ref": reference}, _error(name, run.labels.get(_LABEL + name)))
+        for name, reference in gone.items()
+        if name not in found
+    }
+    _missing.set(missing)
+    complete = {**arguments, **found}
+    if found:
+        with get_client(sync_client=True) as client:
+            changed = {name: as_parameter(block) for name, block in found.items()}
+            client.update_flow_run(run.id, parameters=run.parameters | changed)
+    _note_names(run, complete)
+    needed = [name for name in missing if name not in asked_later]
+    if needed and was_suspended(run.tags):
+        outlast(lambda: require_blocks(*needed), key="block", timeout=_PATIENCE)
+    elif needed:
+        require_blocks(*needed)
+    return complete
+
+
+def require_blocks(*parameters: str) -> None:
+    """Called by the step that needs them.
+
+    Raises:
+        BlockMissing: one was deleted; the run waits until it is saved again.
+        ConfigurationError: one was deleted, and its name is not known.
+    """
+    for name in parameters:
+        if gone := _missing.get({}).get(name):
+            if not times_in_a_row(this_run()):
+                create_markdown_artifact(
+                    key=f"assay-block-{name}",
+                    markdown=str(gone.error),
+                    description="A block that this run needs",
+                )
+            raise gone.error
+
+
+def passed_on(name: str, value: Any) -> Any:
+    """A block for a child run: one that was deleted as the reference that it was, so that the child asks for it."""
+    gone = _missing.get({}).get(name)
+    return gone.reference if gone else value
+
+
+def is_saved(client: SyncPrefectClient, block: str) -> bool:
+    """Return True if there is a block of this type and name, `type/name`."""
+    slug, _, name = block.partition("/")
+    try:
+        client.read_block_document_by_name(name, slug, include_secrets=False)
+    except ObjectNotFound:
+        return False
+    return True
+
+
+def _load(block: Any) -> Block | None:
+    if not isinstance(block, str):
+        return None
+    with get_client(sync_client=True) as client:
+        if not is_saved(client, block):
+            return None
+    return cast("Block", Block.load(block))
+
+
+def _error(parameter: str, block: Any) -> ConfigurationError:
+    if not isinstance(block, str):
+        return ConfigurationError(
+            f"the block of this run's parameter {parameter} was deleted, and its name is not known; nothing is lost. "
+            "Start the same campaign again with another block: it goes on from where the service is"
+        )
+    return BlockMissing(
+        f"the block {block} of this run's parameter {parameter} was deleted; nothing is lost. Save a block of this type "
+        "under this name again, and the run goes on by itself",
+        parameter=parameter,
+        block=block,
+    )
+
+
+def _note_names(run: FlowRun, arguments: Mapping[str, Any]) -> None:
+    names = {
+        label: block
+        for name, value in arguments.items()
+        if isinstance(value, Block)
+        and (block := _name_of(value))
+        and run.labels.get(label := _LABEL + name) != block
+    }
+    if not names:
+        return
+    try:
+        with get_client(sync_client=True) as client:
+            client.update_flow_run_labels(run.id, dict(names))
+    except httpx.HTTPError:
+        get_run_logger().warning(
+            "Could not note the names of the run's blocks; the next execution does", exc_info=True
+        )
+
+
+def _name_of(block: Block) -> str | None:
+    name = block._block_document_name  # noqa: SLF001 - Prefect has no public name for it
+    return f"{block.get_block_type_slug()}/{name}" if name else None

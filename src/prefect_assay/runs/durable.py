@@ -1,0 +1,139 @@
+"""Flows whose suspended runs outlive a change of version, and trouble of the Prefect API itself.
+
+A run that was suspended under version N+1 and wakes under N (a roll-back) has stored parameters that N does not know.
+Prefect would fail it before its first line. Here they are left out with a warning; what would order something asks
+`refuse_unknown_parameters` first, because the parameter may be a limit.
+
+A Prefect API that is away for longer than Prefect's client tries again, or answers 5xx, would end a run as Failed, which
+nobody takes up. Here the run crashes, as it would with its process: it is taken up again and looks how things stand.
+"""
+
+import functools
+import inspect
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
+
+import httpx
+from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
+from prefect.context import FlowRunContext
+from prefect.exceptions import ParameterTypeError
+from prefect.flows import Flow
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.runs import can_suspend
+from prefect_assay.runs.block_references import is_gone, references, stand_in, with_saved_blocks
+from prefect_assay.runs.prefect_errors import is_away
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_log = logging.getLogger("prefect_assay.flows")
+
+
+class PrefectAway(BaseException):  # Prefect takes any `Exception` for the end of a run
+    """The Prefect API has left a deployed run without an answer."""
+
+
+class DurableFlow(Flow[P, R]):
+    """A flow that leaves out stored parameters it does not know. A call in Python refuses them as ever."""
+
+    def validate_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The known parameters, cast to their types.
+
+        Raises:
+            ParameterTypeError: a known one is not valid.
+            PrefectAway: a block among them cannot be read now.
+        """
+        known = {name: value for name, value in parameters.items() if name in _names(self)}
+        if len(known) < len(parameters):
+            unknown = ", ".join(sorted(parameters.keys() - known.keys()))
+            _log.warning("This version knows no %s; a newer one has stored it with the run", unknown)
+        with _crashing_without_prefect():
+            return self._with_stand_ins(known)
+
+    def _with_stand_ins(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        self.gone: dict[str, Any] = {}
+        try:
+            return super().validate_parameters(parameters)
+        except ParameterTypeError as error:
+            if not isinstance(error.__cause__, ValueError):
+                raise
+            self.gone = {name: ref for name, ref in references(parameters).items() if is_gone(ref)}
+            if not self.gone:
+                raise
+        return super().validate_parameters(parameters | {name: stand_in(self, name) for name in self.gone})
+
+
+def durable_flow(
+    *, asks_for: tuple[str, ...] = (), **options: Any
+) -> Callable[[Callable[P, R]], DurableFlow[P, R]]:
+    """`prefect.flow`, for flows that wait for days; takes the same options.
+
+    Args:
+        asks_for: parameters whose block may be gone, because the steps that need it ask for it (`require_blocks`).
+        options: those of `prefect.flow`.
+    """
+
+    def decorated(function: Callable[P, R]) -> DurableFlow[P, R]:
+        @functools.wraps(function)
+        def outliving(*args: P.args, **kwargs: P.kwargs) -> R:
+            with _crashing_without_prefect():
+                arguments = inspect.signature(function).bind(*args, **kwargs).arguments
+                return function(**_with_saved_blocks(arguments, asks_for))  # type: ignore[call-arg] # it is bound
+
+        return DurableFlow(outliving, **options)
+
+    return decorated
+
+
+def _with_saved_blocks(arguments: dict[str, Any], asks_for: tuple[str, ...]) -> dict[str, Any]:
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None or not can_suspend():
+        return arguments
+    gone = getattr(context.flow, "gone", {})
+    return with_saved_blocks(context.flow_run, arguments, gone, asked_later=asks_for)
+
+
+@contextmanager
+def _crashing_without_prefect() -> Iterator[None]:
+    """Nothing but Prefect's client raises these here: the clients of the service and of stores have errors of ours."""
+    try:
+        yield
+    except (httpx.HTTPError, ConcurrencySlotAcquisitionError) as error:
+        cause = error.__cause__ if isinstance(error, ConcurrencySlotAcquisitionError) else error
+        if not is_away(cause) or not _is_taken_up():
+            raise
+        raise PrefectAway(
+            f"the Prefect API gave no answer to go on with ({type(cause).__name__}). Nothing is lost: the run is taken "
+            "up again and looks first how things stand"
+        ) from error
+
+
+def _is_taken_up() -> bool:
+    """Whether somebody runs this run again when it crashes: it is deployed, and no part of another run."""
+    # Parameters are read before the run has a context, in a process that was started for it.
+    return can_suspend() if FlowRunContext.get() else "PREFECT__FLOW_RUN_ID" in os.environ
+
+
+def refuse_unknown_parameters() -> None:
+    """Called before anything is ordered.
+
+    Raises:
+        ConfigurationError: the run has a parameter that only a newer version knows.
+    """
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None or context.flow is None:
+        return
+    unknown = context.flow_run.parameters.keys() - _names(context.flow)
+    if unknown:
+        raise ConfigurationError(
+            f"a newer version of prefect-assay has started this run, with {', '.join(sorted(unknown))}, which this "
+            "version does not know; nothing was ordered. Upgrade, and run it again"
+        )
+
+
+def _names(flow: Flow[..., Any]) -> set[str]:
+    return set(inspect.signature(flow.fn).parameters)

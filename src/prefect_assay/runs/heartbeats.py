@@ -1,0 +1,97 @@
+"""Runs whose process says nothing any more: the sweep declares them crashed, where no automation has done so before.
+
+A process that executes a run sends heartbeats, the first one when it begins. A machine that dies ends them, and
+nobody reports the end. One look cannot tell a dead process from a Prefect server that was away itself, so a run has
+to be silent at two sweeps, with time for a heartbeat between them. It must not know how crashed runs go on.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas import OrchestrationResult
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.responses import SetStateStatus
+from prefect.events.filters import EventAnyResourceFilter, EventFilter, EventNameFilter, EventOccurredFilter
+from prefect.settings import get_current_settings
+from prefect.states import Crashed
+from prefect.types import DateTime
+
+from prefect_assay.models.sweep import Silence
+from prefect_assay.runs.crashes import recoverable_runs
+
+# Prefect sends a heartbeat every 180 s by default. Three may be lost; a margin for a busy server.
+_MISSED_HEARTBEATS: Final = 3
+_MARGIN: Final = timedelta(seconds=60)
+_NOTED_MAX: Final = 100  # a Prefect variable has room for 5,000 characters; the others' turn comes later
+_HEARTBEAT: Final = "prefect.flow-run.heartbeat"
+
+
+def _heartbeat() -> timedelta:
+    # Without heartbeats here (None) a process elsewhere may still send them at Prefect's default.
+    return timedelta(seconds=get_current_settings().flows.heartbeat_frequency or 180)
+
+
+def heartbeat_is_due(age: timedelta) -> bool:
+    """Return True if a process that lives has sent a heartbeat within this time."""
+    return age > _heartbeat() + _MARGIN
+
+
+def default_silence() -> timedelta:
+    """How long a run may say nothing: three heartbeats of the Prefect settings in use, and a margin."""
+    return _MISSED_HEARTBEATS * _heartbeat() + _MARGIN
+
+
+def declare_dead(client: SyncPrefectClient, now: datetime, noted: Silence) -> Silence:
+    """Declare runs crashed that were silent at an earlier sweep and are silent still.
+
+    A run that has sent no heartbeat at all since it was started is not judged: its process may send none.
+
+    Args:
+        client: the Prefect API.
+        now: the present, with a time zone.
+        noted: what the sweep before has noted.
+
+    Returns:
+        Silence: what the next sweep has to know.
+    """
+    if noted.since and now - noted.since < _heartbeat() + _MARGIN:  # too early to judge; those noted stay so
+        return noted
+    silent = {str(run.id): run for run in _silent(client, now)}
+    message = f"No heartbeat for {default_silence().total_seconds():.0f} s: its process is gone."
+    for run_id in silent.keys() & set(noted.runs):
+        result: OrchestrationResult[Any] = client.set_flow_run_state(
+            silent[run_id].id, Crashed(message=message)
+        )
+        if result.status == SetStateStatus.ACCEPT:
+            del silent[run_id]
+    return Silence(since=now, runs=tuple(sorted(silent))[:_NOTED_MAX]) if silent else Silence()
+
+
+def last_heartbeat(client: SyncPrefectClient, run: FlowRun, state: State, now: datetime) -> datetime | None:
+    """When a run's process has last said that it lives, since the run is in this state."""
+    found = client.read_events(
+        EventFilter(
+            event=EventNameFilter(name=[_HEARTBEAT]),
+            any_resource=EventAnyResourceFilter(id=[f"prefect.flow-run.{run.id}"]),
+            occurred=EventOccurredFilter(since=_moment(state.timestamp), until=_moment(now)),
+        ),
+        limit=1,  # the latest comes first
+    )
+    return found.events[0].occurred if found.events else None
+
+
+def _moment(when: datetime) -> DateTime:
+    return DateTime.fromtimestamp(when.timestamp(), when.tzinfo)
+
+
+def _silent(client: SyncPrefectClient, now: datetime) -> list[FlowRun]:
+    since = now - default_silence()
+    return [
+        run
+        for run in recoverable_runs(client, StateType.RUNNING)
+        if run.state is not None
+        and run.state.timestamp < since
+        and (last := last_heartbeat(client, run, run.state, now)) is not None
+        and last < since
+    ]

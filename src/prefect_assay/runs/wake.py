@@ -1,0 +1,196 @@
+"""Waking suspended runs. A wake-up is a hint: the woken run looks at the service and suspends again if it must.
+
+It must not know why a run should be woken; the receiver, the sweep and the last finished sibling decide that.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Final, TypeVar
+from uuid import UUID
+
+import httpx
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.context import SettingsContext, get_settings_context
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.runs.prefect_errors import BUSY, is_away, is_busy
+from prefect_assay.runs.queries import (
+    EXPERIMENT_TAG,
+    ORDER_TAG,
+    resume,
+    runs_with,
+    tag_values,
+    tagged_filter,
+    waits_for_input,
+)
+
+T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
+
+_FIRST_PAUSE_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+# Prefect's client sleeps for seconds after these, even where it is told not to try again.
+_SLEPT_AFTER: Final = BUSY | {502, 503}
+
+
+def wake(client: SyncPrefectClient, tag: str, *, order_key: str | None = None) -> list[UUID]:
+    """Resume every suspended run with a tag, except those that ask a person; returns the runs resumed.
+
+    With an order key, runs of another order sleep on. The runs that were found carry it, so it costs no request.
+    """
+    waiting = [
+        run
+        for run in runs_with(client, tagged_filter(tag, suspended_only=True))
+        if not waits_for_input(run) and not _is_of_another(order_key, run)
+    ]
+    return [run.id for run in waiting if resume(client, run.id)]
+
+
+def _is_of_another(order_key: str | None, run: FlowRun) -> bool:
+    """A run of an earlier version says nothing of its order; it does as soon as it has been woken once."""
+    own = tag_values(run, ORDER_TAG)
+    if order_key is None or not own or order_key in own:
+        return False
+    _logger.warning(
+        "A delivery for order %s names the experiment of run %s, which is of another order: it is not woken. "
+        "The secret of order %s has leaked, unless the service has mixed them up",
+        order_key,
+        run.id,
+        order_key,
+    )
+    return True
+
+
+class Waker:
+    """Wakes runs for a process that lives long, such as the webhook receiver.
+
+    One thread and one Prefect client wake, so that wake-ups never overlap: a Prefect server on SQLite loses some of
+    a parallel burst. The client is kept, which saves a TLS set-up and two requests per wake-up, and is made anew
+    when it fails. The question whether Prefect is there has a thread and a client of its own, so that it is
+    answered in the middle of a burst.
+    """
+
+    def __init__(self, *, patience_seconds: float = 10.0, request_seconds: float = 10.0) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            patience_seconds: how long one wake-up is tried again while Prefect is away or busy.
+            request_seconds: how long one request to Prefect may take.
+        """
+        self._patience = patience_seconds
+        # Of the thread that makes the waker: the new ones would fall back to the settings of the process.
+        context = get_settings_context()
+        # The client's own retries sleep for up to a minute, and nothing could be woken in it.
+        settings = context.settings.copy_with_update(updates={PREFECT_CLIENT_MAX_RETRIES: 0})
+
+        def line(name: str) -> _Line:
+            return _Line(name, request_seconds, SettingsContext(profile=context.profile, settings=settings))
+
+        self._waking, self._asking = line("assay-wake"), line("assay-ready")
+
+    async def __call__(self, experiment_id: str, order_key: str | None = None) -> int:
+        """Resume the runs that wait for an experiment; returns how many this call resumed.
+
+        Args:
+            experiment_id: what they wait for.
+            order_key: the order that they belong to; None for any.
+
+        Raises:
+            ConfigurationError: no Prefect API is configured.
+            Exception: whatever the Prefect client raises when its API is away for longer than the patience.
+        """
+        return await self._waking.do(
+            lambda client: len(wake(client, EXPERIMENT_TAG + experiment_id, order_key=order_key)),
+            self._patience,
+        )
+
+    async def ready(self) -> None:
+        """Return when Prefect's API answers the question that a wake-up begins with; raise when it does not."""
+        nobody = tagged_filter(f"{EXPERIMENT_TAG}is-anybody-there", suspended_only=True)
+        await self._asking.do(lambda client: client.read_flow_runs(flow_run_filter=nobody, limit=1), 1.0)
+
+    def connect(self) -> None:
+        """Begin to set the clients up before they are needed. Whatever is wrong is told to the first who wakes."""
+        self._waking.connect()
+        self._asking.connect()
+
+    def close(self) -> None:
+        """Let the threads end when what they are doing is done; nothing is waited for."""
+        self._waking.close()
+        self._asking.close()
+
+
+class _Line:
+    """One thread with one Prefect client: what is to be done is done one after the other."""
+
+    def __init__(self, name: str, request_seconds: float, settings: SettingsContext) -> None:
+        self._timeout = httpx.Timeout(request_seconds)
+        self._client: SyncPrefectClient | None = None
+        # The settings hold for the life of the thread, and are never left.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=settings.__enter__)
+
+    async def do(self, work: Callable[[SyncPrefectClient], T], patience_seconds: float) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._do, work, patience_seconds)
+
+    def connect(self) -> None:
+        self._thread.submit(self._connected)
+
+    def close(self) -> None:
+        # In the thread: the client must not be closed under a request.
+        self._thread.submit(self._drop)
+        self._thread.shutdown(wait=False)
+
+    def _do(self, work: Callable[[SyncPrefectClient], T], patience_seconds: float) -> T:
+        """Try until it works; a repeated resume changes nothing, so whatever failed may be tried again."""
+        end = time.monotonic() + patience_seconds
+        pause = _FIRST_PAUSE_SECONDS
+        for attempt in count():
+            try:
+                return work(self._connected())
+            except Exception as error:
+                if not is_busy(
+                    error
+                ):  # else there is nothing wrong with the client, and a new one costs more than a wake-up
+                    self._drop()
+                if not _may_pass(error, attempt) or time.monotonic() + pause > end:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        raise AssertionError  # pragma: no cover - a count has no end
+
+    def _connected(self) -> SyncPrefectClient:
+        if self._client is None:
+            if not PREFECT_API_URL.value():
+                # Prefect would start a server of its own here, in which nobody waits, and every wake-up be lost.
+                raise ConfigurationError("no Prefect API is configured; set PREFECT_API_URL")
+            hooks = {"response": [_raise_at_once]}
+            client = get_client(
+                httpx_settings={"timeout": self._timeout, "event_hooks": hooks}, sync_client=True
+            )
+            self._client = client.__enter__()
+        return self._client
+
+    def _drop(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.__exit__(None, None, None)
+
+
+def _raise_at_once(response: httpx.Response) -> None:
+    if response.status_code in _SLEPT_AFTER:
+        response.raise_for_status()
+
+
+def _may_pass(error: Exception, attempt: int) -> bool:
+    """Whether the same question may be answered in a moment: Prefect is away, starting or busy."""
+    # A refusal counts the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
+    refused_once = isinstance(error, httpx.HTTPStatusError) and attempt == 0
+    return refused_once or is_away(error)

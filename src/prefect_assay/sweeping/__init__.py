@@ -1,0 +1,1 @@
+"""What the sweep does: the updates feed, watermarks, stuck and stranded runs, cancellations."""

@@ -1,0 +1,123 @@
+"""Runs that need a person: what has crashed, hangs, is late, or cannot go on; each with the next step.
+
+Two requests, whatever the number of runs that wait, and one for each that is long at work. It changes nothing.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterEndTime,
+    FlowRunFilterExpectedStartTime,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.sorting import FlowRunSort
+
+from prefect_assay.runs.heartbeats import default_silence, last_heartbeat
+from prefect_assay.runs.ownership import OUR_FLOWS, is_ours
+from prefect_assay.runs.queries import LOST_AFTER
+from prefect_assay.runs.transient_failures import missing_block, times_in_a_row
+
+LATE_AFTER: Final = timedelta(minutes=10)
+SILENT_AFTER: Final = timedelta(minutes=30)  # an execution takes seconds; with every retry, some minutes
+_PAGE: Final = 200
+_TIMES: Final = 3  # in a row, and the trouble has lasted for more than half an hour
+_ACTIVE: Final = [StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
+
+
+def need_attention(client: SyncPrefectClient, now: datetime) -> list[str]:
+    """One line for each run of ours that has crashed or does not get on."""
+    active = FlowRunFilter(
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=_ACTIVE)),
+        expected_start_time=FlowRunFilterExpectedStartTime.model_validate({"before_": now - LATE_AFTER}),
+        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
+    )
+    crashed = FlowRunFilter(
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
+        end_time=FlowRunFilterEndTime.model_validate({"after_": now - LOST_AFTER}),
+    )
+    # One page each: a list of more is read by nobody, and the oldest come first.
+    stuck = client.read_flow_runs(
+        flow_filter=OUR_FLOWS,
+        flow_run_filter=active,
+        sort=FlowRunSort.EXPECTED_START_TIME_ASC,
+        limit=_PAGE,
+    )
+    fallen = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=crashed, limit=_PAGE)
+    lines = [_crashed(run) for run in fallen if is_ours(run)]
+    return sorted(lines + _stuck(client, filter(is_ours, stuck), now))
+
+
+def cannot_go_on(runs: Iterable[FlowRun]) -> list[str]:
+    """One line for each suspended run that waits for a block, or could not look several times in a row."""
+    runs = list(runs)
+    blocks = [
+        f"run {run.name} waits for the block {missing[1]} of its parameter {missing[0]}, which was deleted: save a block "
+        "of this type under this name again, and the run goes on by itself"
+        for run in runs
+        if (missing := missing_block(run))
+    ]
+    return sorted(blocks) + sorted(
+        f"run {run.name} is suspended and could not go on {times} times in a row: its log says why. It is woken "
+        "again every hour at the latest; bring back what is away, or correct the block that its log names"
+        for run in runs
+        if (times := times_in_a_row(run)) >= _TIMES and not missing_block(run)
+    )
+
+
+def _stuck(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) -> list[str]:
+    lines: list[str] = []
+    silent: list[tuple[FlowRun, State[Any]]] = []
+    for run in runs:
+        if run.state is None:
+            continue
+        age = now - run.state.timestamp
+        if run.state.type == StateType.SCHEDULED:
+            due = run.state.state_details.scheduled_time or run.state.timestamp
+            if now - due > LATE_AFTER:
+                lines.append(_late(run, run.state))
+        elif run.state.type == StateType.PENDING:
+            if age > LATE_AFTER:
+                lines.append(
+                    f"run {run.name} is pending since {_when(run.state)}: its process was never started. Look into "
+                    "the log of its worker; the sweep takes it up again"
+                )
+        elif age > SILENT_AFTER:
+            silent.append((run, run.state))
+    lines += [
+        f"run {run.name} is {state.name} since {_when(state)} without a heartbeat: its process is probably gone. "
+        "Look into its log; then cancel it, or set it to Crashed, and it is taken up again and orders nothing twice"
+        for run, state in silent
+        if (last := last_heartbeat(client, run, state, now)) is None or now - last > default_silence()
+    ]
+    return lines
+
+
+def _crashed(run: FlowRun) -> str:
+    when = f" at {_when(run.state)}" if run.state else ""
+    return (
+        f"run {run.name} has crashed{when}: its process was killed. It is taken up again by itself, and orders "
+        "nothing twice; if it stays so, look into its log and the worker's"
+    )
+
+
+def _late(run: FlowRun, state: State[Any]) -> str:
+    if state.name == "AwaitingConcurrencySlot":
+        return (
+            f"run {run.name} waits for a concurrency slot since {_when(state)}: raise the limit of its work pool or "
+            "deployment, or look which run holds the slot"
+        )
+    return (
+        f"run {run.name} should have started, and is {state.name} since {_when(state)}: nobody serves its deployment. "
+        "Start a worker (prefect-assay worker) or prefect-assay deploy --serve"
+    )
+
+
+def _when(state: State[Any]) -> str:
+    return f"{state.timestamp:%Y-%m-%d %H:%M} UTC"
