@@ -97,10 +97,10 @@ lock:
 	  --no-emit-index-url --no-emit-find-links --all-extras --output-file requirements.lock pyproject.toml
 
 docs: $(VENV)/.installed
-	@$(BIN)/python tests/support/coverage_table.py
+	@$(BIN)/python tests/support/interface/coverage_table.py
 
 schema: $(VENV)/.installed
-	@cd tests && ../$(BIN)/python -m support.database_schema
+	@cd tests && ../$(BIN)/python -m support.runs.database_schema
 
 bench: $(VENV)/.installed
 	@for file in bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

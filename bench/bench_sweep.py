@@ -29,7 +29,7 @@ from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.queries import EXPERIMENT_TAG, as_parameter
 from prefect_assay.sweeping.watermarks import Memory
 from support.counting import counted_requests
-from support.suspended import suspend_many
+from support.runs.suspended import suspend_many
 
 FEED_ONLY, TARGET = 10_000, 20
 FILL = 250  # experiments for which the lab is asked at a time

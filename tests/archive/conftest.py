@@ -6,8 +6,8 @@ import pytest
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.s3 import S3Store
-from support.moto_s3 import moto_server
-from support.swift_server import reason_not_to_run, s3_client, swift_server
+from support.archive.moto_s3 import moto_server
+from support.archive.swift_server import reason_not_to_run, s3_client, swift_server
 
 
 @pytest.fixture(scope="session")

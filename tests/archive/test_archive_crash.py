@@ -14,8 +14,8 @@ import pytest
 from prefect_assay.archive import LocalStore, archive_version, latest, verify, versions
 from prefect_assay.archive.s3 import S3Store
 from prefect_assay.archive.write import Document
-from support import archive_writer
-from support.swift_server import s3_client
+from support.archive import archive_writer
+from support.archive.swift_server import s3_client
 
 PLACE = ("lab", "c", "E-1")
 

@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive import s3 as s3_module
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
-from support.moto_s3 import moto_server
-from support.swift_server import SECRET_KEY, s3_client
+from support.archive.moto_s3 import moto_server
+from support.archive.swift_server import SECRET_KEY, s3_client
 
 
 def test_the_first_write_stays(any_store):

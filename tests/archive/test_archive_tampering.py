@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 from prefect_assay.archive import LocalStore, verify, versions
 from prefect_assay.cli import archive as archive_command
 from prefect_assay.cli.app import app
-from support import archive_writer
-from support.tampering import E1, FOLDER_WAYS, WAYS, Hands, fill
+from support.archive import archive_writer
+from support.archive.tampering import E1, FOLDER_WAYS, WAYS, Hands, fill
 
 EVERYWHERE = [(way, *WAYS[way]) for way in WAYS]
 IN_A_FOLDER = [(way, *FOLDER_WAYS[way]) for way in FOLDER_WAYS]

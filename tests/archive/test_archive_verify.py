@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
 from prefect_assay.errors import ArchiveError
-from support import archive_writer
+from support.archive import archive_writer
 
 FOLDER = "lab/c/E-1/v001"
 

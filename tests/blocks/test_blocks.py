@@ -18,8 +18,8 @@ from prefect_assay.client import AssayClient, AsyncAssayClient
 from prefect_assay.errors import ArchiveError, ConfigurationError, UnexpectedAnswer
 from prefect_assay.tasks.archive import check_archive, refuse_relative
 from prefect_assay.webhooks.signature import derive_secret
-from support.moto_s3 import moto_server
-from support.swift_server import ACCESS_KEY, SECRET_KEY, reason_not_to_run, s3_client, swift_server
+from support.archive.moto_s3 import moto_server
+from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, reason_not_to_run, s3_client, swift_server
 
 CANARY = "canary-canary-canary-canary-canary-canary"
 KEY = "0123456789abcdef0123"

@@ -10,7 +10,7 @@ from prefect_assay.errors import ConfigurationError, PaymentRefused, PaymentsDis
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import TokenLimits
 from prefect_assay.tasks.pay import require_rail
-from support.issuer import ISSUER_KEY, issuer_server
+from support.services.issuer import ISSUER_KEY, issuer_server
 
 LIMITS = TokenLimits(currency="usd", max_amount=5000, expires_at=1_800_000_000, network_id="profile_1")
 POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, rolling_cents=1, machine_payments=True)

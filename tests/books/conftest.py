@@ -7,9 +7,9 @@ import pytest
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.s3 import S3Store
 from prefect_assay.books import log as log_module
-from support.memory_store import MemoryStore
-from support.moto_s3 import moto_server
-from support.swift_server import s3_client
+from support.archive.memory_store import MemoryStore
+from support.archive.moto_s3 import moto_server
+from support.archive.swift_server import s3_client
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from prefect_assay.books.records import (
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
-from support.memory_store import ACCOUNT, MemoryStore, a_book, books_in
+from support.archive.memory_store import ACCOUNT, MemoryStore, a_book, books_in
 
 
 @pytest.fixture

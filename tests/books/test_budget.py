@@ -17,8 +17,8 @@ from prefect_assay.books import budget as budget_module
 from prefect_assay.books.budget import EVERY, Reservation
 from prefect_assay.errors import ArchiveUnavailable, BudgetExceeded
 from prefect_assay.payments import RollingCap
-from support.memory_store import MemoryStore, books_in
-from support.races import SINCE, claims
+from support.archive.memory_store import MemoryStore, books_in
+from support.crash.races import SINCE, claims
 
 LARGE = 10**9
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from prefect_assay.books.log import Log
 from prefect_assay.books.records import Approved, OrderRecord
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from support.memory_store import MemoryStore
+from support.archive.memory_store import MemoryStore
 
 ADAPTER = TypeAdapter(OrderRecord)
 

@@ -15,7 +15,7 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable, BudgetExceede
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import PaymentAttempt, RollingCap
-from support.memory_store import MemoryStore, a_book, spent_cents
+from support.archive.memory_store import MemoryStore, a_book, spent_cents
 
 SINCE = datetime.now(UTC) - timedelta(days=30)
 CAP = RollingCap(max_cents=10_000, since=SINCE)

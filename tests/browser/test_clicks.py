@@ -18,8 +18,8 @@ from prefect.client.schemas.actions import DeploymentUpdate
 
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.runs.queries import as_parameter
-from support.browser_load import loaded
-from support.world import EGFR, a_world, eventually
+from support.browser.load import loaded
+from support.runs.world import EGFR, a_world, eventually
 
 CHROMIUM = os.environ.get("ASSAY_BROWSER_CHROMIUM", "/usr/bin/chromium")
 CLICKS = int(os.environ.get("ASSAY_BROWSER_CLICKS", "200"))
@@ -80,7 +80,7 @@ def tell(pytestconfig):
 
 
 def test_nothing_that_a_person_clicks_fails(world, deployment, tell):
-    from support.browser_people import Crowd
+    from support.browser.people import Crowd
 
     each = CLICKS // 4 // len(INTERFACES)
     campaigns = {

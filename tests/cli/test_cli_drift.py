@@ -15,8 +15,8 @@ from prefect_assay.errors import InputError
 from prefect_assay.lab.openapi import document
 from prefect_assay.models.words import WireWords
 from support.command import command
-from support.fault_server import fault_server, reply
-from support.interface_manifest import current
+from support.interface.manifest import current
+from support.services.fault_server import fault_server, reply
 
 # What the client can do that is no operation of its own: walks, and what they are made of.
 NO_OPERATIONS = {"base_url", "close", "documents", "download", "find_invoice", "openapi", "run", "walk"}
@@ -59,7 +59,7 @@ def schema(raw, name):
 
 
 def test_the_client_knows_the_lab_as_it_is():
-    assert current() == _manifest_text(), "run: python tests/support/interface_manifest.py"
+    assert current() == _manifest_text(), "run: python tests/support/interface/manifest.py"
     assert changes(facts_of(document()), known_interface()) == (), "partners' routes are not missed by others"
 
 

@@ -114,7 +114,7 @@ def test_an_api_url_on_this_machine_stays_where_no_other_port_is_asked_for(asked
 START = """
 import json, os, sys
 import prefect.cli
-from prefect_assay.cli import server
+from prefect_assay.cli.services import server
 
 def app():
     from prefect.settings import PREFECT_HOME, PREFECT_UI_API_URL

@@ -2,8 +2,8 @@ import logging
 
 import pytest
 
-from support.faces import CANARY, Face
-from support.fault_server import fault_server
+from support.interface.faces import CANARY, Face
+from support.services.fault_server import fault_server
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from prefect_assay.client.operations import experiments, invoices, quotes
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.tasks.quote import confirm_quote
-from support.faces import CANARY
-from support.fault_server import reply
-from support.memory_store import a_book
+from support.archive.memory_store import a_book
+from support.interface.faces import CANARY
+from support.services.fault_server import reply
 
 SPEC = ExperimentSpec(
     experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}

@@ -24,8 +24,8 @@ from prefect_assay.models.sequences import Sequence
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import ExperimentType, PaymentMethod
-from support.faces import Face, unchecked
-from support.fault_server import reply
+from support.interface.faces import Face, unchecked
+from support.services.fault_server import reply
 
 GOOD = ExperimentSpec(
     experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from prefect_assay import errors
-from support.fault_server import reply
+from support.services.fault_server import reply
 
 ODD = b'{ "id":"e1",\n"code" : "c\\u002d1", "x": 1.0e0 }\n'
 

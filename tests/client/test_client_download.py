@@ -7,8 +7,8 @@ from prefect_assay import errors
 from prefect_assay.client.http.download import Download
 from prefect_assay.client.http.request import Answer
 from prefect_assay.client.http.retry import RetryPolicy
-from support.faces import CANARY, Face
-from support.fault_server import fault_server, reply, reset, truncated
+from support.interface.faces import CANARY, Face
+from support.services.fault_server import fault_server, reply, reset, truncated
 
 DATA = bytes(range(256)) * 1000
 

@@ -22,8 +22,8 @@ from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.models.words import WireWords
 from prefect_assay.payments import MppRail, X402Rail
-from support.faces import CANARY, Face
-from support.fault_server import hang, reply, reset, trickle, truncated
+from support.interface.faces import CANARY, Face
+from support.services.fault_server import hang, reply, reset, trickle, truncated
 
 SPEC = ExperimentSpec(
     experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}

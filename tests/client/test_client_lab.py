@@ -23,7 +23,7 @@ from prefect_assay.models.vocabulary import (
     ResultsStatus,
 )
 from prefect_assay.models.words import WireWords
-from support.faces import Face, unchecked
+from support.interface.faces import Face, unchecked
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 

@@ -21,7 +21,7 @@ from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import ExperimentType, InvoiceStatus, Method, QuoteStatus
 from prefect_assay.models.words import WireWords
-from support.faces import Face
+from support.interface.faces import Face
 
 SECRET = "webhook-canary-" + "s" * 32
 HEADER_SECRET = "canary-header"

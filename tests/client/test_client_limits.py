@@ -6,8 +6,8 @@ import pytest
 
 from prefect_assay import errors
 from prefect_assay.client.http import limits
-from support.faces import Face
-from support.fault_server import gzip_bomb, reply
+from support.interface.faces import Face
+from support.services.fault_server import gzip_bomb, reply
 
 BOMB = gzip_bomb(512)
 CREDENTIAL = {"PAYMENT-SIGNATURE": "credential-canary"}

@@ -8,7 +8,7 @@ import pytest
 from prefect_assay import errors
 from prefect_assay.client import filters as f
 from prefect_assay.models.sequences import Sequence
-from support.fault_server import reply, reset
+from support.services.fault_server import reply, reset
 
 ROWS = [
     {

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from prefect_assay.lab.testing import LocalLab
-from support.crash_core_player import a_core_player
-from support.crash_limits import END, SEED
-from support.crash_story import Schedule, judge, play
-from support.crash_world import a_flow_player
-from support.world import a_world
+from support.crash.core_player import a_core_player
+from support.crash.limits import END, SEED
+from support.crash.story import Schedule, judge, play
+from support.crash.world import a_flow_player
+from support.runs.world import a_world
 
 
 @pytest.fixture(scope="session")

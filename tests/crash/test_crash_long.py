@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from support.crash_limits import SCHEDULES, SEED
-from support.crash_story import (
+from support.crash.limits import SCHEDULES, SEED
+from support.crash.story import (
     PAYMENT_FAULTS,
     RAILS,
     ROUTES,

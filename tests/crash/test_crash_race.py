@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from support.crash_limits import END, SEED
-from support.crash_process import KILLED
-from support.crash_story import RAILS, ROUTES, End, Schedule, Story, judge
+from support.crash.limits import END, SEED
+from support.crash.process import KILLED
+from support.crash.story import RAILS, ROUTES, End, Schedule, Story, judge
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 

@@ -16,8 +16,8 @@ from prefect_assay.database import place as places
 from prefect_assay.database.cluster import NAME
 from prefect_assay.database.place import Place
 from prefect_assay.errors import ConfigurationError
-from support.database_schema import dumped, migrate
-from support.world import eventually
+from support.runs.database_schema import dumped, migrate
+from support.runs.world import eventually
 
 pytestmark = pytest.mark.timeout(180)
 ROOT = os.geteuid() == 0

@@ -3,8 +3,8 @@
 from prefect_assay.designs import read_sequences, split
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import Assay, ExperimentSpec
-from support.lab_core import PRICED
-from support.spec_fuzz import SpecFuzz, judged
+from support.fuzz.specs import SpecFuzz, judged
+from support.lab.core import PRICED
 
 
 def test_client_and_lab_judge_random_orders_alike():

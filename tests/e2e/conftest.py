@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.world import a_world
+from support.runs.world import a_world
 
 
 @pytest.fixture(scope="session")

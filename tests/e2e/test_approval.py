@@ -10,8 +10,8 @@ from prefect_assay.blocks.order_books import open_books
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.ordering import find_or_create
-from support.held import Held, hurry
-from support.world import UNPRICED
+from support.runs.held import Held, hurry
+from support.runs.world import UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
 

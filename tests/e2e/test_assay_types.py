@@ -17,8 +17,8 @@ from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, MACHINE_RAILS, ExperimentType, PaymentMethod
 from prefect_assay.runs.children import call_children
-from support.issuer import ISSUER_KEY, issuer_server
-from support.world import EGFR, eventually
+from support.runs.world import EGFR, eventually
+from support.services.issuer import ISSUER_KEY, issuer_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
 

@@ -9,7 +9,7 @@ from prefect.logging import disable_run_logger
 from prefect_assay.blocks import SpendingPolicy, WebhookEndpoint
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.sweeping.watermarks import Memory
-from support.held import Held
+from support.runs.held import Held
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from prefect_assay.sweeping.cancellations import tell_canceled
-from support.held import DESIGN, Held, hurry
-from support.world import EGFR, UNPRICED, eventually
+from support.runs.held import DESIGN, Held, hurry
+from support.runs.world import EGFR, UNPRICED, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
 

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from support.command import command
-from support.world import EGFR, eventually
+from support.runs.world import EGFR, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from prefect_assay.models.report import CampaignReport, ExperimentReport
-from support.world import eventually
+from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 

@@ -8,8 +8,8 @@ from prefect_assay.client.http.retry import RetryPolicy
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.runs.queries import AGAIN_TAG, tag_values
 from prefect_assay.tasks import archive, estimate, order, pay
-from support.held import Held, hurry
-from support.world import UNPRICED
+from support.runs.held import Held, hurry
+from support.runs.world import UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
 

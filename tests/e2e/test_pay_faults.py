@@ -13,9 +13,9 @@ from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
 from prefect_assay.client import AssayClient
 from prefect_assay.models.vocabulary import InvoiceStatus
-from support.crash_process import token_issuer
-from support.crash_story import RAILS
-from support.held import Held, hurry
+from support.crash.process import token_issuer
+from support.crash.story import RAILS
+from support.runs.held import Held, hurry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
 

@@ -8,9 +8,9 @@ import pytest
 from prefect.states import AwaitingRetry
 
 from prefect_assay.runs.durable import durable_flow
-from support.held import Held
-from support.prefect_proxy import PrefectProxy
-from support.world import a_world
+from support.runs.held import Held
+from support.runs.prefect_proxy import PrefectProxy
+from support.runs.world import a_world
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

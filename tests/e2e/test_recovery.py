@@ -22,8 +22,8 @@ from prefect_assay.deployments.automations import automations, register_automati
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, take_up_crashed
 from prefect_assay.sweeping.watermarks import Memory
-from support.scale import MISSING, named, shared_services
-from support.world import a_world, eventually
+from support.runs.scale import MISSING, named, shared_services
+from support.runs.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.crash, pytest.mark.timeout(600)]
 

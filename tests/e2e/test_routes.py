@@ -29,7 +29,7 @@ from prefect_assay.errors import (
 from prefect_assay.flows import campaign, design_build_test
 from prefect_assay.models.report import ExperimentReport, LoopReport
 from prefect_assay.models.spec import Assay
-from support.world import EGFR, UNPRICED, eventually
+from support.runs.world import EGFR, UNPRICED, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 

@@ -6,7 +6,7 @@ import signal
 import httpx
 import pytest
 
-from support.world import a_world, eventually, healthy
+from support.runs.world import a_world, eventually, healthy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 

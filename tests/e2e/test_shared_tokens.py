@@ -4,9 +4,9 @@ import pytest
 
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
 from prefect_assay.models.report import CampaignReport
-from support.database_schema import dumped
-from support.issuer import ISSUER_KEY, issuer_server
-from support.world import UNPRICED, eventually
+from support.runs.database_schema import dumped
+from support.runs.world import UNPRICED, eventually
+from support.services.issuer import ISSUER_KEY, issuer_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(420)]
 

@@ -13,7 +13,7 @@ from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.queries import REPLACED_TAG, successor_of
 from prefect_assay.sweeping.stranded_runs import move_waiting
 from prefect_assay.sweeping.watermarks import Memory
-from support.world import a_world, eventually
+from support.runs.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -31,9 +31,9 @@ from prefect_assay.runs.queries import (
 from prefect_assay.sweeping.stuck_runs import need_attention
 from prefect_assay.sweeping.watermarks import Memory, as_text
 from support.counting import counted_requests
-from support.held import DESIGN, Held
-from support.suspended import suspend_many
-from support.world import eventually
+from support.runs.held import DESIGN, Held
+from support.runs.suspended import suspend_many
+from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(120)]
 

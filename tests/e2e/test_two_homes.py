@@ -9,8 +9,8 @@ from prefect_assay.books import Books
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.testing import LocalLab
-from support import here
-from support.world import EGFR, UNPRICED, WALLET_KEY, eventually
+from support.runs import here
+from support.runs.world import EGFR, UNPRICED, WALLET_KEY, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 

@@ -13,7 +13,7 @@ import pytest
 import prefect_assay
 from prefect_assay import blocks, deployments, flows, tasks
 from prefect_assay.archive import LocalStore, verify
-from support.world import a_world, eventually
+from support.runs.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 

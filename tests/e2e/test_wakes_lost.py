@@ -9,9 +9,9 @@ import pytest
 from prefect_assay.archive import verify
 from prefect_assay.archive.read import versions
 from prefect_assay.flows import sweep
-from support.deliveries import body_of, headers_of
-from support.held import Held
-from support.world import eventually
+from support.runs.held import Held
+from support.runs.world import eventually
+from support.webhooks.deliveries import body_of, headers_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 

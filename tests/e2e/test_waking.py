@@ -9,7 +9,7 @@ from prefect_assay.flows import sweep
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.sweeping.watermarks import Memory, as_text
-from support.world import eventually
+from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 

@@ -14,8 +14,8 @@ from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.webhooks.signature import derive_secret
-from support.database_schema import dumped
-from support.world import WALLET_KEY, a_world, eventually
+from support.runs.database_schema import dumped
+from support.runs.world import WALLET_KEY, a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 

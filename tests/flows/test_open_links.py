@@ -19,7 +19,7 @@ from prefect_assay.payments.payment_status import MoneyFacts
 from prefect_assay.reporting.artifacts import money_lines
 from prefect_assay.tasks.archive import archive_experiment
 from prefect_assay.waiting.decide import Ready
-from support.fault_server import fault_server, reply
+from support.services.fault_server import fault_server, reply
 
 NOW = datetime.now(UTC)
 HOST = "https://pay.example"

@@ -21,8 +21,8 @@ from prefect_assay.ordering import experiment_name, find_or_create, order_key
 from prefect_assay.runs import PollPolicy
 from prefect_assay.runs.queries import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG
 from prefect_assay.tasks.quote import Billing, BillingStage
-from support.memory_store import a_book
-from support.order_service import OrderService
+from support.archive.memory_store import a_book
+from support.services.order_service import OrderService
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}

@@ -9,8 +9,8 @@ import pytest
 from prefect_assay.lab.openapi import operation_id
 from prefect_assay.lab.routing import ROUTES
 from prefect_assay.lab.testing import LocalLab
-from support.fuzzing import FUZZ
-from support.lab_states import inhabit_lab
+from support.fuzz.settings import FUZZ
+from support.lab.states import inhabit_lab
 
 NAMES = [operation_id(route) for route in ROUTES]
 FEW = FUZZ.__class__(FUZZ, max_examples=30)
@@ -25,7 +25,7 @@ def lab():
 
 @pytest.fixture
 def probe(lab):
-    from support.schema_probe import Probe
+    from support.fuzz.schema_probe import Probe
 
     numbers = itertools.count()
     made = Probe(

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from support import parser_fuzz
-from support.filter_fuzz import FilterFuzz
-from support.spec_fuzz import SpecFuzz
+from support.fuzz import parsers as parser_fuzz
+from support.fuzz.filters import FilterFuzz
+from support.fuzz.specs import SpecFuzz
 
 _ROUND = 2_000
 

@@ -3,7 +3,7 @@
 import pytest
 
 from prefect_assay.lab.service.core import LabCore
-from support.conformance import held
+from support.lab.conformance import held
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -15,8 +15,8 @@ from prefect_assay.lab.tokens import roles as capabilities
 from prefect_assay.lab.tokens.principal import Grant
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import PaymentMethod
-from support.lab_core import EPOCH, advance, get, lab_core, order, refusal, spec, to_quote
-from support.tokens import AUTHORITY, BLOCK, PROOF, join, offline, online, parts, split
+from support.lab.core import EPOCH, advance, get, lab_core, order, refusal, spec, to_quote
+from support.lab.tokens import AUTHORITY, BLOCK, PROOF, join, offline, online, parts, split
 
 OTHER_ORG = "00000000-0000-4000-8000-000000000000"
 METHODS = tuple(PaymentMethod)

@@ -9,7 +9,7 @@ import pytest
 from prefect_assay.lab.experiments import orders
 from prefect_assay.lab.rails import x402
 from prefect_assay.lab.service.seeding import organization
-from support.lab_core import UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
+from support.lab.core import UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
 
 X402 = {"payment": {"method": "x402-exact"}}
 

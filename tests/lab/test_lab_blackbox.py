@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.lab_core import PRICED, advance, get, lab_core, order, refusal, spec
+from support.lab.core import PRICED, advance, get, lab_core, order, refusal, spec
 
 BINNING = {"a": "MKTAYIAKQR", "b": "GSHMKLVFFA", "c": "ACDEFGHIKL", "d": "MNPQRSTVWY"}
 

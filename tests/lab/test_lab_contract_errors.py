@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from prefect_assay.lab.web.app import create_app
-from support.lab_core import lab_core, order
+from support.lab.core import lab_core, order
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 
 from prefect_assay.lab.requests import filters
 from prefect_assay.lab.requests.filters import Atom
-from support.lab_core import EPOCH, advance, get, lab_core, order, refusal, spec, to_quote
+from support.lab.core import EPOCH, advance, get, lab_core, order, refusal, spec, to_quote
 
 LISTS = (
     "/experiments",

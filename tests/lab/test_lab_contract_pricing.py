@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.lab_core import (
+from support.lab.core import (
     BY_LOT,
     EPOCH,
     PRICED,

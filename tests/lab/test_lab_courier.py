@@ -17,8 +17,8 @@ from prefect_assay.lab.kernel import times
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.webhooks.signature import verify
-from support.hook_server import hook_server
-from support.lab_core import EPOCH, advance, get, lab_core, order, spec
+from support.lab.core import EPOCH, advance, get, lab_core, order, spec
+from support.services.hook_server import hook_server
 
 OLD, NEW = "old-secret-" + "x" * 32, "new-secret-" + "x" * 32
 NOBODY = "http://127.0.0.1:9/nobody"

@@ -9,7 +9,7 @@ import pytest
 
 from prefect_assay.lab.billing import documents, pdf
 from prefect_assay.lab.kernel.refusals import Refusal
-from support.lab_core import get, lab_core, order, refusal, to_quote
+from support.lab.core import get, lab_core, order, refusal, to_quote
 
 
 @pytest.fixture(scope="module")

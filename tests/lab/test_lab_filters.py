@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.requests import filters
 from prefect_assay.lab.requests.filters import Atom, Node
-from support.lab_core import EPOCH, get, lab_core, order, refusal, spec
+from support.lab.core import EPOCH, get, lab_core, order, refusal, spec
 
 
 @pytest.fixture(scope="module")

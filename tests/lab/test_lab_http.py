@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from prefect_assay.lab.testing import LocalLab
-from support.hook_server import hook_server
-from support.lab_core import spec
+from support.lab.core import spec
+from support.services.hook_server import hook_server
 
 pytest_plugins = ["prefect_assay.lab.fixture"]
 

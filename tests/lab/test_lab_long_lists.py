@@ -8,7 +8,7 @@ import pytest
 
 from prefect_assay.lab.kernel.store import Db
 from prefect_assay.models.vocabulary import ExperimentStatus
-from support.lab_core import EPOCH, get, lab_core, order
+from support.lab.core import EPOCH, get, lab_core, order
 
 ROWS = 1200
 TYPES = ("affinity", "screening", "thermostability")

@@ -8,7 +8,7 @@ import pytest
 from prefect_assay.lab.billing.delays import plan
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.laboratory import machine, measuring
-from support.lab_core import EPOCH, UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
+from support.lab.core import EPOCH, UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
 
 WORK = ["In queue", "In production", "Assay progress", "Data analysis", "In review", "Done"]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.rails import mpp
 from prefect_assay.lab.requests.payment_faults import PAYMENT_ACTIONS, PaymentFault
-from support.lab_core import advance, get, lab_core, order, refusal
+from support.lab.core import advance, get, lab_core, order, refusal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SETTINGS = mpp.MppSettings(secret="s" * 32)

@@ -10,8 +10,8 @@ import pytest
 from prefect_assay.lab.account import oauth, oauth_endpoint, oauth_grants
 from prefect_assay.lab.service.seeding import email
 from prefect_assay.lab.tokens import sessions
-from support.lab_core import lab_core
-from support.tool_client import BASE_URL, Tools, browser
+from support.lab.core import lab_core
+from support.lab.tool_client import BASE_URL, Tools, browser
 
 CALLBACK = "http://127.0.0.1:5555/callback"
 VERIFIER = "v" * 43

@@ -14,8 +14,8 @@ from prefect_assay.lab.requests.core import Answer
 from prefect_assay.lab.routing import ROUTES
 from prefect_assay.lab.web.app import create_app
 from prefect_assay.models.words import WireWords
-from support.conformance import held
-from support.lab_core import lab_core
+from support.lab.conformance import held
+from support.lab.core import lab_core
 
 ADDRESS = f"{API_PREFIX}/openapi.json"
 

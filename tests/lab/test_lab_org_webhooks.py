@@ -10,8 +10,8 @@ import pytest
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.shapes.webhooks import Webhook, Webhooks
 from prefect_assay.lab.webhooks.rules import MASK
-from support.hook_server import hook_server
-from support.lab_core import advance, get, lab_core, order, refusal
+from support.lab.core import advance, get, lab_core, order, refusal
+from support.services.hook_server import hook_server
 
 PUBLIC = "https://hooks.example.org/assay"
 SECRETS = {name: f"{name}-secret-{'x' * 32}" for name in ("experiment", "first", "second", "seeded", "next")}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prefect_assay.lab.measure import measure_records
 from prefect_assay.lab.portal.charts import STAGES, molar, progress
 from prefect_assay.lab.portal.experiment_html import experiment_page, invoice_page, quote_page
-from support.lab_designs import invented_designs, order, submitted_designs
+from support.lab.designs import invented_designs, order, submitted_designs
 
 EXPERIMENT = {"code": "LAB-001-007", "name": "round 1", "status": "done", "experiment_type": "affinity"}
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>"

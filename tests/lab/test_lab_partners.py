@@ -3,8 +3,8 @@
 import pytest
 
 from prefect_assay.lab.service import seeding
-from support.lab_core import advance, lab_core, refusal
-from support.tokens import offline
+from support.lab.core import advance, lab_core, refusal
+from support.lab.tokens import offline
 
 PATH = "/partners/mint-token"
 

@@ -13,8 +13,8 @@ from prefect_assay.lab.portal import frame as pages_frame
 from prefect_assay.lab.service.seeding import email, organization
 from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
-from support.lab_core import advance, lab_core, order, to_quote
-from support.tool_client import Tools, browser
+from support.lab.core import advance, lab_core, order, to_quote
+from support.lab.tool_client import Tools, browser
 
 TOKENS = pages_portal.TOKENS
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>"

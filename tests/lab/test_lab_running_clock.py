@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from prefect_assay.lab.kernel import schedule
-from support.lab_core import EPOCH, get, lab_core, order
+from support.lab.core import EPOCH, get, lab_core, order
 
 REAL_TIME = {"clock_mode": "scaled", "seconds_per_day": 86_400}
 

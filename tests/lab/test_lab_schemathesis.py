@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, Phase, settings
 from prefect_assay.lab.openapi import operation_id
 from prefect_assay.lab.routing import ROUTES
 from prefect_assay.lab.web.app import create_app
-from support.lab_core import lab_core
-from support.lab_states import inhabit_core
+from support.lab.core import lab_core
+from support.lab.states import inhabit_core
 
 SAME_EVERY_TIME = settings(
     max_examples=3,
@@ -21,7 +21,7 @@ SAME_EVERY_TIME = settings(
 
 @pytest.fixture(scope="module")
 def probe():
-    from support.schema_probe import Probe
+    from support.fuzz.schema_probe import Probe
 
     core = lab_core()
 

@@ -3,8 +3,8 @@
 import pytest
 
 from prefect_assay.lab.control import events
-from support.lab_core import spec
-from support.sim_client import served
+from support.lab.core import spec
+from support.lab.sim_client import served
 
 
 @pytest.fixture(scope="module")

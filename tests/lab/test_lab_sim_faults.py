@@ -8,8 +8,8 @@ import pytest
 
 from prefect_assay.lab.service.faults import ACTIONS, Fault, Faults
 from prefect_assay.lab.service.limiter import Limiter, RateLimit
-from support.lab_core import spec
-from support.sim_client import served
+from support.lab.core import spec
+from support.lab.sim_client import served
 
 pytest_plugins = ["prefect_assay.lab.fixture"]
 

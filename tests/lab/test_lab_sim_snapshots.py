@@ -11,8 +11,8 @@ import pytest
 from prefect_assay.lab.kernel import clock
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.service.snapshots import KEPT_MAX
-from support.lab_core import advance, get, lab_core, order, spec
-from support.sim_client import served
+from support.lab.core import advance, get, lab_core, order, spec
+from support.lab.sim_client import served
 
 pytest_plugins = ["prefect_assay.lab.fixture"]
 

@@ -10,7 +10,7 @@ from prefect_assay.lab.control import actions as sim_actions
 from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.control import events
 from prefect_assay.lab.service.faults import ACTIONS
-from support.sim_client import served
+from support.lab.sim_client import served
 
 pytest_plugins = ["prefect_assay.lab.fixture"]
 

@@ -16,8 +16,8 @@ from prefect_assay.lab.service import seeding
 from prefect_assay.lab.tokens import roles as capabilities
 from prefect_assay.lab.tokens.encoding import Claims, Seal
 from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
-from support.lab_core import EPOCH, advance, lab_core, refusal
-from support.tokens import join, offline, online, split
+from support.lab.core import EPOCH, advance, lab_core, refusal
+from support.lab.tokens import join, offline, online, split
 
 UNAUTHORIZED = (401, "missing or invalid token")
 

@@ -22,8 +22,8 @@ from prefect_assay.lab.testing import LocalLab
 from prefect_assay.lab.tools import catalog as tools
 from prefect_assay.lab.tools import server as tools_server
 from prefect_assay.models.words import WireWords
-from support.lab_core import advance, lab_core, spec
-from support.tool_client import Tools, browser, x402_credential
+from support.lab.core import advance, lab_core, spec
+from support.lab.tool_client import Tools, browser, x402_credential
 
 ABSENT = "7c2b4a52-51a5-4a4e-9c0e-000000000000"
 

@@ -6,7 +6,7 @@ import pytest
 
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.routing import ROUTES
-from support.lab_core import BY_LOT, PRICED, UNPRICED, get, lab_core, order, refusal, spec
+from support.lab.core import BY_LOT, PRICED, UNPRICED, get, lab_core, order, refusal, spec
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 FOUR = {f"s{n}": "MKV" + "A" * n for n in range(1, 5)}

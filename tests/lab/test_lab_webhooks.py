@@ -11,8 +11,8 @@ import pytest
 
 from prefect_assay.lab.kernel import schedule
 from prefect_assay.models.words import WireWords
-from support.hook_server import hook_server
-from support.lab_core import EPOCH, advance, get, lab_core, order
+from support.lab.core import EPOCH, advance, get, lab_core, order
+from support.services.hook_server import hook_server
 
 SECRET = "experiment-secret-" + "x" * 32
 

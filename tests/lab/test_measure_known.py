@@ -11,7 +11,7 @@ from prefect_assay.lab.measure import binding, build_package, measure, measure_r
 from prefect_assay.lab.measure.draws import Replicate
 from prefect_assay.lab.measure.known import data_folder
 from prefect_assay.lab.measure.request import prepare
-from support.lab_designs import EGFR, PD_L1, invented_designs, order, sequence, submitted_designs
+from support.lab.designs import EGFR, PD_L1, invented_designs, order, sequence, submitted_designs
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # residues 971 to 1023 of P01133
 

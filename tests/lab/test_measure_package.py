@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from prefect_assay.lab.measure import build_package, measure, measure_records
 from prefect_assay.lab.measure.model import binding_signal
 from prefect_assay.lab.measure.names import LENGTH_MAX, safe_names
-from support.lab_designs import PD_L1, invented_designs, order, sequence
+from support.lab.designs import PD_L1, invented_designs, order, sequence
 
 
 def opened(content):

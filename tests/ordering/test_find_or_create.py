@@ -27,7 +27,7 @@ from prefect_assay.ordering import (
     order_key,
     recorded_order,
 )
-from support.order_service import OrderService, books
+from support.services.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}

@@ -9,7 +9,7 @@ import pytest
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import experiment_name, find_or_create, one_experiment, order_key
-from support.order_service import OrderService, books
+from support.services.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}

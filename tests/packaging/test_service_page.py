@@ -1,6 +1,6 @@
 """docs/service.md is what the code says, and nothing of the service's interface is missing in it."""
 
-from support import coverage_table
+from support.interface import coverage_table
 
 
 def test_nothing_of_the_interface_is_missing():

@@ -5,8 +5,8 @@ import sqlite3
 import pytest
 
 from prefect_assay.lab.experiments import experiments
-from support import parser_fuzz
-from support.filter_fuzz import LISTINGS, FilterFuzz
+from support.fuzz import parsers as parser_fuzz
+from support.fuzz.filters import LISTINGS, FilterFuzz
 
 TRIES = 400
 

@@ -3,7 +3,7 @@
 import pytest
 
 from prefect_assay.lab.kernel.refusals import Refusal
-from support.lab_core import lab_core
+from support.lab.core import lab_core
 
 LETTERS = "AQgw_-09z"
 

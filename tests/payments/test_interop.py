@@ -14,9 +14,9 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import PaymentFailed, PaymentOutcomeUnknown
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
-from support.asgi import served
-from support.lab_orders import booked, open_invoice
-from support.memory_store import MemoryStore, a_book
+from support.archive.memory_store import MemoryStore, a_book
+from support.lab.orders import booked, open_invoice
+from support.services.asgi import served
 
 KEY = "0x" + "22" * 32
 USDC = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
@@ -120,7 +120,7 @@ def x402_service(chain):
 
 @pytest.fixture
 def chain():
-    from support.chain import Chain
+    from support.services.chain import Chain
 
     return Chain(USDC)
 

@@ -13,11 +13,11 @@ from prefect_assay.errors import PaymentOutcomeUnknown
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
 from prefect_assay.payments.settle import utc_now
-from support.lab_core import lab_core
-from support.lab_pay import LabPayApi, ordered_invoice
-from support.memory_store import MemoryStore, a_book, spent_cents
-from support.order_service import Killed, Killer, KillingStore
-from support.pay_server import CANARY_KEY, NETWORK, RECEIVER, USDC, HttpPayApi, PayServer, running
+from support.archive.memory_store import MemoryStore, a_book, spent_cents
+from support.lab.core import lab_core
+from support.lab.pay import LabPayApi, ordered_invoice
+from support.services.order_service import Killed, Killer, KillingStore
+from support.services.pay_server import CANARY_KEY, NETWORK, RECEIVER, USDC, HttpPayApi, PayServer, running
 
 PROFILE = "profile_lab_1ab402"
 

@@ -13,9 +13,9 @@ from prefect_assay.models.job import Order, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
 from prefect_assay.tasks import pay as pay_task
-from support.issuer import ISSUER_KEY, issuer_server
-from support.lab_orders import booked, client_of, open_invoice
-from support.memory_store import MemoryStore, a_book
+from support.archive.memory_store import MemoryStore, a_book
+from support.lab.orders import booked, client_of, open_invoice
+from support.services.issuer import ISSUER_KEY, issuer_server
 
 
 class Payer:

@@ -39,9 +39,9 @@ from prefect_assay.payments.rails.challenges import parse
 from prefect_assay.payments.rails.mpp_wire import read_offers, read_settlement
 from prefect_assay.payments.settle import utc_now
 from prefect_assay.payments.terms import Offers, Settlement
-from support.lab_core import lab_core
-from support.lab_pay import Answer, LabPayApi, ordered_invoice
-from support.memory_store import MemoryStore, a_book, spent_cents
+from support.archive.memory_store import MemoryStore, a_book, spent_cents
+from support.lab.core import lab_core
+from support.lab.pay import Answer, LabPayApi, ordered_invoice
 
 CANARY = "spt_canary"
 NETWORK_ID = "profile_lab_1ab402"

@@ -27,8 +27,8 @@ from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import PaymentAttempt, PaymentPolicy, X402Rail, hosted, settle
 from prefect_assay.payments.settle import utc_now
-from support.memory_store import MemoryStore, a_book, spent_cents
-from support.pay_server import (
+from support.archive.memory_store import MemoryStore, a_book, spent_cents
+from support.services.pay_server import (
     CANARY_ADDRESS,
     CANARY_KEY,
     NETWORK,

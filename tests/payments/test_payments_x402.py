@@ -16,7 +16,16 @@ from prefect_assay.payments import X402Rail, rail_for
 from prefect_assay.payments.rails.wire import BRACKETS_MAX, HEADER_MAX
 from prefect_assay.payments.rails.x402_wire import read_offers, read_settlement
 from prefect_assay.payments.terms import Offers, Settlement
-from support.pay_server import CANARY_ADDRESS, CANARY_KEY, NETWORK, RECEIVER, USDC, decode, encode, recover
+from support.services.pay_server import (
+    CANARY_ADDRESS,
+    CANARY_KEY,
+    NETWORK,
+    RECEIVER,
+    USDC,
+    decode,
+    encode,
+    recover,
+)
 
 RAIL = X402Rail(SecretStr(CANARY_KEY))
 ENTRY = {

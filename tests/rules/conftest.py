@@ -3,7 +3,7 @@
 import pytest
 
 from prefect_assay.lab.testing import LocalLab
-from support.organisations import organisation, plain
+from support.lab.organisations import organisation, plain
 
 DEPLOYMENT_SECRET = "deployment-secret-" * 2
 

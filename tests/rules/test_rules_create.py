@@ -10,9 +10,9 @@ from prefect_assay.client.operations import experiments as operations
 from prefect_assay.errors import NotFound, PartialOrder, RequestRefused
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
-from support.lab_core import PRICED, UNPRICED, spec
-from support.organisations import organisation, refused, typed
-from support.rules import client_holds, lab_holds
+from support.lab.core import PRICED, UNPRICED, spec
+from support.lab.organisations import organisation, refused, typed
+from support.rules.register import client_holds, lab_holds
 
 SECRET = "s" * 40
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

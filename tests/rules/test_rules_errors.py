@@ -18,9 +18,9 @@ from prefect_assay.errors import (
 )
 from prefect_assay.lab.routing import ROUTES, Route
 from prefect_assay.models.experiment import CreateRequest
-from support.lab_core import spec
-from support.organisations import plain, refused, typed
-from support.rules import client_holds, lab_holds
+from support.lab.core import spec
+from support.lab.organisations import plain, refused, typed
+from support.rules.register import client_holds, lab_holds
 
 UNKNOWN = str(uuid.UUID(int=1))
 JSON = {"content-type": "application/json"}

@@ -4,9 +4,9 @@ import pytest
 
 from prefect_assay.client import filters as f
 from prefect_assay.client import parameters as p
-from support.lab_core import spec
-from support.organisations import organisation, refused
-from support.rules import client_holds, lab_holds
+from support.lab.core import spec
+from support.lab.organisations import organisation, refused
+from support.rules.register import client_holds, lab_holds
 
 METHOD = f.at("experiment_spec", "method")
 REPLICATES = f.at("experiment_spec", "n_replicates")

@@ -4,9 +4,9 @@ import pytest
 
 from prefect_assay.errors import Conflict, NotReady
 from prefect_assay.models.sequences import Sequence
-from support.lab_core import spec
-from support.organisations import refused
-from support.rules import client_holds, lab_holds
+from support.lab.core import spec
+from support.lab.organisations import refused
+from support.rules.register import client_holds, lab_holds
 
 JSON = {"content-type": "application/json"}
 STATUSES = (

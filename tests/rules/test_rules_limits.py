@@ -8,10 +8,10 @@ import pytest
 
 from prefect_assay.client import filters
 from prefect_assay.models.experiment import CreateRequest
-from support.hook_server import hook_server
-from support.lab_core import BY_LOT, PRICED, spec
-from support.organisations import plain, refused, typed
-from support.rules import client_holds, lab_holds
+from support.lab.core import BY_LOT, PRICED, spec
+from support.lab.organisations import plain, refused, typed
+from support.rules.register import client_holds, lab_holds
+from support.services.hook_server import hook_server
 
 LISTS = (
     "experiments", "iter_experiments", "targets", "quotes", "invoices", "updates", "result_summaries",

@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 
-from support.rule_tests import RuleTests
-from support.rules import RULES
+from support.rules.register import RULES
+from support.rules.tests import RuleTests
 
 
 def test_every_rule_has_a_test_on_each_side_that_holds_it():

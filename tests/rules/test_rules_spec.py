@@ -5,9 +5,9 @@ from pydantic import ValidationError
 
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.experiment import CreateRequest
-from support.lab_core import spec
-from support.organisations import refused, typed
-from support.rules import client_holds, lab_holds
+from support.lab.core import spec
+from support.lab.organisations import refused, typed
+from support.rules.register import client_holds, lab_holds
 
 FOUR = {f"s{n}": "MKV" + "A" * n for n in range(1, 5)}
 THERMO = {"experiment_type": "thermostability", "method": None, "target_id": None}

@@ -3,7 +3,7 @@
 import pytest
 
 from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus, ResultsStatus
-from support.organisations import refused
+from support.lab.organisations import refused
 
 ORDER = [
     ("waiting_for_materials", "none"),

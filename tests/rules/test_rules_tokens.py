@@ -9,9 +9,9 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict, Forbidden, Unauthorized
 from prefect_assay.models.partner import MintRequest, NewOrg
 from prefect_assay.models.tokens import Attenuation
-from support.lab_core import spec
-from support.organisations import plain, refused
-from support.rules import client_holds, lab_holds
+from support.lab.core import spec
+from support.lab.organisations import plain, refused
+from support.rules.register import client_holds, lab_holds
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 

@@ -6,10 +6,10 @@ import pytest
 from prefect_assay.lab.routing import ROUTES
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.words import WireWords
-from support.interface import CALLS, Call
-from support.interface_client import CLIENT, error_of, matches, reader_of, sent
-from support.interface_walk import Walk
-from support.organisations import organisation
+from support.interface.calls import CALLS, Call
+from support.interface.client import CLIENT, error_of, matches, reader_of, sent
+from support.interface.walk import Walk
+from support.lab.organisations import organisation
 
 EACH = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.id)
 

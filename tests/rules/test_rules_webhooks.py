@@ -11,9 +11,9 @@ import pytest
 
 from prefect_assay.errors import MalformedDelivery, SignatureError
 from prefect_assay.webhooks.signature import verify
-from support.hook_server import hook_server
-from support.organisations import organisation
-from support.rules import client_holds, lab_holds
+from support.lab.organisations import organisation
+from support.rules.register import client_holds, lab_holds
+from support.services.hook_server import hook_server
 
 SECRET = "experiment-secret-" + "x" * 32
 ORG_SECRET = "organisation-secret-" + "y" * 32

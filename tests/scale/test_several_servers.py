@@ -10,8 +10,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from support.scale import MISSING, another_server, named, shared_services
-from support.world import a_world, eventually
+from support.runs.scale import MISSING, another_server, named, shared_services
+from support.runs.world import a_world, eventually
 
 pytestmark = [
     pytest.mark.e2e,

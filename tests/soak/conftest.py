@@ -2,9 +2,9 @@
 
 import pytest
 
-from support.soak_judge import judge, lost_wakes
-from support.soak_story import Soak
-from support.soak_world import a_soak_world
+from support.soak.judge import judge, lost_wakes
+from support.soak.story import Soak
+from support.soak.world import a_soak_world
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from support.soak_story import Plan
-from support.soak_world import WorkerOptions
+from support.soak.story import Plan
+from support.soak.world import WorkerOptions
 
 EXPERIMENTS = int(os.environ.get("ASSAY_SOAK_EXPERIMENTS", "2000"))
 SEED = int(os.environ.get("ASSAY_SOAK_SEED") or time.time())

@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.soak_story import Plan
-from support.soak_world import WorkerOptions
+from support.soak.story import Plan
+from support.soak.world import WorkerOptions
 
 DISTURBANCES = {
     0: ("worker_killed",),

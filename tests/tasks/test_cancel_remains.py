@@ -15,7 +15,7 @@ from prefect_assay.payments.ledger import PaymentAttempt
 from prefect_assay.sweeping.cancellation_report import remains_text
 from prefect_assay.sweeping.cancellations import _is_final
 from prefect_assay.sweeping.settle_cancellation import Remainder, reject_surplus, wind_up
-from support.memory_store import a_book
+from support.archive.memory_store import a_book
 
 NOW = datetime.now(UTC)
 ORDER = Order(

@@ -8,7 +8,7 @@ from prefect_assay.errors import NotReady
 from prefect_assay.models.billing import ExperimentInvoice, Quote
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.tasks.quote import BillingStage, confirm_quote
-from support.memory_store import a_book
+from support.archive.memory_store import a_book
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

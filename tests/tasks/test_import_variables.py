@@ -24,7 +24,7 @@ from prefect_assay.models.job import PaymentState
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import experiment_name, find_or_create, order_key
 from prefect_assay.payments import RollingCap
-from support.order_service import OrderService
+from support.services.order_service import OrderService
 
 pytestmark = pytest.mark.timeout(300)
 

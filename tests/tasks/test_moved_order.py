@@ -14,7 +14,7 @@ from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.ledger import PaymentAttempt
 from prefect_assay.tasks.quote import BillingStage, confirm_quote
-from support.order_service import books
+from support.services.order_service import books
 
 NOW = datetime.now(UTC)
 

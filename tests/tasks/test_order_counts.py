@@ -11,7 +11,7 @@ from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import experiment_name, order_key
-from support.order_service import OrderService, books
+from support.services.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(
     {

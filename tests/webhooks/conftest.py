@@ -1,8 +1,8 @@
-"""The receivers of tests/support/receiver_place.py as fixtures."""
+"""The receivers of tests/support/webhooks/receiver_place.py as fixtures."""
 
 import pytest
 
-from support.receiver_place import running
+from support.webhooks.receiver_place import running
 
 
 @pytest.fixture(scope="module")

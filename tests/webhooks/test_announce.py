@@ -9,7 +9,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from prefect_assay.models.update import Delivery
 from prefect_assay.webhooks.prefect_event import announce, event_id
-from support.deliveries import body_of
+from support.webhooks.deliveries import body_of
 
 
 def delivery(**changes) -> Delivery:

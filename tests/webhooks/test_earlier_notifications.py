@@ -13,7 +13,7 @@ from prefect_assay.webhooks import endpoint as deliver
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret, sign, verify
-from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

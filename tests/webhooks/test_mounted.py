@@ -10,7 +10,7 @@ from starlette.routing import Mount
 from prefect_assay.webhooks.receiver import Receiver, create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
-from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 

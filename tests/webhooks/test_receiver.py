@@ -13,8 +13,8 @@ import pytest
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
-from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
-from support.receiver_place import PATH, SECRET, Wake, settings
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+from support.webhooks.receiver_place import PATH, SECRET, Wake, settings
 
 NEW_KEY = "the-new-signing-key-of-the-tests-01"
 

@@ -11,8 +11,8 @@ from prefect_assay.models.words import WireWords
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import delivery_url, derive_secret
-from support.deliveries import ORDER_KEY, SIGNING_KEY, serving
-from support.lab_core import order
+from support.lab.core import order
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, serving
 
 OLD_KEY = "the-signing-key-before-the-rotation-01"
 ORGANIZATION_KEY = "0" * 20  # an organisation's webhook has no order of its own

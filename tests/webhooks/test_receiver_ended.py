@@ -12,9 +12,9 @@ from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.webhooks.signature import delivery_url, derive_secret
-from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
-from support.lab_core import advance, order
-from support.receiver_process import Process
+from support.lab.core import advance, order
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
+from support.webhooks.receiver_process import Process
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 

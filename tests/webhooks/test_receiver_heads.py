@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from prefect_assay.webhooks.signature import derive_secret
-from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
-from support.receiver_process import Process
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
+from support.webhooks.receiver_process import Process
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 HALF = f"POST /assay/{ORDER_KEY} HTTP/1.1\r\nHost: receiver\r\n".encode()

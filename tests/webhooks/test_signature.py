@@ -15,7 +15,7 @@ from prefect_assay.models.update import Delivery
 from prefect_assay.models.words import WireWords
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import delivery_url, derive_secret, prove, sign, verify
-from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 TOLERANCE = timedelta(minutes=5)

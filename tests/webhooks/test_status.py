@@ -19,7 +19,7 @@ from prefect_assay.localstack.ports import free_ports
 from prefect_assay.webhooks.receiver import Receiver
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
-from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
 
 OLD_KEY = "the-signing-key-before-the-rotation-01"
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)

@@ -20,7 +20,7 @@ from prefect_assay.runs.wake import Waker
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
-from support.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
 
 
 class Api:

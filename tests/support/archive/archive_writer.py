@@ -1,0 +1,83 @@
+"""A process that archives one experiment, and kills itself at a chosen step: `python archive_writer.py ...`.
+
+Arguments: `local ROOT` or `s3 ENDPOINT BUCKET`, then the step (0: run to the end) and a tag for the content.
+A step is a call of the operating system that touches a file, or a request to the server; at an even step of
+the S3 server the request was sent and its answer is lost.
+"""
+
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prefect_assay.archive import Document, LocalStore, Store, archive_version
+
+FILE_EVENTS = {"open", "os.mkdir", "os.link", "os.remove", "os.listdir", "os.scandir"}
+
+
+def documents(tag: str, *, large: bool = True) -> list[Document]:
+    """Five files, with `large` one that goes to S3 in parts."""
+    sizes = {
+        "experiment": 10,
+        "quote": 0,
+        "results-1": 70_000,
+        "results-2": 70_000,
+        "package": 1_200_000 if large else 2_000,
+    }
+    return [
+        Document(
+            path=f"raw/{name}.json", content_type="application/json", body=f"{tag}{name}".encode() * size
+        )
+        for name, size in sizes.items()
+    ]
+
+
+def archive(store: Store, tag: str, *, large: bool = True):
+    """One archiving run, as a flow makes it."""
+    return archive_version(
+        store,
+        "lab",
+        campaign_id="c",
+        experiment_id="e-1",
+        experiment_code="E-1",
+        results_status="all",
+        documents=documents(tag, large=large),
+        now=datetime.now(UTC),
+    )
+
+
+class DiesAt:
+    """Counts steps, and ends this process for good at the chosen one."""
+
+    def __init__(self, step: int) -> None:
+        self.step, self.seen = step, 0
+
+    def __call__(self, *_, **__) -> None:
+        self.seen += 1
+        if self.seen == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    """Archive, counting steps; prints the number of steps when it gets to the end."""
+    kind, *place, step, tag = sys.argv[1:]
+    dies = DiesAt(int(step))
+    if kind == "local":
+        store: Store = LocalStore(Path(place[0]))
+        sys.addaudithook(lambda event, _: dies() if event in FILE_EVENTS else None)
+    else:
+        sys.path.insert(0, str(Path(__file__).parents[2]))
+        from prefect_assay.archive.s3 import S3Store
+        from support.archive.swift_server import s3_client
+
+        client = s3_client(place[0])
+        client.meta.events.register("before-send.s3", dies)
+        client.meta.events.register("needs-retry.s3", dies)
+        store = S3Store(place[1], client)
+    archive(store, tag)
+    sys.stdout.write(str(dies.seen))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Plays schedules with ordering and paying alone: no Prefect, the books in a folder, a tenth of the time."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from prefect_assay.archive import LocalStore
+from prefect_assay.books import Books, OrderBook
+from prefect_assay.client import AssayClient
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.ordering import experiment_name, order_key
+from support.crash.process import KILLED, Execution, Killable, token_issuer
+from support.crash.story import End, Kill, Schedule
+from support.crash.world import DESIGN, TARGETS
+from support.runs.world import WALLET_KEY
+
+
+@dataclass
+class CorePlayer:
+    """A lab and a process that forks."""
+
+    lab: LocalLab
+    service: AssayClient
+    process: Killable
+    folder: Path
+    issuer_url: str
+    policy: dict[str, Any]
+    targets: dict[str, str]
+    _answers: dict[str, Any] = field(default_factory=dict)
+
+    def start(self, schedule: Schedule) -> dict[str, Any]:
+        """What one process is told; the same for each that follows."""
+        spec = ExperimentSpec.model_validate(
+            {
+                "experiment_type": "affinity",
+                "method": "bli",
+                "target_id": self.targets[schedule.route],
+                "sequences": {"design": {"aa_string": DESIGN}},
+            }
+        )
+        key = order_key(schedule.campaign_id, 0, spec)
+        request = {
+            "experiment_spec": spec.model_dump(mode="json"),
+            "name": experiment_name(schedule.campaign_id, 0, 1, key),
+            "skip_draft": True,
+            "auto_accept_quote": schedule.route == "self-service",
+            "payment_method": schedule.rail,
+        }
+        return {
+            "base_url": self.lab.base_url,
+            "token": self.lab.token,
+            "rail": schedule.rail,
+            "wallet_key": WALLET_KEY,
+            "issuer_url": self.issuer_url,
+            "request": request,
+            "order_key": key,
+            "policy": self.policy,
+            "books": str(self.folder / "books" / schedule.campaign_id),
+            "answer": str(self.folder / "answer.json"),
+        }
+
+    def execute(self, job: dict[str, Any], kill: Kill | None) -> Execution:
+        """One process on this order."""
+        Path(job["answer"]).unlink(missing_ok=True)
+        return self.process.execute(kill=kill, **job)
+
+    def look(self, job: dict[str, Any], done: Execution) -> tuple[End, str, str]:
+        """By what the process has said at its end."""
+        if done.code == KILLED:
+            return End.KILLED, "", ""
+        assert done.code == 0, self.process.log_tail()
+        said = json.loads(Path(job["answer"]).read_text())
+        if "error" in said:
+            return End.FAILED, said["error"], said["message"]
+        self._answers[job["order_key"]] = said["experiment_id"]
+        return (End.DONE if said["stage"] == "settled" else End.WAITS), "", ""
+
+    def again(self, job: dict[str, Any], schedule: Schedule, end: End) -> dict[str, Any]:
+        """Nothing to prepare: the next process is told the same."""
+        del schedule, end
+        return job
+
+    def answer(self, job: dict[str, Any], decision: str) -> bool:
+        """It asks nobody: an error is its question."""
+        raise NotImplementedError
+
+    def known(self, job: dict[str, Any]) -> set[str]:
+        """What it has said."""
+        found = self._answers.get(job["order_key"])
+        return {found} if found else set()
+
+    def log(self, schedule: Schedule) -> OrderBook:
+        """In the folder of the schedule's own books."""
+        job = self.start(schedule)
+        return Books(LocalStore(job["books"]), "", "account").order("core", job["order_key"])
+
+
+@contextmanager
+def a_core_player(lab: LocalLab, folder: Path) -> Iterator[CorePlayer]:
+    """Means of both rails, and a process that forks."""
+    lab.plan(quote_minutes=1, review_minutes=1, window_days=0.01)
+    offered = lab.x402
+    with token_issuer() as issuer_url, AssayClient(lab.base_url, lab.token) as service:
+        names = {lab.base_url: "lab", issuer_url: "issuer", str(folder / "books"): "books"}
+        targets = {t.name: t.id for t in service.iter_targets()}
+        policy = {
+            "enabled": True,
+            "max_cents_per_payment": 2_000_000,
+            "max_cents_rolling": 10**12,
+            "allowed_origins": [lab.base_url],
+            "allowed_networks": [offered["network"]],
+            "allowed_assets": [offered["asset"]],
+            "allowed_pay_to": [offered["pay_to"]],
+            "allowed_network_ids": [lab.mpp["network_id"]],
+        }
+        with Killable(folder, os.environ, names) as process:
+            yield CorePlayer(
+                lab=lab,
+                service=service,
+                process=process,
+                folder=folder,
+                issuer_url=issuer_url,
+                policy=policy,
+                targets={route: targets[name] for route, name in TARGETS.items()},
+            )

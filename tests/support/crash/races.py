@@ -1,0 +1,31 @@
+"""Payments of many orders that are counted in one budget at once."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from datetime import UTC, datetime, timedelta
+
+from prefect_assay.books import OrderLedger
+from prefect_assay.errors import BudgetExceeded
+from support.archive.memory_store import books_in
+
+SINCE = datetime.now(UTC) - timedelta(days=30)
+
+
+def claims(store, cap, wanted, name=""):
+    """Reserve `(cents, campaign)` each in a thread and by books of its own; the amounts that were let through."""
+    barrier = threading.Barrier(len(wanted))
+
+    def claim(number):
+        cents, campaign = wanted[number]
+        ledger = OrderLedger(books_in(store).order(campaign, f"order-{name}{number}"))
+        barrier.wait(20)
+        try:
+            ledger.reserve(cents, cap)
+        except BudgetExceeded:
+            return 0
+        return cents
+
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        futures = [pool.submit(copy_context().run, claim, number) for number in range(len(wanted))]
+        return [future.result() for future in futures]

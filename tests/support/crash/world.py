@@ -1,0 +1,282 @@
+"""Plays schedules with the whole flow, and is all that surrounds a flow run.
+
+Around a real run are: the runner, which notices a death and schedules the run again; the laboratory; whatever wakes a
+suspended run; and, for some schedules, a second Prefect server with the same archive, at which the campaign is started
+again when the first one has lost its database. No deployment is served: this plays all of them, so that it knows what
+happens when.
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
+from prefect.states import Scheduled
+
+from prefect_assay.blocks import S3Archive, SharedPaymentTokens, SpendingPolicy
+from prefect_assay.blocks.order_books import open_books
+from prefect_assay.books import OrderBook
+from prefect_assay.client import AssayClient
+from prefect_assay.database.place import FOLDER_SETTING
+from prefect_assay.localstack.database import StackDatabase
+from prefect_assay.localstack.ports import HOST, free_ports
+from prefect_assay.localstack.processes import Child
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.ordering import order_key
+from prefect_assay.runs.queries import start_run
+from support.archive.moto_s3 import bucket_address
+from support.crash.process import KILLED, Execution, Killable, token_issuer
+from support.crash.story import End, Kill, Schedule
+from support.runs.world import EGFR, UNPRICED, World, healthy
+
+DESIGN: Final = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+TARGETS: Final = {"self-service": EGFR, "quoted": UNPRICED}
+_ERROR: Final = re.compile(r"exception: (\w+)")
+
+
+@dataclass
+class Server:
+    """One Prefect server: its API, the blocks that are saved there, and the process that runs its flows."""
+
+    api: SyncPrefectClient
+    settings: dict[Any, Any]
+    blocks: dict[str, Any]
+    process: Killable
+
+
+@dataclass
+class Job:
+    """One order: its run on each server that knows it, and the server at which it goes on."""
+
+    schedule: Schedule
+    at: int = 0
+    runs: dict[int, FlowRun] = field(default_factory=dict)
+
+
+@dataclass
+class FlowPlayer:
+    """A world whose flows run only where and as far as the test lets them."""
+
+    world: World
+    servers: list[Server]
+    targets: dict[str, str]
+
+    def __post_init__(self) -> None:
+        self.lab = self.world.stack.lab
+        self.service: AssayClient = self.world.service
+
+    @property
+    def process(self) -> Killable:
+        return self.servers[0].process
+
+    def start(self, schedule: Schedule, at: int = 0) -> Job:
+        """A new run of the deployment that nobody serves."""
+        job = Job(schedule, at)
+        self._start(job)
+        return job
+
+    def _start(self, job: Job) -> None:
+        schedule, server = job.schedule, self.servers[job.at]
+        blocks = server.blocks
+        with temporary_settings(updates=server.settings):
+            job.runs[job.at] = start_run(
+                "experiment/crash",
+                {
+                    "spec": self.spec(schedule).model_dump(mode="json"),
+                    "campaign_id": schedule.campaign_id,
+                    "credentials": blocks["credentials"],
+                    "policy": blocks[f"policy-{schedule.show_quotes}"],
+                    "archive": blocks[schedule.archive],
+                    "payment_method": schedule.rail,
+                    "wallet": blocks[schedule.rail],
+                },
+            )
+
+    def spec(self, schedule: Schedule) -> ExperimentSpec:
+        return ExperimentSpec.model_validate(
+            {
+                "experiment_type": "affinity",
+                "method": "bli",
+                "target_id": self.targets[schedule.route],
+                "sequences": {"design": {"aa_string": DESIGN}},
+            }
+        )
+
+    def execute(self, job: Job, kill: Kill | None, process: Killable | None = None) -> Execution:
+        """One process on this run; killed at the point of this number."""
+        where = process or self.servers[job.at].process
+        return where.execute(flow_run_id=str(job.runs[job.at].id), kill=kill)
+
+    def look(self, job: Job, done: Execution) -> tuple[End, str, str]:
+        """By the run's state: a run may have got further than its process."""
+        state = self.run(job).state
+        if state.is_completed():
+            return End.DONE, "", ""
+        if state.is_failed():
+            return End.FAILED, _ERROR.findall(state.message)[0], state.message
+        if state.is_paused():
+            asks = state.state_details.run_input_keyset
+            return (
+                (End.ASKS, state.state_details.pause_key.partition("-")[0], "")
+                if asks
+                else (End.WAITS, "", "")
+            )
+        log = self.servers[job.at].process.log_tail
+        assert done.code == KILLED, f"{state!r} after {done.code}: {log()}"
+        return End.KILLED, "", ""
+
+    def run(self, job: Job) -> FlowRun:
+        """The run as it is now, at the server at which it goes on."""
+        return self.servers[job.at].api.read_flow_run(job.runs[job.at].id)
+
+    def again(self, job: Job, schedule: Schedule, end: End) -> Job:
+        """A wake-up, or what runner and automation do after a crash and a person after a failure."""
+        if end is End.KILLED and schedule.lose_results:
+            shutil.rmtree(self.world.folder / "results", ignore_errors=True)
+        if end is End.KILLED and schedule.other_server and len(self.servers) > 1:
+            # The first server has lost its database; killed there as well, the run goes on at the first, restored.
+            job.at = 1 - job.at
+            if job.at not in job.runs:
+                self._start(job)
+                return job
+        elif end is End.WAITS:
+            self.servers[job.at].api.resume_flow_run(job.runs[job.at].id)
+            return job
+        elif end is End.KILLED and schedule.fresh_run:
+            self._start(job)
+            return job
+        run = job.runs[job.at]
+        self.servers[job.at].api.set_flow_run_state(run.id, Scheduled(name="AwaitingRetry"), force=True)
+        return job
+
+    def answer(self, job: Job, decision: str) -> bool:
+        """As the form in the UI sends it."""
+        api, run = self.servers[job.at].api, job.runs[job.at]
+        return api.resume_flow_run(run.id, run_input={"decision": decision}).status == "ACCEPT"
+
+    def known(self, job: Job) -> set[str]:
+        """By the run's tags, which the UI shows."""
+        tags = self.run(job).tags
+        return {t.removeprefix("assay-experiment:") for t in tags if t.startswith("assay-experiment:")}
+
+    def log(self, schedule: Schedule) -> OrderBook:
+        """In the archive, as the runs have it."""
+        blocks = self.servers[0].blocks
+        key = order_key(schedule.campaign_id, 0, self.spec(schedule))
+        return open_books(blocks["credentials"], blocks[schedule.archive]).order(schedule.campaign_id, key)
+
+
+@contextmanager
+def a_flow_player(world: World, folder: Path) -> Iterator[FlowPlayer]:
+    """On top of a world: a second server, a bucket, deployments that nobody serves, processes that fork."""
+    lab = world.stack.lab
+    lab.plan(quote_minutes=1, review_minutes=1, window_days=0.01)
+    served = world.api.read_deployment_by_name("experiment/prefect-assay")
+    with ExitStack() as stack:
+        issuer_url = stack.enter_context(token_issuer())
+        endpoint, bucket = stack.enter_context(bucket_address("crash"))
+        other = stack.enter_context(another_home(world, folder / "other"))
+        names = {
+            lab.base_url: "lab",
+            issuer_url: "issuer",
+            endpoint: "s3",
+            str(world.folder / "archive"): "archive",
+            str(world.folder / "results"): "result",
+        }
+        servers = []
+        for number, (api_url, home) in enumerate(
+            [(world.stack.api_url, world.folder / "client-home"), (other, folder / "other")]
+        ):
+            settings = {PREFECT_API_URL: api_url, PREFECT_HOME: home}
+            with temporary_settings(updates=settings):
+                api = stack.enter_context(get_client(sync_client=True))
+                blocks = _blocks(world, issuer_url, endpoint, bucket)
+                flow_id = api.create_flow_from_name("experiment")
+                api.create_deployment(
+                    flow_id=flow_id,
+                    name="crash",
+                    entrypoint=served.entrypoint,
+                    path=served.path,
+                    parameter_openapi_schema=served.parameter_openapi_schema,
+                )
+            env = {
+                **world.stack.env,
+                "PREFECT_LOGGING_TO_API_ENABLED": "false",
+                "PREFECT_API_URL": api_url,
+                "PREFECT_HOME": str(home),
+            }
+            place = folder / f"server-{number}"
+            place.mkdir()
+            names_here = names | {api_url.removesuffix("/api"): "prefect"}
+            process = stack.enter_context(Killable(place, env, names_here))
+            servers.append(Server(api, settings, blocks, process))
+        targets = {t.name: t.id for t in world.service.iter_targets()}
+        yield FlowPlayer(
+            world=world,
+            servers=servers,
+            targets={route: targets[name] for route, name in TARGETS.items()},
+        )
+
+
+@contextmanager
+def another_home(world: World, home: Path) -> Iterator[str]:
+    """A second Prefect server with a home of its own, which shares nothing with the first; its API address."""
+    home.mkdir(parents=True)
+    (port,) = free_ports(1)
+    url = f"http://{HOST}:{port}/api"
+    env = {name: value for name, value in world.stack.env.items() if name != "PREFECT_API_URL"}
+    env |= {"PREFECT_HOME": str(home), "PREFECT_SERVER_UI_API_URL": url}
+    env.pop("PREFECT_SERVER_DATABASE_CONNECTION_URL", None)
+    env.pop(FOLDER_SETTING, None)  # root's databases do not lie in the home
+    database = StackDatabase(env)
+    child = Child(
+        "other server",
+        [sys.executable, "-m", "prefect_assay.cli", "server", "--host", HOST, "--port", str(port)],
+        env=env,
+        cwd=home,
+        log=home / "server.log",
+    )
+    try:
+        child.wait_until(lambda: healthy(url), seconds=120)
+        yield url
+    finally:
+        child.stop()
+        database.stop()
+        database.discard()
+
+
+def _blocks(world: World, issuer_url: str, endpoint: str, bucket: str) -> dict[str, Any]:
+    """The blocks of one user, saved at the server at hand. Caps that nothing reaches."""
+    network_id = world.stack.lab.mpp["network_id"]
+    made = {
+        "credentials": world.credentials.model_copy(),
+        "folder": world.archive.model_copy(),
+        "s3": S3Archive(
+            bucket=bucket,
+            endpoint_url=endpoint,
+            region="us-east-1",
+            access_key_id="test",
+            secret_access_key="test",
+        ),
+        "x402-exact": world.wallet.model_copy(),
+        "mpp-spt": SharedPaymentTokens(issuer_url=issuer_url, issuer_key="key"),
+    }
+    for show_quotes in (True, False):
+        made[f"policy-{show_quotes}"] = SpendingPolicy(
+            per_experiment_cents=2_000_000,
+            per_campaign_cents=5_000_000,
+            machine_payments=True,
+            rolling_cents=10**12,
+            network_ids=[network_id],
+            accept_quotes=not show_quotes,
+        )
+    for name, block in made.items():
+        block.save(f"crash-{name}".lower(), overwrite=True)
+    return made

@@ -1,0 +1,109 @@
+"""Runs of a deployment that nobody serves, executed in the test's own process: each step when the test says so.
+
+A run suspends, is answered, canceled and executed again as on a worker, without a worker's seconds. Its order names
+no webhook: the receiver may wake a run as soon as it is suspended, by the updates of the order's own creation. That is
+right, and tested elsewhere; here the test alone says when a run goes on.
+"""
+
+import threading
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any
+from uuid import uuid4
+
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.exceptions import Pause
+from prefect.flow_engine import run_flow
+from prefect.flows import Flow
+
+from prefect_assay import payments
+from prefect_assay.flows import campaign, experiment
+from prefect_assay.runs.queries import start_run
+from support.runs.world import EGFR, World
+
+DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+_PROCESSES_MAX = 5
+FLOWS: dict[str, Flow[..., Any]] = {"experiment": experiment, "campaign": campaign}
+
+
+class Held:
+    """The test decides when a run goes on."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.targets = {target.name: target.id for target in world.service.iter_targets()}
+        self.name = f"held-{uuid4().hex[:8]}"
+        for flow in FLOWS:
+            served = world.api.read_deployment_by_name(f"{flow}/prefect-assay")
+            world.api.create_deployment(
+                flow_id=served.flow_id,
+                name=self.name,
+                entrypoint=served.entrypoint,
+                path=served.path,
+                parameter_openapi_schema=served.parameter_openapi_schema,
+            )
+
+    def experiment(self, campaign_id: str, *, target: str = EGFR, **changes: Any) -> FlowRun:
+        """A run of one design, paid by x402-exact."""
+        spec = {
+            "experiment_type": "affinity",
+            "method": "bli",
+            "target_id": self.targets[target],
+            "sequences": {"design": {"aa_string": DESIGN}},
+        }
+        mine = {"spec": spec, "campaign_id": campaign_id, "webhook": None}
+        return self.start("experiment", **self.world.shared() | mine | changes)
+
+    def start(self, flow: str, **parameters: Any) -> FlowRun:
+        """A new run, not executed yet."""
+        given = {k: v for k, v in parameters.items() if v is not None}
+        return start_run(f"{flow}/{self.name}", given)
+
+    def execute(self, run: FlowRun, flow: str = "experiment") -> State[Any]:
+        """As a runner does: one process's worth, and another one while the run has woken itself meanwhile."""
+        for _ in range(_PROCESSES_MAX):
+            self._once(run, flow)
+            state = self.state(run)
+            if state.name != "Resuming":
+                return state
+        raise AssertionError(f"{run.name} was woken {_PROCESSES_MAX} times and never rested")
+
+    def _once(self, run: FlowRun, flow: str) -> None:
+        """In a thread of its own, because Prefect keeps a run's context there."""
+
+        def go() -> None:
+            with suppress(Exception, Pause):
+                run_flow(FLOWS[flow], flow_run=self.world.run(run))
+
+        thread = threading.Thread(target=copy_context().run, args=(go,))
+        thread.start()
+        thread.join()
+
+    def state(self, run: FlowRun) -> State[Any]:
+        """The run's state now."""
+        return self.world.run(run).state
+
+    def form(self, run: FlowRun) -> tuple[str, dict[str, Any]]:
+        """What the form of a suspended run says, and its schema."""
+        import json
+
+        keys = self.state(run).state_details.run_input_keyset
+        description = json.loads(self.world.api.read_flow_run_input(run.id, keys["description"]))
+        return description, json.loads(self.world.api.read_flow_run_input(run.id, keys["schema"]))
+
+    def answer(self, run: FlowRun, **values: Any) -> str:
+        """Fill in the form, as the UI does, and execute the run again when it was accepted."""
+        said = self.world.api.resume_flow_run(run.id, run_input=values).status.value
+        if said == "ACCEPT":
+            self.execute(run)
+        return said
+
+    def cancel(self, run: FlowRun) -> State[Any]:
+        """As the UI, the command line and the API do."""
+        self.world.api.set_flow_run_state(run.id, State(type=StateType.CANCELLING))
+        return self.state(run)
+
+
+def hurry(monkeypatch: Any) -> None:
+    """No pauses between two looks at an invoice in doubt."""
+    monkeypatch.setitem(payments.settle.__kwdefaults__, "read_delays", (0.0,))

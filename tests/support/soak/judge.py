@@ -1,0 +1,203 @@
+"""What became of a soak, by the books of others: the lab's, the archive's, Prefect's. Never by the client's own word."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
+from prefect.client.schemas.objects import FlowRun, StateType
+
+from prefect_assay.archive import verify
+from prefect_assay.archive.layout import experiment_folder, version_folder
+from prefect_assay.archive.read import read_manifest, versions
+from prefect_assay.blocks.order_books import open_books
+from prefect_assay.models.vocabulary import MACHINE_RAILS
+from prefect_assay.runs.queries import EXPERIMENT_TAG, runs_with, tag_values
+from support.crash.story import contradictions
+from support.soak.story import FAULTS, Soak, patiently
+
+_WOKEN = re.compile(r"(\d+) woken")
+_ANSWERED = re.compile(r'"([A-Z]+ \S+) HTTP/1\.1" (\d{3})')
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the judge has found: violations, and figures for people."""
+
+    violations: tuple[str, ...]
+    figures: dict[str, Any]
+
+
+def judge(soak: Soak, lost: list[FlowRun]) -> Found:
+    """Everything that a soak is to show. A violation names the experiment or run.
+
+    Args:
+        soak: at its end.
+        lost: what `lost_wakes` has found after the last sweep.
+    """
+    runs = _runs(soak, "experiment")
+    sweeps = _runs(soak, "sweep")
+    deliveries = _deliveries(soak)
+    violations = [
+        *_ordered_and_paid_once(soak),
+        *_archived_once(soak),
+        *(f"lost wake: {run.name} {run.id} slept, and its experiment had ended" for run in lost),
+        *_every_run_ended(soak, runs),
+        *_sweeps_ended(sweeps),
+        *_server_answered(soak),
+        *_forgeries_refused(soak, deliveries),
+    ]
+    return Found(tuple(violations), _figures(soak, runs, sweeps, deliveries))
+
+
+def lost_wakes(soak: Soak) -> list[FlowRun]:
+    """Runs that sleep although their experiment has ended. Asked for after the last sweep has run."""
+    settled = {e.id for e in soak.world.service.iter_experiments() if e.status in {"done", "canceled"}}
+    asleep = [run for run in _runs(soak, "experiment") if run.state.type == StateType.PAUSED]
+    return [run for run in asleep if settled.intersection(tag_values(run, EXPERIMENT_TAG))]
+
+
+def _ordered_and_paid_once(soak: Soak) -> Iterator[str]:
+    experiments = list(soak.world.service.iter_experiments())
+    orders = Counter(e.name.split()[0] for e in experiments)
+    for campaign in soak.runs:
+        if orders[campaign] != 1:
+            yield f"{orders[campaign]} experiments of {campaign}"
+    if len(experiments) != len(soak.runs):
+        yield f"{len(experiments)} experiments for {len(soak.runs)} runs"
+    settlements = soak.world.stack.lab.settlements()
+    settled = Counter(s["experiment_id"] for s in settlements)
+    by_machine = {s["experiment_id"] for s in settlements if s["payment_method"] in MACHINE_RAILS}
+    for experiment in experiments:
+        if experiment.status != "done" or experiment.results_status != "all":
+            yield f"{experiment.name} is {experiment.status} with {experiment.results_status} results"
+        if settled[experiment.id] != 1:
+            yield f"{settled[experiment.id]} settlements for {experiment.name}"
+    blocks = soak.world.blocks
+    for book in open_books(blocks["credentials"], blocks["archive"]).orders():
+        ordered = book.read().ordered
+        own = ordered.experiment_id if ordered else ""
+        found = contradictions(book, [own] * settled[own], by_machine=own in by_machine)
+        yield from (f"the log of {book.campaign_id}: {wrong}" for wrong in found)
+
+
+def _archived_once(soak: Soak) -> Iterator[str]:
+    store, prefix = soak.world.blocks["archive"].get_store(), soak.world.blocks["archive"].prefix
+    for experiment in soak.world.service.iter_experiments():
+        folder = experiment_folder(prefix, experiment.name.split()[0], experiment.code)
+        found = versions(store, prefix, experiment.name.split()[0], experiment.code)
+        if not all(version.complete for version in found):
+            yield f"{experiment.name} has the versions {found} in the archive"
+            continue
+        # A run that is woken when the first results are out keeps them as a version before the last one.
+        manifests = [read_manifest(store, version_folder(folder, version.version))[0] for version in found]
+        results = [manifest.results_status for manifest in manifests]
+        if results not in (["all"], ["partial", "all"]):
+            yield f"{experiment.name} has versions with {results} results in the archive"
+    report = verify(store, prefix)
+    for finding in report.findings:
+        yield f"archive: {finding.kind} {finding.key}: {finding.detail}"
+
+
+def _every_run_ended(soak: Soak, runs: list[FlowRun]) -> Iterator[str]:
+    by_id = {run.id: run for run in runs}
+    if set(by_id) != set(soak.runs.values()):
+        yield f"{len(runs)} experiment runs, and {len(soak.runs)} were started"
+    for run in runs:
+        if not _completed(run):
+            yield f"run {run.name} {run.id} is {run.state.name}: {run.state.message}"
+
+
+def _sweeps_ended(sweeps: list[FlowRun]) -> Iterator[str]:
+    """Killed ones are replaced by the next."""
+    for run in sweeps:
+        if run.state.type not in {StateType.COMPLETED, StateType.CRASHED}:
+            yield f"sweep {run.name} is {run.state.name}: {run.state.message}"
+
+
+def _server_answered(soak: Soak) -> Iterator[str]:
+    """No 5xx of the Prefect server's, but while it is started or stopped."""
+    serving, failed, requests = False, Counter[str](), 0
+    with soak.world.stack.logs["server"].open(errors="replace") as log:
+        for line in log:
+            if "Application startup complete" in line:
+                serving = True
+            elif "Shutting down" in line or "Started server process" in line:
+                serving = False
+            elif serving and (answer := _ANSWERED.search(line)):
+                requests += 1
+                if answer[2].startswith("5"):
+                    failed[f"{answer[1]} {answer[2]}"] += 1
+    if not requests:
+        yield "the server's log shows no request"
+    for what, count in failed.items():
+        yield f"{count} of {requests} requests to the server: {what}"
+
+
+def _completed(run: FlowRun) -> bool:
+    return bool(run.state and run.state.type == StateType.COMPLETED)
+
+
+def _forgeries_refused(soak: Soak, deliveries: list[dict[str, Any]]) -> Iterator[str]:
+    for how, status, asleep in soak.forged:
+        if status != 401 or not asleep:
+            yield f"forged ({how}): answered {status}, the run {'slept on' if asleep else 'was woken'}"
+    for delivery in deliveries:
+        forged, status = delivery["fault"] == "bad_signature", delivery["status"]
+        # Without a status there was no receiver at that moment.
+        if forged and status not in {401, None}:
+            yield f"forged delivery {delivery['delivery_id']} was answered {status}"
+        if not forged and status is not None and status not in {200, 503}:
+            yield f"genuine delivery {delivery['delivery_id']} was answered {status}"
+
+
+def _runs(soak: Soak, flow: str) -> list[FlowRun]:
+    chosen = FlowRunFilterDeploymentId(any_=[soak.world.deployments[flow]])
+    return patiently(lambda: runs_with(soak.world.api, FlowRunFilter(deployment_id=chosen)))
+
+
+def _deliveries(soak: Soak) -> list[dict[str, Any]]:
+    return soak.world.stack.lab.deliveries()
+
+
+def _figures(
+    soak: Soak, runs: list[FlowRun], sweeps: list[FlowRun], deliveries: list[dict[str, Any]]
+) -> dict[str, Any]:
+    noted = soak.world.executions()
+    executions = [line for line in noted if line["event"] == "execution"]
+    of_runs = [line for line in executions if line["flow"] == "experiment"]
+    cpu = soak.world.stack.cpu() | {"executions": sum(line["cpu"] for line in executions)}
+    resumed = sum(_resumed(soak, run.id) for run in runs)
+    by_sweep = sum(int(m[1]) for run in sweeps if (m := _WOKEN.search(run.state.message or "")))
+    faults = Counter(d["fault"] or "none" for d in deliveries)
+    return {
+        "experiments": len(soak.runs),
+        "executions": len(executions),
+        "sweeps": dict(Counter(run.state.name for run in sweeps)),
+        "wakes by webhook": resumed - by_sweep,
+        "wakes by sweep": by_sweep,
+        "killed executions": sum(line["killed"] for line in executions),
+        "otherwise crashed": sum(line["code"] != 0 and not line["killed"] for line in executions),
+        "declared crashed after a worker's death": sum(line["event"] == "zombie" for line in noted),
+        "scheduled again after a crash": sum(line["event"] == "again" for line in noted),
+        "hanging": sum(line["event"] == "hangs" for line in noted),
+        "restarts": dict(soak.restarts),
+        "delivery attempts": len(deliveries),
+        "faults": {name: round(faults[name] / max(1, len(deliveries)), 3) for name, _ in FAULTS},
+        "answers": dict(Counter(str(d["status"]) for d in deliveries if d["fault"] != "drop")),
+        "forged by the test": len(soak.forged),
+        "seconds": round(soak.seconds, 1),
+        "cpu seconds": {name: round(value, 1) for name, value in cpu.items()},
+        "cpu seconds per experiment": round(sum(cpu.values()) / max(1, len(soak.runs)), 2),
+        "cpu seconds per execution": round(cpu["executions"] / max(1, len(executions)), 3),
+        "executions per experiment": round(len(of_runs) / max(1, len(soak.runs)), 2),
+    }
+
+
+def _resumed(soak: Soak, run_id: UUID) -> int:
+    """By Prefect's history of the run."""
+    states = patiently(lambda: soak.world.api.read_flow_run_states(run_id))
+    return sum(state.name == "Resuming" for state in states)
