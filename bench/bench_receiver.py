@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from receiver_load import Shot, Stream, percentile, request
 from receiver_stage import SIGNING_KEY, stage, states, suspend_runs
 
-from prefect_assay.localstack.ports import HOST
+from prefect_assay.localstack.environment import HOST
 from prefect_assay.webhooks.signature import derive_secret, sign
 
 CONTROLS = 50  # suspended runs that nothing genuine is ever sent for

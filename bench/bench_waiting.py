@@ -21,14 +21,15 @@ from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
+import psutil
 import redis
 from installation import installation
 from many_runs import copy_on_postgres, copy_on_sqlite, tags
 from prefect.client.orchestration import get_client
 from prefect.states import Completed, Suspended
 
+from prefect_assay.deployments.settings_files import POSTGRES, settings_of
 from prefect_assay.localstack.processes import descendants
-from prefect_assay.localstack.settings_files import POSTGRES, settings_of
 from prefect_assay.runs.queries import EXPERIMENT_TAG, as_parameter
 from prefect_assay.runs.wake import wake
 
@@ -40,7 +41,6 @@ UNLOADED_SECONDS = 60
 WAKES = 40  # searches and resumes
 WHOLE_WAKES = 41  # the runner asks once a second, so that a wake takes up to a second more or less
 SUSPENDED = {"flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def main():
@@ -188,24 +188,19 @@ def wakes(made):
 
 def cpu_of(pid):
     """Seconds of CPU of a process, its living descendants, and those that have ended."""
-    return sum(_cpu(one) for one in [pid, *(entry.pid for entry in descendants(pid))])
+    return sum(_cpu(one) for one in [pid, *(below.pid for below in descendants(pid))])
 
 
 def _cpu(pid):
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
+        return sum(psutil.Process(pid).cpu_times()[:4])  # its own and its children's
+    except psutil.NoSuchProcess:
         return 0.0
-    return sum(int(ticks) for ticks in fields[11:15]) / TICKS
 
 
 def memory_of(pid):
     """MiB of resident memory of a process and its descendants."""
-    total = 0
-    for one in [pid, *(entry.pid for entry in descendants(pid))]:
-        lines = Path(f"/proc/{one}/status").read_text().splitlines()
-        total += sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
-    return total / 1024
+    return sum(one.memory_info().rss for one in (psutil.Process(pid), *descendants(pid))) / (1 << 20)
 
 
 def database_cpu(database):

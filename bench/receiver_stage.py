@@ -4,7 +4,6 @@ The suspended runs are made through the API, in the state that `suspend_flow_run
 """
 
 import contextlib
-import os
 import sys
 import tempfile
 import time
@@ -15,13 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
+import psutil
 
-from prefect_assay.localstack.env import stack_environment
-from prefect_assay.localstack.ports import HOST, free_ports
+from prefect_assay.localstack.environment import HOST, free_ports, stack_environment
 from prefect_assay.localstack.processes import Child, descendants
 
 SIGNING_KEY = "the-signing-key-of-the-benchmark-0001"
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -37,7 +35,7 @@ class Stage:
     def cpu_seconds(self) -> dict[str, float]:
         """CPU time so far of each part with its children, and of this process."""
         used = {
-            name: _cpu([child.pid, *(p.pid for p in descendants(child.pid))])
+            name: _cpu([psutil.Process(child.pid), *descendants(child.pid)])
             for name, child in self.children.items()
         }
         return used | {"load generator": time.process_time(), "whole machine": _machine()}
@@ -131,17 +129,15 @@ def states(api: httpx.Client, flow: str) -> dict[str, str]:
             return found
 
 
-def _cpu(pids: list[int]) -> float:
+def _cpu(processes: list[psutil.Process]) -> float:
     total = 0.0
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            total += (int(fields[11]) + int(fields[12])) / _TICKS
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            used = process.cpu_times()
+            total += used.user + used.system
     return total
 
 
 def _machine() -> float:
-    user, nice, system, _idle, _wait, irq, soft, *_ = map(
-        int, Path("/proc/stat").read_text().split("\n")[0].split()[1:]
-    )
-    return (user + nice + system + irq + soft) / _TICKS
+    used = psutil.cpu_times()
+    return used.user + used.nice + used.system + used.irq + used.softirq

@@ -15,7 +15,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.utilities.processutils import command_to_string, get_sys_executable
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
-from prefect_assay.deployments.defaults import set_unless_chosen
+from prefect_assay.deployments.settings_files import set_defaults
 from prefect_assay.deployments.setup import WORK_POOL
 from prefect_assay.prefork.starter import fork_flow_runs
 
@@ -61,7 +61,7 @@ async def _crashed_since(client: PrefectClient, start: FlowRun) -> bool:
 
 def look_often() -> None:
     """Look for runs once a second, unless the environment or a profile says otherwise."""
-    set_unless_chosen({"PREFECT_WORKER_QUERY_SECONDS": "1"})
+    set_defaults({"PREFECT_WORKER_QUERY_SECONDS": "1"})
 
 
 def start(arguments: list[str], *, warm: bool = True) -> None:

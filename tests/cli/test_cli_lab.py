@@ -6,7 +6,7 @@ import sys
 
 import httpx
 
-from prefect_assay.localstack.processes import descendants
+from prefect_assay.localstack.processes import alive, descendants
 
 
 def test_the_lab_in_the_foreground_ends_cleanly_on_ctrl_c():
@@ -34,7 +34,7 @@ def test_the_lab_in_the_foreground_ends_cleanly_on_ctrl_c():
     assert process.returncode == 0
     assert "stopped" in output
     assert errors == ""
-    assert not os.path.exists(f"/proc/{below[0].pid}")  # noqa: PTH110
+    assert not alive(below[0])
 
 
 def test_a_port_in_use_is_an_error_without_our_traceback():

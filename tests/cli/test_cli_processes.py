@@ -1,11 +1,13 @@
 import os
+import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.processes import Child, _from_ps, descendants, process_table
+from prefect_assay.localstack.processes import Child, alive, command_of, descendants
 
 # Starts a child in a session of its own and ignores SIGTERM, as the worst of servers would.
 STUBBORN = """
@@ -23,10 +25,6 @@ def _child(tmp_path, code):
     )
 
 
-def _alive(pid):
-    return pid in {entry.pid for entry in process_table()}
-
-
 @pytest.mark.parametrize("end", [lambda child: child.stop(seconds=0.3), lambda child: child.kill()])
 def test_everything_a_child_has_started_ends_with_it(tmp_path, end):
     child = _child(tmp_path, STUBBORN)
@@ -36,10 +34,10 @@ def test_everything_a_child_has_started_ends_with_it(tmp_path, end):
     end(child)
     assert not child.running
     for _ in range(100):
-        if not _alive(family[0].pid):
+        if not alive(family[0]):
             break
         time.sleep(0.02)
-    assert not _alive(family[0].pid)
+    assert not alive(family[0])
     child.stop()  # again, harmless
 
 
@@ -58,8 +56,12 @@ def test_a_child_that_is_never_ready_is_reported(tmp_path):
         child.stop()
 
 
-def test_the_process_table_is_the_same_from_ps():
-    here = os.getpid()
-    ours = next(entry for entry in process_table() if entry.pid == here)
-    theirs = next(entry for entry in _from_ps() if entry.pid == here)
-    assert ours.parent == theirs.parent == os.getppid()
+def test_a_process_that_has_ended_is_in_no_list():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    process = psutil.Process(ended.pid)
+    while alive(process):  # until it waits for its parent only
+        time.sleep(0.01)
+    assert process not in descendants(os.getpid())
+    assert command_of(process) == ""
+    ended.wait()
+    assert descendants(ended.pid) == []

@@ -8,7 +8,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.settings.models.server.concurrency import ServerConcurrencySettings
 
 from prefect_assay.deployments.server_checks import advice, sweep_advice
-from prefect_assay.localstack.settings_files import SQLITE, settings_of
+from prefect_assay.deployments.settings_files import SQLITE, settings_of
 
 
 class Server:

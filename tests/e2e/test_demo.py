@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
-from prefect_assay.localstack.processes import descendants, process_table
+from prefect_assay.localstack.processes import command_of, descendants
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -68,15 +69,12 @@ def _read_until(process, text, seconds=SECONDS):
 
 def _left_behind(machinery: Path) -> list[str]:
     """Commands of processes that still belong to a demo of this test, wherever they hang in the table."""
-    left = []
-    for entry in process_table():
-        try:
-            environment = Path(f"/proc/{entry.pid}/environ").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if f"={machinery}" in environment:
-            left.append(entry.command)
-    return left
+    return [
+        " ".join(process.info["cmdline"] or ())
+        for process in psutil.process_iter(["cmdline", "environ", "status"])
+        if process.info["status"] != psutil.STATUS_ZOMBIE
+        and any(value.startswith(str(machinery)) for value in (process.info["environ"] or {}).values())
+    ]
 
 
 @pytest.mark.long
@@ -119,7 +117,7 @@ def _everything_stays_up_until_a_part_dies(process, look):
         assert shown.status_code == 200, address
 
     runner = next(
-        entry for entry in descendants(process.pid) if "prefect_assay.localstack.runner" in entry.command
+        one for one in descendants(process.pid) if "prefect_assay.localstack.runner" in command_of(one)
     )
     os.kill(runner.pid, signal.SIGKILL)
     output, _ = process.communicate(timeout=90)

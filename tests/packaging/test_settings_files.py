@@ -7,7 +7,7 @@ import pytest
 import yaml
 from prefect.settings import Settings
 
-from prefect_assay.localstack.settings_files import EMBEDDED, POSTGRES, RUNNER, SQLITE, settings_of
+from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, RUNNER, SQLITE, settings_of
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
 SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"

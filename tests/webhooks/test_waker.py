@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.ports import free_ports
+from prefect_assay.localstack.environment import free_ports
 from prefect_assay.runs.wake import Waker
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings

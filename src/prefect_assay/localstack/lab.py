@@ -1,4 +1,4 @@
-"""The lab of a stack: a `LocalLab` whose process the stack starts and ends, with a log file like its other parts."""
+"""The lab of a stack: a `LocalLab` whose process the stack starts, logs and ends like its other parts."""
 
 import contextlib
 import secrets
@@ -9,11 +9,11 @@ from typing import Self
 import httpx
 
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.localstack.ports import HOST
+from prefect_assay.localstack.environment import HOST
 
 
 class StackLab(LocalLab):
-    """Everything `LocalLab` offers, on a process of the stack; tokens stay the same when it is started again."""
+    """A `LocalLab` on a process of the stack; its tokens survive a restart."""
 
     def __init__(self, port: int, database: Path) -> None:
         """Choose address and tokens; nothing is started."""
@@ -25,8 +25,8 @@ class StackLab(LocalLab):
         super().__init__(port=port, database=database, token=self.token, sim_token=self.sim_token)
 
     def arguments(self) -> list[str]:
-        """For the interpreter, to start the process."""
-        # Its end is the stack's business, and it has no input to watch.
+        """Arguments for the interpreter to start the process."""
+        # The stack ends the process, which has no input to watch.
         return [argument for argument in self._command[1:] if argument != "--until-input-ends"]
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:

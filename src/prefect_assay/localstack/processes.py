@@ -1,38 +1,33 @@
-"""Child processes with a log file each, ended for certain: by id, with everything they have started themselves.
+"""Child processes with a log each, ended for certain: by id, with everything they have started.
 
-Every child gets a session of its own, so that Ctrl-C in a terminal reaches only the parent, which then stops its
-children in order. It must not know what the children are.
+Each child has a session of its own, so that Ctrl-C in a terminal reaches only the parent, which then stops its
+children in order. This module must not know what the children do or when one is ready.
 """
 
 import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Final
+
+import psutil
 
 from prefect_assay.errors import ConfigurationError
 
-STOP_SECONDS: Final = 10.0
-_STEP_SECONDS: Final = 0.05
+_STOP_SECONDS: Final = 10.0
+_POLL_SECONDS: Final = 0.05
 _TAIL_LINES: Final = 25
-_PROC: Final = Path("/proc")
-
-
-@dataclass(frozen=True)
-class ProcessEntry:
-    """One line of the system's process table."""
-
-    pid: int
-    parent: int
-    command: str
+_LAUNCH_SECONDS: Final = 5.0  # making a process takes some milliseconds
+_LAUNCH_POLL_SECONDS: Final = 0.01
 
 
 class Child:
-    """One running child process."""
+    """One child process."""
 
     def __init__(
         self,
@@ -80,56 +75,161 @@ class Child:
                 raise self.failure(f"ended with code {self._process.returncode}")
             if time.monotonic() > deadline:
                 raise self.failure(f"is not ready after {seconds:.0f} s")
-            time.sleep(_STEP_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def failure(self, what: str) -> ConfigurationError:
-        """An error about this process, with the end of its log and where the log lies."""
+        """An error about this process, with the place and the end of its log."""
         return ConfigurationError(f"{self.name} {what}. The end of its log {self.log}:\n{tail(self.log)}")
 
-    def stop(self, seconds: float = STOP_SECONDS) -> None:
+    def stop(self, seconds: float = _STOP_SECONDS) -> None:
         """Ask the process to end, then end it and all its descendants for certain. Safe to repeat."""
+        below: Sequence[psutil.Process] = ()
         if self.running:
-            family = descendants(self.pid)
+            below = descendants(self.pid)
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)
-            self._end(family)
-        else:
-            self._end([])
+        self._end(below)
 
     def kill(self) -> None:
         """End the process and all its descendants at once, as a crash of the machine would."""
-        self._end(descendants(self.pid) if self.running else [])
+        self._end(descendants(self.pid) if self.running else ())
 
-    def _end(self, family: Sequence[ProcessEntry]) -> None:
-        # Those that a descendant has put into a session of its own are in the list; the rest is in the group.
+    def _end(self, below: Sequence[psutil.Process]) -> None:
+        # Descendants with a session of their own are in the list, all others in the group.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        current = {entry.pid: entry.command for entry in process_table()} if family else {}
-        for entry in family:
-            if current.get(entry.pid) == entry.command:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(entry.pid, signal.SIGKILL)
+        for process in below:
+            with contextlib.suppress(psutil.NoSuchProcess):  # also where another process has its id by now
+                process.kill()
         self._process.wait()
 
 
-def descendants(pid: int) -> list[ProcessEntry]:
+class StackProcesses:
+    """Children by name, all of this interpreter; a signal at any moment loses none of them.
+
+    Each works in the given folder, because Prefect reads settings files from the working directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder and one for the logs; nothing is started."""
+        self._folder = folder
+        self._logs_folder = folder / "logs"
+        self._logs_folder.mkdir(parents=True, exist_ok=True)
+        self._children: dict[str, Child] = {}
+        self._launches: list[list[BaseException | None]] = []  # each gets its end
+
+    def __getitem__(self, name: str) -> Child:
+        """A child that was started."""
+        return self._children[name]
+
+    @property
+    def logs(self) -> dict[str, Path]:
+        """Log file of each child that has been started, by name."""
+        return {path.stem: path for path in sorted(self._logs_folder.glob("*.log"))}
+
+    def log(self, name: str) -> Path:
+        """The path of a child's log."""
+        return self._logs_folder / f"{name}.log"
+
+    def running(self, name: str) -> bool:
+        """Whether a child was started and is alive."""
+        return name in self._children and self._children[name].running
+
+    def check(self) -> None:
+        """Raise if a child has ended without being stopped.
+
+        Raises:
+            ConfigurationError: with the end of its log.
+        """
+        for child in self._children.values():
+            if not child.running:
+                raise child.failure("has ended")
+
+    def launch(
+        self, name: str, arguments: Sequence[str], env: Mapping[str, str], *, errors_only: bool = False
+    ) -> None:
+        """Start a child; `errors_only` keeps its standard output out of its log.
+
+        Raises:
+            ConfigurationError: it is running.
+        """
+        if self.running(name):
+            raise ConfigurationError(f"the {name} of this stack runs already; stop it first")
+        # On a thread of its own, which no signal interrupts: a process is never started without being noted. No lock
+        # outlives the launch, because an exception of a signal handler may leave one taken.
+        ended: list[BaseException | None] = []
+
+        def start() -> None:
+            try:
+                self._start(name, arguments, env, errors_only=errors_only)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                ended.append(error)
+            else:
+                ended.append(None)
+
+        self._launches.append(ended)
+        thread = Thread(target=start, name="stack-launcher")
+        thread.start()
+        thread.join()
+        if ended[0] is not None:
+            raise ended[0]
+
+    def stop(self, name: str) -> None:
+        """Stop a child, if it was started. Safe to repeat, also after an interruption."""
+        self._wait_for_launches()
+        child = self._children.get(name)
+        if child is not None:
+            child.stop()
+            del self._children[name]  # only now: an interrupted stop can be repeated
+
+    def kill(self, name: str) -> None:
+        """SIGKILL a child and everything below it."""
+        self._children.pop(name).kill()
+
+    def _start(
+        self, name: str, arguments: Sequence[str], env: Mapping[str, str], *, errors_only: bool
+    ) -> None:
+        self._children[name] = Child(
+            name,
+            [sys.executable, *arguments],
+            env=env,
+            cwd=self._folder,
+            log=self.log(name),
+            errors_only=errors_only,
+        )
+
+    def _wait_for_launches(self) -> None:
+        """Wait until every launch has been noted; an interruption may have kept one from beginning at all."""
+        deadline = time.monotonic() + _LAUNCH_SECONDS
+        while not all(self._launches) and time.monotonic() < deadline:
+            time.sleep(_LAUNCH_POLL_SECONDS)
+        self._launches.clear()
+
+
+def descendants(pid: int) -> list[psutil.Process]:
     """The living processes below a process, parents before children."""
-    children: dict[int, list[ProcessEntry]] = {}
-    for entry in process_table():
-        children.setdefault(entry.parent, []).append(entry)
-    found: list[ProcessEntry] = []
-    queue = [pid]
-    while queue:
-        below = children.get(queue.pop(0), [])
-        found += below
-        queue += [entry.pid for entry in below]
-    return found
+    try:
+        below = psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    return [process for process in below if alive(process)]
 
 
-def process_table() -> list[ProcessEntry]:
-    """Every living process that this user may see."""
-    return list(_from_proc()) if (_PROC / "self" / "stat").exists() else _from_ps()
+def alive(process: psutil.Process) -> bool:
+    """Whether a process runs; one that only its parent has not waited for does not."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def command_of(process: psutil.Process) -> str:
+    """The command line of a process; empty when it has ended or belongs to another user."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def tail(path: Path, lines: int = _TAIL_LINES) -> str:
@@ -138,30 +238,3 @@ def tail(path: Path, lines: int = _TAIL_LINES) -> str:
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
     except FileNotFoundError:
         return "(no log)"
-
-
-def _from_proc() -> list[ProcessEntry]:
-    entries = []
-    for folder in _PROC.iterdir():
-        if not folder.name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # The name in brackets may hold anything; state and parent follow the last bracket.
-            state, parent = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
-            if state != "Z":
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                entries.append(ProcessEntry(int(folder.name), int(parent), command.strip()))
-    return entries
-
-
-def _from_ps() -> list[ProcessEntry]:
-    """Systems without /proc, such as macOS."""
-    listed = subprocess.run(
-        ["/bin/ps", "-A", "-o", "pid=,ppid=,state=,args="], capture_output=True, text=True, check=True
-    ).stdout
-    entries = []
-    for line in listed.splitlines():
-        pid, parent, state, *command = line.split(None, 3)
-        if not state.startswith("Z"):
-            entries.append(ProcessEntry(int(pid), int(parent), command[0] if command else ""))
-    return entries

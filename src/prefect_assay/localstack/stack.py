@@ -1,8 +1,6 @@
-"""`LocalStack`: Prefect server, lab, webhook receiver and served flows as processes of one machine.
+"""Starts and stops the parts of a stack. Everything listens on loopback and is below one folder.
 
-The demo and the end-to-end tests stand on it. Everything listens on loopback and lives below one folder; the
-user's own Prefect settings are neither read nor touched. It talks HTTP and must not import Prefect: whoever does,
-starts with `LocalStack.env`.
+The user's own Prefect settings are neither read nor changed.
 """
 
 import contextlib
@@ -15,22 +13,20 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 import httpx
+import psutil
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.database import StackDatabase
-from prefect_assay.localstack.env import stack_environment
+from prefect_assay.localstack.environment import HOST, StackDatabase, free_ports, stack_environment
 from prefect_assay.localstack.lab import StackLab
-from prefect_assay.localstack.parts import StackParts
-from prefect_assay.localstack.ports import HOST, free_ports
-from prefect_assay.localstack.processes import ProcessEntry, descendants, tail
+from prefect_assay.localstack.processes import StackProcesses, command_of, descendants, tail
 
 RunnerKind = Literal["serve", "worker"]
 
 START_SECONDS: Final = 120.0
 WORK_POOL: Final = "assay"
-# The last one that a served process creates; it is there, so all are.
+# The last one that a served process creates: once it exists, all do.
 _LAST_DEPLOYMENT: Final = "sweep/prefect-assay"
-_FORKED_FROM: Final = "prefect_assay.prefork.server"
+_FORK_SERVER: Final = "prefect_assay.prefork.server"
 
 
 class LocalStack:
@@ -42,9 +38,9 @@ class LocalStack:
         logs: log file of each part, by name.
         api_url: the Prefect API, with /api.
         ui_url: the Prefect UI.
-        receiver_url: what a `WebhookEndpoint` block is given.
+        receiver_url: the address for a `WebhookEndpoint` block.
         signing_key: the receiver's signing key, for the same block.
-        database: where the Prefect server's database is, for whoever copies it or changes it.
+        database: the Prefect server's database, to copy or to change.
         lab: the lab: `base_url`, tokens, clock, journal, faults (`prefect_assay.lab.testing.LocalLab`).
     """
 
@@ -61,13 +57,13 @@ class LocalStack:
 
         Args:
             folder: made if it is missing. Use a fresh one for a fresh Prefect database.
-            env: extra environment for every process, stronger than the stack's own.
+            env: extra environment for every process; takes precedence over the stack's own.
             sweep: schedule the sweep (served flows only), every five minutes.
             runner: flows served by one process, or a process worker on a work pool.
             start_seconds: how long any part may take to answer.
         """
         self.folder = folder.resolve()
-        self._parts = StackParts(self.folder)
+        self._parts = StackProcesses(self.folder)
         server, lab, receiver = free_ports(3)
         self.ui_url = f"http://{HOST}:{server}"
         self.api_url = f"{self.ui_url}/api"
@@ -95,7 +91,7 @@ class LocalStack:
         try:
             self._launch_server()
             if self._runner_kind == "serve":
-                self._launch_runner()  # imports while the server starts, then waits for it by itself
+                self._launch_runner()  # imports while the server starts, then waits for it
             self._launch_lab()
             self._launch_receiver()
             self.wait_for_lab()
@@ -117,7 +113,7 @@ class LocalStack:
         self.stop_server()
 
     def discard(self) -> None:
-        """Stop everything, and delete what does not lie in the folder: the database, where root runs the stack."""
+        """Stop everything, and delete what is outside the folder: the database, where root runs the stack."""
         self.stop()
         self.database.discard()
 
@@ -131,17 +127,17 @@ class LocalStack:
         self.discard()
 
     def start_server(self) -> None:
-        """Start the Prefect server; its database is the one of the last time."""
+        """Start the Prefect server again on its database."""
         self._launch_server()
         self.wait_for_server()
 
     def stop_server(self) -> None:
-        """Stop the Prefect server, and its database where the server was killed before."""
+        """Stop the Prefect server, and its database if the server was killed before."""
         self._parts.stop("server")
         self.database.stop()
 
     def start_lab(self) -> None:
-        """Start the lab; its database is the one of the last time."""
+        """Start the lab again on its database."""
         self._launch_lab()
         self.wait_for_lab()
 
@@ -156,7 +152,7 @@ class LocalStack:
         self.wait_for_receiver()
 
     def stop_receiver(self) -> None:
-        """Stop the webhook receiver: deliveries find nobody."""
+        """Stop the webhook receiver: deliveries fail."""
         self._parts.stop("receiver")
 
     def start_runner(self) -> None:
@@ -172,16 +168,10 @@ class LocalStack:
         """SIGKILL the process that runs the flows, and all flow processes, like a crash of the machine."""
         self._parts.kill("runner")
 
-    def runner_processes(self) -> list[ProcessEntry]:
+    def runner_processes(self) -> list[psutil.Process]:
         """The processes below the runner: one per flow run in progress, none while all are suspended."""
-        runner = self._parts["runner"]
-        # Two helpers stay for as long as the runner and run no flow: multiprocessing's, and what flow runs fork from.
-        return [
-            entry
-            for entry in descendants(runner.pid)
-            if "multiprocessing" not in entry.command
-            and not (entry.parent == runner.pid and _FORKED_FROM in entry.command)
-        ]
+        runner = self._parts["runner"].pid
+        return [process for process in descendants(runner) if not _is_helper(process, runner)]
 
     def pid(self, name: str) -> int:
         """Process id of a part that was started."""
@@ -192,7 +182,7 @@ class LocalStack:
         return self._parts.running(name)
 
     def check(self) -> None:
-        """Raise when a part that was started has ended by itself.
+        """Raise if a part has ended without being stopped.
 
         Raises:
             ConfigurationError: with the end of its log.
@@ -221,18 +211,9 @@ class LocalStack:
         self._wait("runner", self._served if self._runner_kind == "serve" else self._worker_online)
 
     def _launch_server(self) -> None:
-        # The server reads its address from the options; the API address must not lead back to itself
+        # The server reads its address from the options; an API address would lead back to itself.
         env = {name: value for name, value in self.env.items() if name != "PREFECT_API_URL"}
-        arguments = [
-            "-m",
-            "prefect_assay.cli",
-            "server",
-            "--host",
-            HOST,
-            "--port",
-            str(self._ports["server"]),
-        ]
-        self._parts.launch("server", arguments, env)
+        self._parts.launch("server", self._listening("server"), env)
 
     def _launch_lab(self) -> None:
         # Its output is one line with tokens, which no log needs.
@@ -241,12 +222,10 @@ class LocalStack:
     def _launch_receiver(self) -> None:
         settings = {
             "PREFECT_ASSAY_RECEIVER_SIGNING_KEYS": self.signing_key,
-            # the lab signs with its own clock, which stands still and jumps
+            # the lab signs with its own clock, which stops and jumps
             "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS": "none",
         }
-        port = str(self._ports["receiver"])
-        arguments = ["-m", "prefect_assay.cli", "receiver", "--host", HOST, "--port", port]
-        self._parts.launch("receiver", arguments, {**settings, **self.env})
+        self._parts.launch("receiver", self._listening("receiver"), {**settings, **self.env})
 
     def _launch_runner(self) -> None:
         if self._runner_kind == "worker":
@@ -255,6 +234,9 @@ class LocalStack:
             arguments = ["-m", "prefect_assay.localstack.runner", "--wait-seconds", str(self._start_seconds)]
             arguments += [] if self._sweep else ["--no-sweep"]
         self._parts.launch("runner", arguments, self.env)
+
+    def _listening(self, command: str) -> list[str]:
+        return ["-m", "prefect_assay.cli", command, "--host", HOST, "--port", str(self._ports[command])]
 
     def _deploy(self) -> None:
         """Create the work pool and the deployments; a worker needs them before it starts."""
@@ -278,6 +260,14 @@ class LocalStack:
             answer = httpx.post(f"{self.api_url}/work_pools/{WORK_POOL}/workers/filter", json={})
             return answer.is_success and any(worker.get("status") == "ONLINE" for worker in answer.json())
         return False
+
+
+def _is_helper(process: psutil.Process, runner: int) -> bool:
+    """Whether a process runs no flow and stays as long as the runner: multiprocessing's, and the fork server."""
+    command = command_of(process)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return "multiprocessing" in command or (_FORK_SERVER in command and process.ppid() == runner)
+    return True
 
 
 def _answers(url: str) -> bool:

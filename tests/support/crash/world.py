@@ -25,8 +25,7 @@ from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
 from prefect_assay.database.place import FOLDER_SETTING
-from prefect_assay.localstack.database import StackDatabase
-from prefect_assay.localstack.ports import HOST, free_ports
+from prefect_assay.localstack.environment import HOST, StackDatabase, free_ports
 from prefect_assay.localstack.processes import Child
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key

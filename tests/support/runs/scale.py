@@ -13,9 +13,9 @@ from uuid import uuid4
 import asyncpg
 import redis
 
-from prefect_assay.localstack.ports import HOST, free_ports
+from prefect_assay.deployments.settings_files import POSTGRES, settings_of
+from prefect_assay.localstack.environment import HOST, free_ports
 from prefect_assay.localstack.processes import Child
-from prefect_assay.localstack.settings_files import POSTGRES, settings_of
 from support.runs.world import healthy
 
 POSTGRES_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES"

@@ -7,13 +7,14 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
 import certifi
+import psutil
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.settings import (
     PREFECT_API_URL,
@@ -25,14 +26,12 @@ from prefect.settings import (
 from prefect_assay.client import AssayClient
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
-from prefect_assay.localstack.parts import StackParts
-from prefect_assay.localstack.processes import Child, descendants
+from prefect_assay.localstack.processes import Child, StackProcesses, descendants
 from prefect_assay.localstack.stack import LocalStack
 from support.runs.scale import shared_services
 from support.runs.world import _saved_blocks
 
 _START_SECONDS: Final = 900.0
-_TICK: Final = os.sysconf("SC_CLK_TCK")
 # A line in Prefect's log costs a request; what a soak needs to know stands in the worker's own log.
 _ENVIRONMENT: Final = {"PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_LOGGING_LEVEL": "WARNING"}
 
@@ -56,7 +55,7 @@ class WorkerOptions:
     generation: int = 0
 
 
-class _CountedParts(StackParts):
+class _CountedParts(StackProcesses):
     """Parts whose CPU time is counted over all their restarts."""
 
     def __init__(self, folder: Path) -> None:
@@ -141,14 +140,12 @@ class SoakStack(LocalStack):
 
 def _cpu_of(child: Child) -> float:
     """User and system time of a process and the living ones below it."""
-    total = 0
-    for pid in (child.pid, *(entry.pid for entry in descendants(child.pid))):
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        total += int(fields[11]) + int(fields[12])
-    return total / _TICK
+    total = 0.0
+    for process in (psutil.Process(child.pid), *descendants(child.pid)):
+        with suppress(psutil.NoSuchProcess):
+            used = process.cpu_times()
+            total += used.user + used.system
+    return total
 
 
 @dataclass

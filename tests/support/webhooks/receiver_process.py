@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from prefect_assay.localstack.ports import free_ports
+from prefect_assay.localstack.environment import free_ports
 from support.webhooks.deliveries import SIGNING_KEY
 
 PROGRAM = Path(__file__).parents[2] / "webhooks" / "held_receiver.py"

@@ -141,7 +141,7 @@ def server(context: typer.Context) -> None:
 def backup(file: Annotated[Path, typer.Argument(help="A new file, which will hold secrets.")]) -> None:
     """Copy the database of `prefect-assay server`, while it runs or not."""
     with reported():
-        from prefect_assay.cli.services.backup import run_backup
+        from prefect_assay.cli.services.server_database import run_backup
 
         run_backup(file)
 
@@ -150,7 +150,7 @@ def backup(file: Annotated[Path, typer.Argument(help="A new file, which will hol
 def restore(file: Annotated[Path, typer.Argument(help="What `backup` has written.")]) -> None:
     """Put a copy of the database back, while no server runs."""
     with reported():
-        from prefect_assay.cli.services.backup import run_restore
+        from prefect_assay.cli.services.server_database import run_restore
 
         run_restore(file)
 

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from rich.console import Console
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.processes import STOP_SECONDS
+
+_STOP_SECONDS: Final = 10.0
 
 
 def run_lab(
@@ -70,7 +71,7 @@ def run_lab(
         Console().print("The lab has stopped.")
     finally:
         with contextlib.suppress(subprocess.TimeoutExpired, BrokenPipeError):
-            process.communicate(timeout=STOP_SECONDS)  # closes its input, which ends it
+            process.communicate(timeout=_STOP_SECONDS)  # closes its input, which ends it
         process.kill()
 
 

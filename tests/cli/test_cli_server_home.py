@@ -1,15 +1,15 @@
-"""Around Prefect's server: nobody else reads its home, and its pages ask the server that they come from."""
+"""`prefect-assay server` keeps its home private, and its UI calls the server that it comes from."""
 
 import json
 import os
 import stat
 
+import prefect.context
 import prefect.settings
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
-from prefect_assay.cli.services.server_edges import keep_home_private, show_own_address
-from prefect_assay.deployments import defaults
+from prefect_assay.cli.services.server import keep_home_private, set_ui_api_url
 from support.command import printed
 
 PRIVATE = 0o700
@@ -63,7 +63,7 @@ def test_a_home_that_cannot_be_made_keeps_no_server_from_starting(tmp_path, capl
 @pytest.fixture
 def asked(monkeypatch):
     """The address that the pages are told to ask, if any, with these options and settings."""
-    monkeypatch.setattr(defaults, "refresh_global_settings_context", lambda: None)  # of this process
+    monkeypatch.setattr(prefect.context, "refresh_global_settings_context", lambda: None)  # of this process
 
     def asked(*arguments, **settings):
         monkeypatch.delenv("PREFECT_SERVER_UI_API_URL", raising=False)
@@ -71,7 +71,7 @@ def asked(monkeypatch):
             {getattr(prefect.settings, name): value for name, value in settings.items()},
             restore_defaults={PREFECT_API_URL},
         ):
-            show_own_address(arguments)
+            set_ui_api_url(arguments)
         return os.environ.get("PREFECT_SERVER_UI_API_URL")
 
     return asked
@@ -114,7 +114,7 @@ def test_an_api_url_on_this_machine_stays_where_no_other_port_is_asked_for(asked
 START = """
 import json, os, sys
 import prefect.cli
-from prefect_assay.cli.services import server
+from prefect_assay.cli.services import server, server_database
 
 def app():
     from prefect.settings import PREFECT_HOME, PREFECT_UI_API_URL
@@ -122,7 +122,7 @@ def app():
     print(json.dumps([PREFECT_UI_API_URL.value(), mode, sys.argv]))
 
 prefect.cli.app = app
-server.collect_aside = lambda: None
+server_database.collect_garbage_on_a_thread = lambda: None
 server.run_server(["--port", "4301"])
 """
 
