@@ -10,12 +10,17 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
 from prefect_assay.errors import SignatureError
+from prefect_assay.lab.control import actions as sim_actions
+from prefect_assay.lab.control import bodies
 from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.testing import LocalLab
+from prefect_assay.lab.web.app import create_app
+from prefect_assay.lab.webhooks.faults import WebhookFault
 from prefect_assay.webhooks.signature import verify
 from support.lab.core import EPOCH, advance, get, lab_core, order, spec
 from support.services.hook_server import hook_server
@@ -53,12 +58,10 @@ def deliver(core):
 
 
 def fault(core, action, **details):
-    sim_deliveries.add_fault(core, {"action": action, **details})
+    sim_deliveries.add_fault(core, WebhookFault(action=action, **details))
 
 
 def progress(core, experiment_id, text="more"):
-    from prefect_assay.lab.control import actions as sim_actions
-
     sim_actions.event(core, {"event": "progress", "experiment_id": experiment_id, "description": text})
 
 
@@ -122,8 +125,6 @@ def test_the_body_has_every_field_and_a_time_that_is_expected(core, hook):
 
 def test_a_canceled_experiment_expects_nothing_more(core, hook):
     experiment_id = place(core, hook)
-    from prefect_assay.lab.control import actions as sim_actions
-
     sim_actions.event(core, {"event": "force_status", "experiment_id": experiment_id, "status": "canceled"})
     deliver(core)
     assert json.loads(hook.received[-1][1])["data"]["eta"] == times.stamp(EPOCH)
@@ -169,9 +170,9 @@ def test_delay_without_a_span_lasts_until_released(core, hook):
     mine, theirs = place(core, hook), place(core, hook)
     advance(core, minutes=1)
     assert hook.received == []
-    assert sim_deliveries.release(core, {"experiment_id": mine}) == {"released": 1}
+    assert sim_deliveries.release(core, bodies.OfOneExperiment(experiment_id=mine)) == {"released": 1}
     assert [json.loads(raw)["data"]["experiment_id"] for _, raw in hook.received] == [mine]
-    assert sim_deliveries.release(core, {}) == {"released": 1}
+    assert sim_deliveries.release(core, bodies.OfOneExperiment()) == {"released": 1}
     assert json.loads(hook.received[1][1])["data"]["experiment_id"] == theirs
 
 
@@ -180,7 +181,7 @@ def test_what_is_delayed_for_a_span_can_be_released_before(core, hook):
     place(core, hook)
     deliver(core)
     assert hook.received == []
-    assert sim_deliveries.release(core, {}) == {"released": 1}
+    assert sim_deliveries.release(core, bodies.OfOneExperiment()) == {"released": 1}
     assert len(hook.received) == 1
 
 
@@ -189,7 +190,7 @@ def test_a_delivery_is_held_back_once(core, hook):
         fault(core, action, count=None)
     place(core, hook)
     advance(core, minutes=1)
-    sim_deliveries.release(core, {})
+    sim_deliveries.release(core, bodies.OfOneExperiment())
     assert len(hook.received) == 1
     assert [row["hits"] for row in core.webhook_faults.view()] == [1, 0]
 
@@ -199,7 +200,7 @@ def test_bad_signatures_old_secrets_and_stale_times_are_refused_by_our_own_recei
     fault(core, "old_secret")  # no secret was changed yet: it waits for one that was
     deliver(core)
     assert check(hook.received[-1], OLD).data.experiment_id == experiment_id
-    sim_deliveries.rotate(core, {"experiment_id": experiment_id, "secret": NEW})
+    sim_deliveries.rotate(core, bodies.NewSecret(experiment_id=experiment_id, secret=NEW))
     progress(core, experiment_id)
     deliver(core)
     assert check(hook.received[-1], NEW, OLD)  # while the receiver still knows both
@@ -234,7 +235,7 @@ def test_the_old_secret_of_an_organisations_webhook_is_kept_too(core, hook):
 
 def test_an_organisations_secret_is_rotated_through_the_control_surface(core, hook):
     org_id = core.seeded.organization_id
-    sim_deliveries.rotate(core, {"organization_id": org_id, "secret": NEW})
+    sim_deliveries.rotate(core, bodies.NewSecret(organization_id=org_id, secret=NEW))
     fault(core, "old_secret")
     for _ in range(2):
         place(core, hook)
@@ -296,21 +297,22 @@ def test_chances_follow_from_the_seed(core, hook):
     ],
 )
 def test_faults_that_make_no_sense_are_refused(core, body):
-    from prefect_assay.lab.kernel.refusals import Refusal
-
-    with pytest.raises(Refusal) as caught:
-        sim_deliveries.add_fault(core, body)
-    assert caught.value.status == 400
+    headers = {"Authorization": f"Bearer {core.lab.settings.sim_token}"}
+    answer = TestClient(create_app(core)).post("/_sim/webhook-faults", json=body, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]
 
 
 def test_a_delivery_is_sent_again_as_a_new_attempt_or_byte_for_byte(core, hook):
     experiment_id = place(core, hook, webhook_secret=OLD)
     deliver(core)
     (first,) = attempts(core)
-    (again,) = sim_deliveries.redeliver_attempt(core, {}, str(first["id"]))["items"]
+    (again,) = sim_deliveries.redeliver_attempt(core, bodies.Again(), str(first["id"]))["items"]
     assert again["delivery_id"] != first["delivery_id"]
     assert again["update_id"] == first["update_id"]
-    (same,) = sim_deliveries.redeliver_attempt(core, {"identical": True}, first["delivery_id"])["items"]
+    (same,) = sim_deliveries.redeliver_attempt(core, bodies.Again(identical=True), first["delivery_id"])[
+        "items"
+    ]
     assert same["body_sha256"] == first["body_sha256"]
     assert hook.received[2] == hook.received[0]
     assert check(hook.received[2], OLD).data.experiment_id == experiment_id
@@ -322,10 +324,10 @@ def test_an_update_is_sent_to_everybody_who_gets_it_now(core, hook, other):
     deliver(core)
     core.request("PATCH", f"/experiments/{experiment_id}", json_body={"webhook_url": None})
     core.request("POST", "/webhooks", json_body={"url": hook.url})
-    sim_deliveries.redeliver(core, {"experiment_id": experiment_id})
+    sim_deliveries.redeliver(core, bodies.AboutUpdate(experiment_id=experiment_id))
     assert told(hook) == ["latest"]
     update_id = json.loads(other.received[0][1])["data"]["update_id"]
-    sim_deliveries.redeliver(core, {"update_id": update_id})
+    sim_deliveries.redeliver(core, bodies.AboutUpdate(update_id=update_id))
     assert json.loads(hook.received[1][1])["data"]["update_id"] == update_id
     assert len(other.received) == 2
 
@@ -339,11 +341,11 @@ def test_only_what_exists_is_sent_again(core):
         ({"update_id": "x", "experiment_id": "y"}, 400),
     ):
         with pytest.raises(Refusal) as caught:
-            sim_deliveries.redeliver(core, body)
+            sim_deliveries.redeliver(core, bodies.AboutUpdate(**body))
         assert caught.value.status == status
     for key in ("1", "x", "9" * 40):
         with pytest.raises(Refusal):
-            sim_deliveries.redeliver_attempt(core, {}, key)
+            sim_deliveries.redeliver_attempt(core, bodies.Again(), key)
 
 
 def test_the_journal_tells_everything_but_secrets_and_contents(core, hook):

@@ -7,9 +7,7 @@ import pytest
 
 from prefect_assay.lab import __main__ as command
 from prefect_assay.lab.billing import delays as plan
-from prefect_assay.lab.control import actions as sim_actions
-from prefect_assay.lab.control import deliveries as sim_deliveries
-from prefect_assay.lab.control import events
+from prefect_assay.lab.control import commands, events
 from prefect_assay.lab.requests.payment_faults import PAYMENT_ACTIONS
 from prefect_assay.lab.service.faults import ACTIONS
 from prefect_assay.lab.webhooks.faults import WEBHOOK_ACTIONS
@@ -35,9 +33,8 @@ def test_every_fault_and_event_stands_in_the_page(word):
 
 
 def test_every_control_call_stands_in_the_page():
-    routers = [module.router for module in (sim_actions, sim_deliveries)]
-    routes = [route for router in routers for route in router.routes]
-    calls = {f"{method} /_sim{route.path}" for route in routes for method in route.methods}
+    table = [entry for entry in vars(commands).values() if isinstance(entry, commands.Command)]
+    calls = {f"{command.method} /_sim{command.path}" for command in table}
     assert calls == set(re.findall(r"`((?:GET|POST|DELETE) /_sim/[a-z0-9/{}_-]+)`", PAGE))
 
 

@@ -4,10 +4,12 @@ import inspect
 import re
 import sys
 import types
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from prefect_assay.lab import testing
 from prefect_assay.lab.control import events
 from prefect_assay.lab.service.faults import ACTIONS, Fault
 from prefect_assay.lab.testing import LabOrganization, LocalLab, PlacedFault
@@ -26,6 +28,13 @@ def example():
     finally:
         del sys.modules[module.__name__]
     return {name: item for name, item in vars(module).items() if name.startswith("test_")}
+
+
+def test_the_example_in_the_module_works(shared_lab):
+    (code,) = re.findall(r"```python\n(.*?)```", testing.__doc__, re.DOTALL)
+    before = shared_lab.clock()["now"]
+    exec(compile(code, testing.__file__, "exec"), {"LocalLab": lambda: nullcontext(shared_lab)})
+    assert shared_lab.clock()["now"] > before
 
 
 @pytest.mark.parametrize("name", sorted(example()))

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.lab.control import actions as sim_actions
+from prefect_assay.lab.control import commands, events
 from prefect_assay.lab.control import deliveries as sim_deliveries
-from prefect_assay.lab.control import events
 from prefect_assay.lab.service.faults import ACTIONS
 from support.lab.sim_client import served
 
@@ -20,6 +20,22 @@ CALLS = sorted(
     for route in router.routes
     for method in route.methods
 )
+
+
+def test_every_command_has_one_handler():
+    table = [entry for entry in vars(commands).values() if isinstance(entry, commands.Command)]
+    assert sorted((command.method, command.path) for command in table) == CALLS
+
+
+@pytest.mark.parametrize("content_type", [None, "application/json", "application/x-www-form-urlencoded"])
+def test_a_body_is_json_whatever_its_content_type(lab, content_type):
+    headers = {"Content-Type": content_type} if content_type else {}
+    headers["Authorization"] = f"Bearer {lab.core.lab.settings.sim_token}"
+    answer = lab.http.post("/_sim/clock/advance", content=b'{"days": 1}', headers=headers)
+    assert answer.status_code == 200
+    assert lab.http.post("/_sim/clock/advance", headers=headers).json()["steps"] == 0
+    refused = lab.http.post("/_sim/clock/advance", content=b'{"days":', headers=headers)
+    assert (refused.status_code, refused.json()["error"][:14]) == (400, "malformed JSON")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from prefect_assay.lab.control import actions as sim_actions
+from prefect_assay.lab.control import bodies
 from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.service.core import LabCore
@@ -85,7 +86,7 @@ def test_the_same_update_wakes_once_however_often_it_comes(core, receiver, woken
     core.webhook_faults.add("double")
     _, experiment_id = of_organization(core, receiver)
     assert sent(core) == [200]
-    for body in ({}, {"identical": True}):
+    for body in (bodies.Again(), bodies.Again(identical=True)):
         (again,) = sim_deliveries.redeliver_attempt(core, body, "1")["items"]
         assert again["status"] == 200
     assert woken == [experiment_id]

@@ -1,9 +1,10 @@
-"""The lab for tests: its own process on a free port, with a handle that moves its clock and breaks things.
+"""The lab for tests: its own process on a free port, with a handle that moves its clock and breaks requests.
 
-with LocalLab() as lab:
-client = AssayClient(lab.base_url, lab.token)
-...
-lab.advance(days=15)
+```python
+with LocalLab() as lab, lab.http() as http:
+    http.get("/whoami").raise_for_status()
+    lab.advance(days=15)
+```
 """
 
 import os
@@ -20,10 +21,9 @@ from typing import Any, Final, Self
 import httpx
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lab.control.controls import Controls, PlacedFault, plain_client
-from prefect_assay.lab.control.organization import LabOrganization
-from prefect_assay.lab.control.views import Delays, RateLimitView, Settlement, SnapshotView
-from prefect_assay.lab.control.webhooks import given
+from prefect_assay.lab.control import commands
+from prefect_assay.lab.control.client import Controls, LabOrganization, PlacedFault, given, plain_client
+from prefect_assay.lab.control.commands import Delays, RateLimitView, SettlementRow, SnapshotView
 
 __all__ = ["LabOrganization", "LocalLab", "PlacedFault"]
 
@@ -154,32 +154,29 @@ class LocalLab(Controls):
             raise httpx.HTTPStatusError(said, request=answer.request, response=answer)
         return answer.json()
 
-    def settlements(self) -> list[Settlement]:
-        """Every settlement in the lab's books, oldest first: the judge of paying once."""
-        return self._items("/settlements")
+    def settlements(self) -> list[SettlementRow]:
+        """Every settlement in the lab's books, oldest first: shows whether something was paid twice."""
+        return self._send(commands.SETTLEMENTS)["items"]
 
     @property
     def x402(self) -> dict[str, Any]:
         """What the lab offers on the x402 rail: `network`, `asset`, `pay_to` and so on."""
-        terms: dict[str, Any] = self.sim("GET", "/x402")
-        return terms
+        return self._send(commands.X402)
 
     def rate_limit(
         self, requests: int, *, per_seconds: float, organization_id: str | None = None
     ) -> RateLimitView:
-        """Refuse with 429 and Retry-After what a token asks beyond so many requests in so many real seconds."""
-        body = {"requests": requests, "per_seconds": per_seconds, **self._whose(organization_id)}
-        view: RateLimitView = self.sim("POST", "/rate-limit", body)
-        return view
+        """Refuse with 429 and Retry-After a token's requests beyond so many in so many real seconds."""
+        limit = {"requests": requests, "per_seconds": per_seconds}
+        return self._send(commands.SET_RATE_LIMIT, **limit, **self._whose(organization_id))
 
     def rate_limited(self) -> RateLimitView:
         """The rate limit in force, and how many requests it has refused."""
-        view: RateLimitView = self.sim("GET", "/rate-limit")
-        return view
+        return self._send(commands.RATE_LIMIT)
 
     def end_rate_limit(self) -> None:
-        """No limit any more."""
-        self.sim("DELETE", "/rate-limit")
+        """Remove the rate limit."""
+        self._send(commands.END_RATE_LIMIT)
 
     def seed(
         self,
@@ -196,7 +193,7 @@ class LocalLab(Controls):
         Args:
             slug: lower-case letters and digits, unique in the lab.
             name: for people; without it the slug.
-            payment_policy: its rails, the first is the one taken without a selector; without it all.
+            payment_policy: its rails, the first is the default one; without it all.
             webhook_secret: signs its webhooks.
             experiments: fills it with so many drafts.
             plan: fixes the delays of its experiments.
@@ -205,43 +202,41 @@ class LocalLab(Controls):
             httpx.HTTPStatusError: 409 when the slug is taken.
         """
         policy = None if payment_policy is None else list(payment_policy)
-        body = given(name=name, payment_policy=policy, webhook_secret=webhook_secret, plan=plan)
-        seeded = self.sim("POST", "/seed", {"slug": slug, "experiments": experiments, **body})
+        fields = given(name=name, payment_policy=policy, webhook_secret=webhook_secret, plan=plan)
+        seeded = self._send(commands.SEED, slug=slug, experiments=experiments, **fields)
         return LabOrganization(self, slug, seeded)
 
     def sign_in_link(self, email: str) -> str:
         """Link that signs a user in to the portal, such as `viewer@lab.example`."""
-        link: str = self.sim("POST", "/sign-in-links", {"email": email})["portal_url"]
-        return link
+        return self._send(commands.SIGN_IN_LINK, email=email)["portal_url"]
 
     def end_sessions(self) -> None:
         """Let every portal session expire, and the tokens of tool clients that signed in with them."""
-        self.sim("DELETE", "/sessions")
+        self._send(commands.END_SESSIONS)
 
     def reset(self) -> None:
         """Empty the lab; random tokens are replaced, given ones stay."""
-        self._adopt(self.sim("POST", "/reset"))
+        self._adopt(self._send(commands.RESET))
 
     def snapshot(self, name: str | None = None) -> str:
         """Keep the whole lab as it is now; the snapshot's id."""
-        kept: SnapshotView = self.sim("POST", "/snapshots", given(name=name))
-        return kept["id"]
+        return self._send(commands.TAKE_SNAPSHOT, **given(name=name))["id"]
 
     def snapshots(self) -> list[SnapshotView]:
         """All snapshots, oldest first."""
-        return self._items("/snapshots")
+        return self._send(commands.SNAPSHOTS)["items"]
 
     def restore(self, snapshot_id: str) -> None:
-        """Back to a snapshot: data, clocks and faults are as they were, and tokens of then are valid again."""
-        self._adopt(self.sim("POST", f"/snapshots/{snapshot_id}/restore"))
+        """Restore a snapshot: data, clocks, faults, and the tokens that were valid then."""
+        self._adopt(self._send(commands.RESTORE_SNAPSHOT, snapshot_id=snapshot_id))
 
     def delete_snapshot(self, snapshot_id: str) -> None:
-        """Forget a snapshot."""
-        self.sim("DELETE", f"/snapshots/{snapshot_id}")
+        """Delete a snapshot."""
+        self._send(commands.DELETE_SNAPSHOT, snapshot_id=snapshot_id)
 
     @contextmanager
     def rolled_back(self) -> Iterator[Self]:
-        """Whatever happens inside is undone at the end."""
+        """Undo at the end everything that happens inside."""
         kept = self.snapshot()
         try:
             yield self

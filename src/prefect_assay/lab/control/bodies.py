@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated, Literal
 
+from fastapi import Query
 from pydantic import ConfigDict, Field, model_validator
 
 from prefect_assay.lab.kernel.bodies import Body
@@ -18,32 +19,31 @@ Share = Annotated[float, Field(ge=0, le=1e9)]
 EXPERIMENTS_MAX = 200_000
 
 
-class Query(Body):
+class _Query(Body):
     """A query string: everything in it is text, so numbers are read from text."""
 
     model_config = ConfigDict(strict=False)
 
 
-class OfOrganization(Query):
-    """`?organization_id=`; without it the default organisation is meant."""
-
+class _OfOrganization(_Query):
     organization_id: str | None = None
 
 
-class JournalQuery(OfOrganization):
-    """Which entries of the request journal; without an organisation those of all."""
-
+class _OfJournal(_OfOrganization):
     after: Annotated[int, Field(ge=0)] = 0
     method: str = "*"
     path: str = "*"
 
 
-class DeliveriesQuery(Query):
-    """Which webhook attempts."""
-
+class _OfDeliveries(_Query):
     after: Annotated[int, Field(ge=0, lt=2**63)] = 0
     experiment_id: str | None = None
     update_id: str | None = None
+
+
+OfOrganization = Annotated[_OfOrganization, Query()]
+JournalQuery = Annotated[_OfJournal, Query()]
+DeliveriesQuery = Annotated[_OfDeliveries, Query()]
 
 
 class Span(Body):
@@ -91,7 +91,7 @@ class Mode(Body):
     organization_id: str | None = None
 
 
-class Delays(Body):
+class FixedDelays(Body):
     """What is fixed about coming experiments; what is absent is drawn as ever."""
 
     quote_minutes: Annotated[float, Field(ge=0, le=_DAYS_MAX)] | None = None
@@ -101,7 +101,7 @@ class Delays(Body):
     hold_review: bool | None = None
 
 
-class FixPlan(Delays):
+class FixPlan(FixedDelays):
     """Delays of one experiment, or of all that an organisation orders from now on."""
 
     organization_id: str | None = None
@@ -141,10 +141,10 @@ class Seed(Body):
 
     slug: Annotated[str, Field(max_length=60)]
     name: str | None = None
-    payment_policy: list[PaymentMethod] | None = None
+    payment_policy: list[Annotated[PaymentMethod, Field(strict=False)]] | None = None
     webhook_secret: Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)] | None = None
     experiments: Annotated[int, Field(ge=0, le=EXPERIMENTS_MAX)] = 0
-    plan: Delays | None = None
+    plan: FixedDelays | None = None
 
 
 class Event(Body):

@@ -4,11 +4,10 @@ import hashlib
 import json
 from typing import Any
 
-from prefect_assay.lab.control import bodies as sim_bodies
-from prefect_assay.lab.control.sim import Surface
+from prefect_assay.lab.control import bodies, commands
+from prefect_assay.lab.control.surface import Core, Surface
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row
-from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import uuid_or_none
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.webhooks import addressing, outbox
@@ -18,10 +17,10 @@ from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
 router = Surface()
 
 
-@router.call("GET", "/deliveries", sim_bodies.DeliveriesQuery)
-def deliveries(core: LabCore, wanted: sim_bodies.DeliveriesQuery) -> dict[str, Any]:
+@router.handles(commands.DELIVERIES)
+def deliveries(core: Core, query: bodies.DeliveriesQuery) -> dict[str, Any]:
     """Webhook attempts; `after` the last number seen, of one experiment or one update."""
-    return {"items": journal(core, wanted.after, wanted.experiment_id, wanted.update_id)}
+    return {"items": journal(core, query.after, query.experiment_id, query.update_id)}
 
 
 def journal(
@@ -48,8 +47,8 @@ def _shown(row: Row) -> Row:
     return shown | digest | {"headers": json.loads(row["headers"])}
 
 
-@router.call("GET", "/outbox")
-def unsent(core: LabCore) -> dict[str, Any]:
+@router.handles(commands.OUTBOX)
+def unsent(core: Core) -> dict[str, Any]:
     """What is still to be delivered, and what is held back."""
     return {"items": waiting(core)}
 
@@ -62,57 +61,61 @@ def waiting(core: LabCore) -> list[Row]:
         )
 
 
-@router.call("GET", "/webhook-faults")
-def faults(core: LabCore) -> dict[str, Any]:
+@router.handles(commands.WEBHOOK_FAULTS)
+def faults(core: Core) -> dict[str, Any]:
     """All webhook faults asked for, with their hits."""
     return {"items": core.webhook_faults.view()}
 
 
-@router.call("POST", "/webhook-faults", raw=True)
-def add_fault(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+@router.handles(commands.ADD_WEBHOOK_FAULT)
+def add_fault(core: Core, body: WebhookFault) -> dict[str, Any]:
     """Ask for a webhook fault."""
-    core.webhook_faults.append(validation.read(WebhookFault, body))
+    core.webhook_faults.append(body)
     return faults(core)
 
 
-@router.call("DELETE", "/webhook-faults")
-def clear_faults(core: LabCore) -> dict[str, Any]:
+@router.handles(commands.CLEAR_WEBHOOK_FAULTS)
+def clear_faults(core: Core) -> dict[str, Any]:
     """Drop the webhook faults, and no others."""
     core.webhook_faults.clear()
     return {}
 
 
-@router.call("POST", "/deliveries/release", sim_bodies.OfOneExperiment, raw=True)
-def release(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+@router.handles(commands.RELEASE)
+def release(core: Core, body: bodies.OfOneExperiment) -> dict[str, Any]:
     """Deliver what is held back, of one experiment or of all."""
     with core.lab.store.transaction() as db:
         held = [row["org_id"] for row in db.all("SELECT DISTINCT org_id FROM outbox WHERE held <> ''")]
-        wanted = body.get("experiment_id")
-        released = sum(outbox.release(db, it, core.lab.clock.now(it), experiment_id=wanted) for it in held)
+        released = sum(
+            outbox.release(db, org_id, core.lab.clock.now(org_id), experiment_id=body.experiment_id)
+            for org_id in held
+        )
     for org_id in held:
         core.courier.deliver(org_id)
     return {"released": released}
 
 
-@router.call("POST", "/deliveries/{number}/redeliver", sim_bodies.Again, raw=True)
-def redeliver_attempt(core: LabCore, body: dict[str, Any], key: str) -> dict[str, Any]:
+@router.handles(commands.REDELIVER_ATTEMPT)
+def redeliver_attempt(core: Core, body: bodies.Again, number: str) -> dict[str, Any]:
     """Send a delivery again to where it went: as a new attempt, or `identical`, byte for byte and signature."""
-    number = int(key) if key.isascii() and key.isdigit() and len(key) < len(str(2**63)) else None
+    digits = number.isascii() and number.isdigit() and len(number) < len(str(2**63))
     with core.lab.store.transaction() as db:
         row = db.one(
-            "SELECT * FROM deliveries WHERE id = ? OR delivery_id = ? ORDER BY id DESC LIMIT 1", number, key
+            "SELECT * FROM deliveries WHERE id = ? OR delivery_id = ? ORDER BY id DESC LIMIT 1",
+            int(number) if digits else None,
+            number,
         )
         if row is None:
-            raise Refusal(404, f"no delivery {key!r}")
+            raise Refusal(404, f"no delivery {number!r}")
         experiment = {"id": row["experiment_id"], "org_id": row["org_id"]}
-        again = row["id"] if body.get("identical") else None
+        again = row["id"] if body.identical else None
         at = core.lab.clock.now(row["org_id"])
         outbox.add(db, experiment, row["update_id"], row["webhook_id"], at, replay_of=again)
     return _delivered(core, row["org_id"], row["update_id"], row["experiment_id"])
 
 
-@router.call("POST", "/redeliver", sim_bodies.AboutUpdate, raw=True)
-def redeliver(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+@router.handles(commands.REDELIVER_UPDATE)
+def redeliver(core: Core, body: bodies.AboutUpdate) -> dict[str, Any]:
     """Send an update, or an experiment's latest one, to everybody who gets it now."""
     with core.lab.store.transaction() as db:
         update = _update(db, body)
@@ -123,13 +126,13 @@ def redeliver(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
     return _delivered(core, update["org_id"], update["id"], update["experiment_id"])
 
 
-def _update(db: Db, body: dict[str, Any]) -> Row:
-    if (body.get("update_id") is None) == (body.get("experiment_id") is None):
+def _update(db: Db, body: bodies.AboutUpdate) -> Row:
+    if (body.update_id is None) == (body.experiment_id is None):
         raise Refusal(400, "name update_id or experiment_id")
     row = db.one(
         "SELECT * FROM updates WHERE id = ? OR experiment_id = ? ORDER BY seq DESC LIMIT 1",
-        uuid_or_none(str(body.get("update_id"))),
-        uuid_or_none(str(body.get("experiment_id"))),
+        uuid_or_none(body.update_id or ""),
+        uuid_or_none(body.experiment_id or ""),
     )
     if row is None:
         raise Refusal(404, "update not found")
@@ -145,19 +148,18 @@ def _delivered(core: LabCore, org_id: str, update_id: str, experiment_id: str) -
     return {"items": journal(core, last["id"], experiment_id, update_id)}
 
 
-@router.call("POST", "/webhook-secrets", sim_bodies.NewSecret, raw=True)
-def rotate(core: LabCore, body: dict[str, Any]) -> dict[str, Any]:
+@router.handles(commands.ROTATE_SECRET)
+def rotate(core: Core, body: bodies.NewSecret) -> dict[str, Any]:
     """Give an experiment or an organisation another secret; null clears it. The API can do neither."""
-    secret = body.get("secret")
-    if secret is not None and (not isinstance(secret, str) or len(secret) < WEBHOOK_SECRET_MIN_LENGTH):
+    if body.secret is not None and len(body.secret) < WEBHOOK_SECRET_MIN_LENGTH:
         raise Refusal(400, f"secret: at least {WEBHOOK_SECRET_MIN_LENGTH} characters, or null")
-    if (body.get("experiment_id") is None) == (body.get("organization_id") is None):
+    if (body.experiment_id is None) == (body.organization_id is None):
         raise Refusal(400, "name experiment_id or organization_id")
     with core.lab.store.transaction() as db:
-        if body.get("experiment_id") is not None:
-            _rotate_experiment(core, db, str(body["experiment_id"]), secret)
-        else:
-            _rotate_organization(core, db, str(body["organization_id"]), secret)
+        if body.experiment_id is not None:
+            _rotate_experiment(core, db, body.experiment_id, body.secret)
+        if body.organization_id is not None:
+            _rotate_organization(core, db, body.organization_id, body.secret)
     return {}
 
 

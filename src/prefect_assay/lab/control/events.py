@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from prefect_assay.lab.billing import delays as plan
-from prefect_assay.lab.control import bodies as sim_bodies
+from prefect_assay.lab.control import bodies
 from prefect_assay.lab.experiments import custom_targets
 from prefect_assay.lab.kernel import schedule, times
 from prefect_assay.lab.kernel.bodies import Body
@@ -50,11 +50,11 @@ def _pending_quote(db: Db, experiment: Row) -> Row:
     return quote
 
 
-def _expire_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+def _expire_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
     machine.expire_quote(db, experiment, _pending_quote(db, experiment)["id"], at)
 
 
-def _reject_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+def _reject_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
     """The lab takes its quote back: `rejected` in one vocabulary, `canceled` in the other."""
     quote = _pending_quote(db, experiment)
     db.update("quotes", quote["id"], status=QuoteStatus.REJECTED, updated_at=at)
@@ -68,7 +68,7 @@ def _coming_quote(db: Db, experiment: Row) -> Row:
     return item
 
 
-def _slow_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.SlowQuote) -> None:
+def _slow_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.SlowQuote) -> None:
     item = _coming_quote(db, experiment)
     if item["passive"]:
         raise Refusal(409, "the quote is held; release it first")
@@ -78,15 +78,15 @@ def _slow_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bo
     schedule.put_off(db, item, due_at + wanted.delta())
 
 
-def _hold_quote(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: sim_bodies.Event) -> None:
+def _hold_quote(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bodies.Event) -> None:
     schedule.hold(db, _coming_quote(db, experiment))
 
 
-def _release_quote(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+def _release_quote(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
     machine.apply(lab, db, _coming_quote(db, experiment), at)
 
 
-def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: sim_bodies.Event) -> None:
+def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bodies.Event) -> None:
     """The experiment reaches the review and stays there."""
     if experiment["status"] in _OVER:
         raise Refusal(409, f"the experiment is {experiment['status']}")
@@ -98,7 +98,7 @@ def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: si
         schedule.hold(db, item)
 
 
-def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
     """Results come at once when they are overdue, else on their day."""
     wanted = plan.fixed_for(db, experiment["id"]) | {"hold_review": False}
     plan.fix(db, experiment["org_id"], experiment["id"], wanted)
@@ -114,9 +114,7 @@ def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: si
         schedule.put_off(db, item, due_at)
 
 
-def _partial_results(
-    _lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.PartialResults
-) -> None:
+def _partial_results(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.PartialResults) -> None:
     _need(experiment, _UNDER_WORK, "preliminary results come from the work in the lab")
     if wanted.sequences is not None:
         rows = db.all("SELECT name FROM sequences WHERE experiment_id = ?", experiment["id"])
@@ -128,15 +126,15 @@ def _partial_results(
     updates.record(db, experiment, "progress", "Preliminary results", "Some results are available.", at)
 
 
-def _progress(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.Told) -> None:
+def _progress(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.Told) -> None:
     updates.record(db, experiment, "progress", wanted.name or "Assay progress", wanted.description, at)
 
 
-def _error(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.Told) -> None:
+def _error(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.Told) -> None:
     updates.record(db, experiment, "error", wanted.name or "Something went wrong", wanted.description, at)
 
 
-def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.Told) -> None:
+def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.Told) -> None:
     """The assay has to be repeated: an `error` update, back to the queue, and a later end."""
     _need(experiment, _REPEATABLE, "only an assay under way can fail")
     _error(lab, db, experiment, at, wanted)
@@ -145,7 +143,7 @@ def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, wanted: si
     updates.move(db, experiment, ExperimentStatus.IN_QUEUE, at, eta=eta)
 
 
-def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
     _need(experiment, _CANCELABLE, "only a draft or one that waits for confirmation can be canceled")
     db.run(
         "UPDATE invoices SET status = ? WHERE experiment_id = ? AND status IN ('draft', 'open')",
@@ -155,7 +153,7 @@ def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodie
     machine.force(db, experiment, ExperimentStatus.CANCELED, at)
 
 
-def _force_status(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: sim_bodies.ForceStatus) -> None:
+def _force_status(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.ForceStatus) -> None:
     machine.force(db, experiment, wanted.status, at)
 
 
@@ -168,39 +166,39 @@ def _unpaid(db: Db, experiment: Row) -> Row:
     return invoice
 
 
-def _pay_invoice(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: sim_bodies.Event) -> None:
+def _pay_invoice(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
     payment.settle(lab, db, _unpaid(db, experiment), at)
 
 
-def _void_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: sim_bodies.Event) -> None:
+def _void_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bodies.Event) -> None:
     db.update("invoices", _unpaid(db, experiment)["id"], status=InvoiceStatus.VOID)
 
 
-def _give_up_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: sim_bodies.Event) -> None:
+def _give_up_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bodies.Event) -> None:
     db.update("invoices", _unpaid(db, experiment)["id"], status=InvoiceStatus.UNCOLLECTIBLE)
 
 
 _OF_EXPERIMENT: Final[dict[str, tuple[type[Body], Handler]]] = {
-    "expire_quote": (sim_bodies.Event, _expire_quote),
-    "reject_quote": (sim_bodies.Event, _reject_quote),
-    "slow_quote": (sim_bodies.SlowQuote, _slow_quote),
-    "hold_quote": (sim_bodies.Event, _hold_quote),
-    "release_quote": (sim_bodies.Event, _release_quote),
-    "stall_review": (sim_bodies.Event, _stall_review),
-    "release_review": (sim_bodies.Event, _release_review),
-    "partial_results": (sim_bodies.PartialResults, _partial_results),
-    "progress": (sim_bodies.Told, _progress),
-    "error": (sim_bodies.Told, _error),
-    "fail_production": (sim_bodies.Told, _fail_production),
-    "cancel": (sim_bodies.Event, _cancel),
-    "force_status": (sim_bodies.ForceStatus, _force_status),
-    "pay_invoice": (sim_bodies.Event, _pay_invoice),
-    "void_invoice": (sim_bodies.Event, _void_invoice),
-    "uncollectible_invoice": (sim_bodies.Event, _give_up_invoice),
+    "expire_quote": (bodies.Event, _expire_quote),
+    "reject_quote": (bodies.Event, _reject_quote),
+    "slow_quote": (bodies.SlowQuote, _slow_quote),
+    "hold_quote": (bodies.Event, _hold_quote),
+    "release_quote": (bodies.Event, _release_quote),
+    "stall_review": (bodies.Event, _stall_review),
+    "release_review": (bodies.Event, _release_review),
+    "partial_results": (bodies.PartialResults, _partial_results),
+    "progress": (bodies.Told, _progress),
+    "error": (bodies.Told, _error),
+    "fail_production": (bodies.Told, _fail_production),
+    "cancel": (bodies.Event, _cancel),
+    "force_status": (bodies.ForceStatus, _force_status),
+    "pay_invoice": (bodies.Event, _pay_invoice),
+    "void_invoice": (bodies.Event, _void_invoice),
+    "uncollectible_invoice": (bodies.Event, _give_up_invoice),
 }
 
 
-def _decide_custom_target(lab: Lab, db: Db, wanted: sim_bodies.DecideTarget) -> dict[str, Any]:
+def _decide_custom_target(lab: Lab, db: Db, wanted: bodies.DecideTarget) -> dict[str, Any]:
     row = db.known("custom_targets", uuid_or_none(wanted.request_id), "custom target request")
     return custom_targets.decide_custom_target(
         lab,
@@ -213,15 +211,15 @@ def _decide_custom_target(lab: Lab, db: Db, wanted: sim_bodies.DecideTarget) -> 
     )
 
 
-def _revoke_token(lab: Lab, db: Db, wanted: sim_bodies.RevokeToken) -> dict[str, Any]:
+def _revoke_token(lab: Lab, db: Db, wanted: bodies.RevokeToken) -> dict[str, Any]:
     row = db.known("tokens", uuid_or_none(wanted.token_id), "token")
     revoked = lab.tokens.revoke_family(db, wanted.token_id, lab.clock.now(row["org_id"]))
     return {"token_id": wanted.token_id, "children_revoked": revoked}
 
 
 _OF_LAB: Final[dict[str, tuple[type[Body], Callable[[Lab, Db, Any], dict[str, Any]]]]] = {
-    "decide_custom_target": (sim_bodies.DecideTarget, _decide_custom_target),
-    "revoke_token": (sim_bodies.RevokeToken, _revoke_token),
+    "decide_custom_target": (bodies.DecideTarget, _decide_custom_target),
+    "revoke_token": (bodies.RevokeToken, _revoke_token),
 }
 EVENTS: Final = (*_OF_EXPERIMENT, *_OF_LAB)
 

@@ -1,0 +1,385 @@
+"""A test's handle on one organisation of a running lab: its clock, its faults, its webhooks, its journal.
+
+Methods send the commands of `commands`; docs/lab.md describes them. Knows nothing of how the lab handles them.
+"""
+
+import ssl
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Final, Literal, Self, Unpack
+
+import httpx
+
+from prefect_assay.lab.control import commands
+from prefect_assay.lab.control.commands import (
+    ClockView,
+    Command,
+    Delays,
+    FaultView,
+    JournalEntry,
+    Record,
+    Reply,
+)
+
+# A lab on loopback speaks plain http; loading the system's certificates takes longer than a test.
+_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def plain_client(base_url: str, token: str, *, seconds: float) -> httpx.Client:
+    """An HTTP client with a bearer token that ignores proxy settings."""
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.Client(base_url=base_url, headers=headers, timeout=seconds, trust_env=False, verify=_NO_TLS)
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+class PlacedFault:
+    """A route fault in the lab's queue. As a context manager it is removed at the end.
+
+    Attributes:
+        id: its number.
+    """
+
+    def __init__(self, controls: "Controls", number: int) -> None:
+        self._controls = controls
+        self.id = number
+
+    def view(self) -> FaultView:
+        """The fault as requested, with its counts."""
+        return next(fault for fault in self._controls.faults() if fault["id"] == self.id)
+
+    @property
+    def used(self) -> int:
+        """How many requests it has hit."""
+        return self.view()["used"]
+
+    def remove(self) -> None:
+        """Remove it from the queue."""
+        self._controls._send(commands.REMOVE_FAULT, fault_id=self.id)  # noqa: SLF001 - one module
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+
+class Controls:
+    """One organisation's tokens and its part of the control surface.
+
+    Attributes:
+        base_url: address of the service, without /api/v1.
+        token: a member's token.
+        viewer_token: a read-only token.
+        partner_token: a partner's token.
+        organization_id: the tokens' organisation.
+    """
+
+    base_url: str
+    token: str
+    viewer_token: str
+    partner_token: str
+    organization_id: str
+
+    def sim(self, method: str, path: str, json: Record | None = None, /, **query: Any) -> Any:
+        """Any call of the control surface; its JSON answer."""
+        raise NotImplementedError
+
+    def _send(self, command: Command[Reply], /, **fields: Any) -> Reply:
+        """Send a command. A field that its path names goes there, the others into the body or the query."""
+        path = command.path.format_map(fields)
+        rest = {name: value for name, value in fields.items() if f"{{{name}}}" not in command.path}
+        if command.method == "POST":
+            reply: Reply = self.sim(command.method, path, rest)
+        else:
+            reply = self.sim(command.method, path, **rest)
+        return reply
+
+    def _adopt(self, seeded: dict[str, str]) -> None:
+        self.organization_id = seeded["organization_id"]
+        self.token, self.viewer_token = seeded["member_token"], seeded["viewer_token"]
+        self.partner_token = seeded["partner_token"]
+
+    def _whose(self, organization_id: str | None) -> dict[str, str]:
+        """The organisation that a call names; without one the lab takes the default one, or all."""
+        return given(organization_id=organization_id)
+
+    def http(self, token: str | None = None) -> httpx.Client:
+        """A plain HTTP client for the API, by default with the member's token."""
+        return plain_client(f"{self.base_url}/api/v1", token or self.token, seconds=30)
+
+    def advance(
+        self,
+        *,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        until: str | None = None,
+        organization_id: str | None = None,
+    ) -> ClockView:
+        """Move the clock; returns when everything due by then has happened and is delivered.
+
+        Args:
+            days: lab days, and so on; they add up.
+            hours: lab hours.
+            minutes: lab minutes.
+            seconds: lab seconds.
+            until: instead of a span `"next"` (the lab's next step), `"idle"` or a time in ISO 8601.
+            organization_id: whose clock.
+        """
+        span = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
+        body = span if until is None else {"until": until}
+        return self._send(commands.ADVANCE_CLOCK, **body, **self._whose(organization_id))
+
+    def clock(self, organization_id: str | None = None) -> ClockView:
+        """Lab time and mode."""
+        return self._send(commands.CLOCK, **self._whose(organization_id))
+
+    def set_clock(
+        self,
+        mode: Literal["manual", "scaled", "auto"],
+        *,
+        seconds_per_day: float | None = None,
+        organization_id: str | None = None,
+    ) -> ClockView:
+        """Set the clock's mode; lab time continues from where it is.
+
+        Args:
+            mode: `manual` waits to be advanced, `scaled` runs, `auto` jumps to the lab's next step.
+            seconds_per_day: real seconds that a lab day takes when `scaled`.
+            organization_id: whose clock.
+        """
+        rate = given(seconds_per_day=seconds_per_day)
+        return self._send(commands.SET_CLOCK, mode=mode, **rate, **self._whose(organization_id))
+
+    def plan(
+        self,
+        *,
+        experiment_id: str | None = None,
+        organization_id: str | None = None,
+        **delays: Unpack[Delays],
+    ) -> Delays:
+        """Fix delays of one experiment, or of all that the organisation orders from now on.
+
+        Args:
+            experiment_id: only this experiment.
+            organization_id: whose experiments.
+            **delays: `quote_minutes`, `review_minutes`, `window_days`, `hold_quote`, `hold_review`; absent ones are
+                drawn, so a call without any undoes an earlier one.
+        """
+        whose = self._whose(organization_id) if experiment_id is None else {"experiment_id": experiment_id}
+        return self._send(commands.FIX_DELAYS, **delays, **whose)
+
+    def fault(
+        self,
+        action: str,
+        path: str = "*",
+        method: str = "*",
+        *,
+        organization_id: str | None = None,
+        **details: Any,
+    ) -> PlacedFault:
+        """Queue a route fault.
+
+        Args:
+            action: what happens, see the table in docs/lab.md.
+            path: pattern with `*`, with or without /api/v1 in front.
+            method: HTTP method, or `*`.
+            organization_id: hits only requests with this organisation's tokens.
+            **details: `count`, `after`, `probability`, `seed`, `status`, `seconds`, `retry_after`, `error`, `fields`,
+                `keep_bytes`.
+
+        Returns:
+            The fault, which knows how often it struck.
+        """
+        fields = {"action": action, "path": path, "method": method, **details, **self._whose(organization_id)}
+        return PlacedFault(self, self._send(commands.ADD_FAULT, **fields)["id"])
+
+    def faults(self) -> list[FaultView]:
+        """All route faults since they were cleared, with their counts."""
+        return self._send(commands.FAULTS)["items"]
+
+    def clear_faults(self, organization_id: str | None = None) -> None:
+        """Drop the faults."""
+        self._send(commands.CLEAR_FAULTS, **self._whose(organization_id))
+
+    def event(self, event: str, experiment_id: str | None = None, **details: Any) -> Record:
+        """Trigger an event at the lab's side.
+
+        Args:
+            event: see the table in docs/lab.md.
+            experiment_id: which experiment; events of tokens and custom targets take none.
+            **details: the event's own fields.
+
+        Returns:
+            An experiment's `status` and `results_status` afterwards.
+        """
+        return self._send(
+            commands.TRIGGER_EVENT, event=event, **given(experiment_id=experiment_id), **details
+        )
+
+    def journal(
+        self, after: int = 0, *, method: str = "*", path: str = "*", organization_id: str | None = None
+    ) -> list[JournalEntry]:
+        """Requests to the API so far, oldest first.
+
+        Args:
+            after: only those with a higher number.
+            method: only this HTTP method.
+            path: only paths like this pattern, with or without /api/v1 in front.
+            organization_id: only requests with this organisation's tokens.
+        """
+        query = {"after": after, "method": method, "path": path, **self._whose(organization_id)}
+        return self._send(commands.JOURNAL, **query)["items"]
+
+    def fill(
+        self,
+        experiments: int,
+        *,
+        stage: Literal["draft", "submitted", "ordered"] = "draft",
+        sequences: int = 1,
+        organization_id: str | None = None,
+    ) -> Sequence[str]:
+        """Make many experiments at once, without requests; their ids.
+
+        Args:
+            experiments: how many.
+            stage: where they start; from there on they proceed as ordered ones do.
+            sequences: how many each has.
+            organization_id: whose they are.
+        """
+        fields = {"experiments": experiments, "stage": stage, "sequences": sequences}
+        return self._send(commands.FILL, **fields, **self._whose(organization_id))["experiment_ids"]
+
+    @property
+    def mpp(self) -> Record:
+        """What the lab offers on the mpp-spt rail: `method`, `network_id` and so on."""
+        return self._send(commands.MPP)
+
+    def payment_fault(self, action: str, **details: Any) -> None:
+        """Add a payment fault, such as always_402 or wrong_amount; without a `count` it lasts until it is dropped.
+
+        Args:
+            action: what is wrong.
+            details: `rail`, `count`, `after`, `organization_id`, `invoice_id`.
+        """
+        self._send(commands.ADD_PAYMENT_FAULT, action=action, **details)
+
+    def payment_faults(self) -> list[Record]:
+        """All payment faults, with their `hits`."""
+        return self._send(commands.PAYMENT_FAULTS)["items"]
+
+    def end_payment_faults(self) -> None:
+        """Drop all payment faults."""
+        self._send(commands.CLEAR_PAYMENT_FAULTS)
+
+    def deliveries(
+        self, after: int = 0, *, experiment_id: str | None = None, update_id: str | None = None
+    ) -> list[Record]:
+        """Webhook attempts so far, oldest first; of one experiment or update."""
+        about = given(experiment_id=experiment_id, update_id=update_id)
+        return self._send(commands.DELIVERIES, after=after, **about)["items"]
+
+    def outbox(self) -> list[Record]:
+        """Deliveries still to be made, held ones too."""
+        return self._send(commands.OUTBOX)["items"]
+
+    def webhook_fault(self, action: str, count: int | None = None, **details: Any) -> None:
+        """Add a webhook fault: drop, double, reorder, delay, bad_signature, old_secret or stale.
+
+        Args:
+            action: what happens.
+            count: how many attempts it hits; by default 1, or any number with a `probability`.
+            details: `after`, `probability`, `seed`, `organization_id`, `experiment_id`, `webhook_id`, `seconds`.
+        """
+        self._send(commands.ADD_WEBHOOK_FAULT, **{"action": action, **given(count=count), **details})
+
+    def webhook_faults(self) -> list[Record]:
+        """All webhook faults, with their `hits`."""
+        return self._send(commands.WEBHOOK_FAULTS)["items"]
+
+    def redeliver(
+        self,
+        delivery: int | str | None = None,
+        *,
+        update_id: str | None = None,
+        experiment_id: str | None = None,
+        identical: bool = False,
+    ) -> list[Record]:
+        """Send a delivery, an update or an experiment's latest update again; the attempts made at once.
+
+        Args:
+            delivery: number or delivery id of an attempt.
+            update_id: an update instead.
+            experiment_id: an experiment's latest update instead.
+            identical: the same bytes and signature again, as a replay would be.
+        """
+        if delivery is not None:
+            again = self._send(commands.REDELIVER_ATTEMPT, number=delivery, identical=identical)
+        else:
+            about = given(update_id=update_id, experiment_id=experiment_id)
+            again = self._send(commands.REDELIVER_UPDATE, **about)
+        return again["items"]
+
+    def release(self, experiment_id: str | None = None) -> int:
+        """Deliver what `delay` and `reorder` hold back; how many deliveries."""
+        return self._send(commands.RELEASE, **given(experiment_id=experiment_id))["released"]
+
+    def rotate_secret(
+        self, secret: str | None, *, experiment_id: str | None = None, organization_id: str | None = None
+    ) -> None:
+        """Give an experiment or an organisation another webhook secret."""
+        whose = given(experiment_id=experiment_id, organization_id=organization_id)
+        self._send(commands.ROTATE_SECRET, secret=secret, **whose)
+
+
+class LabOrganization(Controls):
+    """A further organisation of a running lab. Its clock, faults and journals are confined to it.
+
+    Attributes:
+        slug: its short name.
+    """
+
+    def __init__(self, lab: Controls, slug: str, seeded: dict[str, str]) -> None:
+        self._lab = lab
+        self.slug = slug
+        self.base_url = lab.base_url
+        self._adopt(seeded)
+
+    def __repr__(self) -> str:
+        return f"LabOrganization({self.slug!r}, {self.organization_id!r})"
+
+    def sim(self, method: str, path: str, json: Record | None = None, /, **query: Any) -> Any:
+        """Any call of the control surface; its JSON answer."""
+        return self._lab.sim(method, path, json, **query)
+
+    def _whose(self, organization_id: str | None) -> dict[str, str]:
+        return super()._whose(organization_id or self.organization_id)
+
+    def faults(self) -> list[FaultView]:
+        """The route faults of this organisation since they were cleared, with their counts."""
+        return [fault for fault in super().faults() if fault.get("organization_id") == self.organization_id]
+
+    def deliveries(
+        self, after: int = 0, *, experiment_id: str | None = None, update_id: str | None = None
+    ) -> list[Record]:
+        """Webhook attempts of this organisation so far, oldest first; of one experiment or update."""
+        items = super().deliveries(after, experiment_id=experiment_id, update_id=update_id)
+        return [item for item in items if item["org_id"] == self.organization_id]
+
+    def webhook_fault(self, action: str, count: int | None = None, **details: Any) -> None:
+        """Add a webhook fault that hits only this organisation's deliveries."""
+        super().webhook_fault(action, count, **{**self._whose(None), **details})
+
+    def rotate_secret(
+        self, secret: str | None, *, experiment_id: str | None = None, organization_id: str | None = None
+    ) -> None:
+        """Give this organisation, or one of its experiments, another webhook secret."""
+        whose = organization_id or (None if experiment_id else self.organization_id)
+        super().rotate_secret(secret, experiment_id=experiment_id, organization_id=whose)

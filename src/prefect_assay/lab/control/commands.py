@@ -1,0 +1,153 @@
+"""The calls of the control surface, as one table for both of its ends: /_sim and `LocalLab` (docs/lab.md).
+
+Shared by the lab's process and by tests', so it imports neither the lab nor a web framework.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, NotRequired, TypedDict, TypeVar
+
+Reply = TypeVar("Reply")
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Command(Generic[Reply]):
+    """One call: method and path below /_sim. Its JSON answer has the shape `Reply`."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+
+
+class Items(TypedDict, Generic[Item]):
+    """A list, oldest first."""
+
+    items: list[Item]
+
+
+class ClockView(TypedDict):
+    """An organisation's clock. `now` is UTC in ISO 8601; `steps` counts the steps of the lab that an advance ran."""
+
+    organization_id: str
+    now: str
+    mode: Literal["manual", "scaled", "auto"]
+    seconds_per_day: float
+    steps: NotRequired[int]
+
+
+class JournalEntry(TypedDict):
+    """One request to the API. `status` is None for one that was not handled, `answered` whether it was answered.
+
+    `fault` names the fault that struck it, or `rate_limit`.
+    """
+
+    number: int
+    method: str
+    path: str
+    query: str
+    status: int | None
+    request_id: str
+    answered: bool
+    fault: str | None
+    idempotency_key: str | None
+    organization_id: str | None
+    token_id: str | None
+
+
+class FaultView(TypedDict):
+    """A route fault as requested, the requests that `matched` it, and those on which it was `used`."""
+
+    id: int
+    action: str
+    method: NotRequired[str]
+    path: NotRequired[str]
+    organization_id: NotRequired[str]
+    matched: int
+    used: int
+    waiting: bool
+
+
+class RateLimitView(TypedDict):
+    """The rate limit in force, if any, and the number of requests it has refused."""
+
+    limit: dict[str, Any] | None
+    refused: int
+
+
+class SnapshotView(TypedDict):
+    """A snapshot. Journal entries after `journal_position` are younger than it."""
+
+    id: str
+    name: str | None
+    journal_position: int
+
+
+class SettlementRow(TypedDict):
+    """A row of the lab's books; amounts in cents of USD."""
+
+    id: int
+    invoice_id: str
+    experiment_id: str
+    payment_method: str
+    amount_cents: int
+    payer: str | None
+    nonce: str | None
+    reference: str | None
+    settled_at: str
+
+
+class Delays(TypedDict, total=False):
+    """The fixed delays of an experiment; all others are drawn.
+
+    `hold_quote` and `hold_review` stop it there until `release_quote` and `release_review`.
+    """
+
+    quote_minutes: float
+    review_minutes: float
+    window_days: float
+    hold_quote: bool
+    hold_review: bool
+
+
+Record = dict[str, Any]
+
+CLOCK: Final = Command[ClockView]("GET", "/clock")
+ADVANCE_CLOCK: Final = Command[ClockView]("POST", "/clock/advance")
+SET_CLOCK: Final = Command[ClockView]("POST", "/clock/mode")
+JOURNAL: Final = Command[Items[JournalEntry]]("GET", "/journal")
+SETTLEMENTS: Final = Command[Items[SettlementRow]]("GET", "/settlements")
+X402: Final = Command[Record]("GET", "/x402")
+MPP: Final = Command[Record]("GET", "/mpp")
+
+FAULTS: Final = Command[Items[FaultView]]("GET", "/faults")
+ADD_FAULT: Final = Command[FaultView]("POST", "/faults")
+CLEAR_FAULTS: Final = Command[Record]("DELETE", "/faults")
+REMOVE_FAULT: Final = Command[Record]("DELETE", "/faults/{fault_id}")
+PAYMENT_FAULTS: Final = Command[Items[Record]]("GET", "/payment-faults")
+ADD_PAYMENT_FAULT: Final = Command[Items[Record]]("POST", "/payment-faults")
+CLEAR_PAYMENT_FAULTS: Final = Command[Record]("DELETE", "/payment-faults")
+WEBHOOK_FAULTS: Final = Command[Items[Record]]("GET", "/webhook-faults")
+ADD_WEBHOOK_FAULT: Final = Command[Items[Record]]("POST", "/webhook-faults")
+CLEAR_WEBHOOK_FAULTS: Final = Command[Record]("DELETE", "/webhook-faults")
+RATE_LIMIT: Final = Command[RateLimitView]("GET", "/rate-limit")
+SET_RATE_LIMIT: Final = Command[RateLimitView]("POST", "/rate-limit")
+END_RATE_LIMIT: Final = Command[RateLimitView]("DELETE", "/rate-limit")
+
+DELIVERIES: Final = Command[Items[Record]]("GET", "/deliveries")
+OUTBOX: Final = Command[Items[Record]]("GET", "/outbox")
+RELEASE: Final = Command[dict[str, int]]("POST", "/deliveries/release")
+REDELIVER_ATTEMPT: Final = Command[Items[Record]]("POST", "/deliveries/{number}/redeliver")
+REDELIVER_UPDATE: Final = Command[Items[Record]]("POST", "/redeliver")
+ROTATE_SECRET: Final = Command[Record]("POST", "/webhook-secrets")
+
+EVENTS: Final = Command[Items[str]]("GET", "/events")
+TRIGGER_EVENT: Final = Command[Record]("POST", "/events")
+FIX_DELAYS: Final = Command[Delays]("POST", "/plan")
+SEED: Final = Command[dict[str, str]]("POST", "/seed")
+FILL: Final = Command[dict[str, list[str]]]("POST", "/experiments")
+RESET: Final = Command[dict[str, str]]("POST", "/reset")
+SNAPSHOTS: Final = Command[Items[SnapshotView]]("GET", "/snapshots")
+TAKE_SNAPSHOT: Final = Command[SnapshotView]("POST", "/snapshots")
+RESTORE_SNAPSHOT: Final = Command[dict[str, str]]("POST", "/snapshots/{snapshot_id}/restore")
+DELETE_SNAPSHOT: Final = Command[Record]("DELETE", "/snapshots/{snapshot_id}")
+SIGN_IN_LINK: Final = Command[dict[str, str]]("POST", "/sign-in-links")
+END_SESSIONS: Final = Command[dict[str, int]]("DELETE", "/sessions")
