@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import VariableFilter, VariableFilterName
@@ -21,7 +21,6 @@ from prefect_assay.books.records import (
     Approved,
     InDoubt,
     NotSettled,
-    OrderRecord,
     Paying,
     Sending,
     Settled,
@@ -36,6 +35,8 @@ from prefect_assay.payments.ledger import RollingCap
 _ORDERS: Final = "assay_order_"
 _PAYMENTS: Final = "assay_payment_"
 _PAGE: Final = 200
+
+_Imported = Approved | Sending | Paying | Settled | NotSettled | InDoubt
 
 
 def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
@@ -84,7 +85,7 @@ def import_variables(book: OrderBook, base_url: str, invoice_id: str | None = No
                     _count_once(book, payment)
 
 
-def _bring(book: OrderBook, records: Iterable[OrderRecord]) -> None:
+def _bring(book: OrderBook, records: Iterable[_Imported]) -> None:
     """Write the records in turn; the first that the log does not need ends it."""
     for record in records:
         own = book.record(lambda state, new=record: new if _is_missing(state, new) else None)  # type: ignore[misc]
@@ -99,7 +100,7 @@ def _count_once(book: OrderBook, entry: dict[str, Any]) -> None:
     book.books.budget.release(_reserved_as(entry))
 
 
-def _is_missing(state: OrderState, record: OrderRecord) -> bool:
+def _is_missing(state: OrderState, record: _Imported) -> bool:
     match record:
         case Sending():
             return state.ordered is None and not state.attempts
@@ -107,11 +108,13 @@ def _is_missing(state: OrderState, record: OrderRecord) -> bool:
             return state.approved is None
         case Paying():
             return state.ordered is not None and state.payment is None and state.settled is None
-        case _:
+        case Settled() | NotSettled() | InDoubt():
             return state.payment is not None and state.payment.state is PaymentState.SENT
+        case never:
+            assert_never(never)
 
 
-def _of_intent(intent: dict[str, Any]) -> Iterator[OrderRecord]:
+def _of_intent(intent: dict[str, Any]) -> Iterator[_Imported]:
     if intent["amount_cents"]:
         yield Approved(amount_cents=intent["amount_cents"], approver="an earlier version")
     if intent["sent_at"]:
@@ -120,7 +123,7 @@ def _of_intent(intent: dict[str, Any]) -> Iterator[OrderRecord]:
         yield Sending(attempt=1, route=route, rail=PaymentMethod.ASYNC_INVOICE, at=intent["sent_at"])
 
 
-def _of_payment(entry: dict[str, Any]) -> Iterator[OrderRecord]:
+def _of_payment(entry: dict[str, Any]) -> Iterator[_Imported]:
     yield Paying.model_validate(
         {**entry, "experiment_id": None, "id": entry["claim_id"], "at": entry["sent_at"]}
     )
@@ -131,8 +134,10 @@ def _of_payment(entry: dict[str, Any]) -> Iterator[OrderRecord]:
             )
         case PaymentState.FAILED:
             yield NotSettled(remark=entry["remark"])
-        case _:
+        case PaymentState.INTENDED | PaymentState.SENT | PaymentState.UNKNOWN:
             yield InDoubt(remark=entry["remark"])
+        case never:
+            assert_never(never)
 
 
 def _reservations(base_url: str) -> Iterator[Reservation]:

@@ -1,12 +1,11 @@
 """`campaign`: a file of designs becomes experiments, one table and one report.
 
-The plan is fixed in the archive at the first execution, because a campaign waits for days and its designs file
-may change meanwhile. One failed or canceled experiment never hides the others' results.
+The first execution fixes the plan in the archive, because a campaign waits for days and its designs file may change
+meanwhile. A failed or canceled experiment never hides the results of the others.
 """
 
-from datetime import timedelta
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
@@ -23,14 +22,9 @@ from prefect_assay.errors import (
     OrderMismatch,
     OrderOutcomeUnknown,
 )
-from prefect_assay.flows.campaign_budget import (
-    SUSPENSION_MARGIN,
-    CampaignJob,
-    Limits,
-    approved_in_time,
-    outlasting,
-)
-from prefect_assay.flows.experiment import DEADLINE_DAYS, experiment
+from prefect_assay.flows.campaign_budget import Limits, approved_in_time
+from prefect_assay.flows.experiment import experiment
+from prefect_assay.flows.run_options import DEADLINE_DAYS, CampaignRun, ExperimentRun, RunOptions
 from prefect_assay.models.job import Order
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
@@ -38,7 +32,7 @@ from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend
-from prefect_assay.runs.block_references import passed_on, require_blocks
+from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.children import call_children, start_child, wait_for_children
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
@@ -51,6 +45,8 @@ from prefect_assay.tasks.estimate import check_access, resolve_target
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.read import plan_campaign, read_designs
+
+__all__ = ["campaign"]
 
 
 @durable_flow(
@@ -104,43 +100,44 @@ def campaign(
         CrashedTooOften: its process was killed more than five times since it last waited.
     """
     stop_crash_loop()
-    job = CampaignJob(
-        credentials,
-        policy,
-        archive,
-        payment_method,
-        wallet,
-        webhook,
-        request_quote,
-        deadline_days,
-        poll_seconds,
+    options = RunOptions(
+        credentials=credentials,
+        policy=policy,
+        archive=archive,
+        payment_method=payment_method,
+        wallet=wallet,
+        webhook=webhook,
+        request_quote=request_quote,
+        deadline_days=deadline_days,
+        poll_seconds=poll_seconds,
     )
-    plan = outlasting(job, "plan", lambda: _pinned_plan(job))
-    plan = plan or _make_plan(job, designs, assay, campaign_id, sequences_per_experiment)
+    run = CampaignRun(options)
+    plan = run.outlasting("plan", lambda: _pinned_plan(run))
+    plan = plan or _make_plan(run, designs, assay, campaign_id, sequences_per_experiment)
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
     try:
         # A run that has started its children has had its approval; they are its result, whatever became of them.
-        started = WAITS_TAG + _group(job, plan) in (current_run.tags or [])
-        limits = Limits() if started else approved_in_time(job, plan)
+        started = WAITS_TAG + _group(run, plan) in (current_run.tags or [])
+        limits = Limits() if started else approved_in_time(run, plan)
     except ApprovalExpired as error:
         return unanswered(error)
     if can_suspend():
-        problems = outlasting(job, "children", lambda: _run_deployed(job, plan, limits))
+        problems = run.outlasting("children", lambda: _run_deployed(run, plan, limits))
     else:
-        problems = _run_here(job, plan, limits)
-    return outlasting(job, "report", lambda: _report(job, plan, problems))
+        problems = _run_here(run, plan, limits)
+    return run.outlasting("report", lambda: _report(run, plan, problems))
 
 
-def _pinned_plan(job: CampaignJob) -> Plan | None:
-    """The plan of this very run's first execution, found by the run's tag.
+def _pinned_plan(run: CampaignRun) -> Plan | None:
+    """The plan of this run's first execution, found by the run's tag.
 
-    A run that has a plan never makes another: its designs file may hold the next round by now.
+    A run with a plan never makes another one: its designs file may contain the next round by now.
     """
     for tag in current_run.tags or []:
         if tag.startswith(CAMPAIGN_TAG):
             campaign_id = tag.removeprefix(CAMPAIGN_TAG)
-            plan = kept_plan(job.archive, campaign_id)
-            if plan is None or plan.archive_id not in {None, job.books.archive_id}:
+            plan = kept_plan(run.options.archive, campaign_id)
+            if plan is None or plan.archive_id not in {None, run.options.books.archive_id}:
                 raise ArchiveError(
                     f"the plan of campaign {campaign_id} is not in this archive any more; nothing new was ordered. "
                     "Bring the archive back, or point its block there, and run it again"
@@ -150,72 +147,62 @@ def _pinned_plan(job: CampaignJob) -> Plan | None:
 
 
 def _make_plan(
-    job: CampaignJob, designs: str, assay: Assay, campaign_id: str | None, sequences_per_experiment: int
+    run: CampaignRun, designs: str, assay: Assay, campaign_id: str | None, sequences_per_experiment: int
 ) -> Plan:
     """Read, validate, deduplicate, split; then fix the plan before anything costs money."""
     refuse_unknown_parameters()
     require_blocks("wallet", "webhook")
-    require_rail(job.payment_method, job.policy, job.wallet)
-    check_archive(job.archive)
+    require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
+    check_archive(run.options.archive)
     sequences = read_designs(designs)
-    check_access(job.credentials)
-    target = resolve_target(job.credentials, assay)
+    check_access(run.options.credentials)
+    target = resolve_target(run.options.credentials, assay)
     plan = plan_campaign(
         sequences, assay, target, campaign_id=campaign_id, per_experiment=sequences_per_experiment
     )
-    keep_plan(job.archive, plan.model_copy(update={"archive_id": job.books.archive_id}))
+    keep_plan(run.options.archive, plan.model_copy(update={"archive_id": run.options.books.archive_id}))
     if can_suspend():
-        group = campaign_group(plan.campaign_id, job.scope)
+        group = campaign_group(plan.campaign_id, run.options.scope)
         add_tags(current_run.id, [CAMPAIGN_TAG + plan.campaign_id, CHILDREN_TAG + group])
     return plan
 
 
-def _group(job: CampaignJob, plan: Plan) -> str:
+def _group(run: CampaignRun, plan: Plan) -> str:
     """The group of the campaign's children; one that an earlier version has begun keeps its own."""
     earlier = campaign_group(plan.campaign_id)
     begun = WAITS_TAG + earlier in (current_run.tags or [])
-    return earlier if begun else campaign_group(plan.campaign_id, job.scope)
+    return earlier if begun else campaign_group(plan.campaign_id, run.options.scope)
 
 
-def _parameters(job: CampaignJob, plan: Plan, planned: PlannedExperiment, limits: Limits) -> dict[str, Any]:
-    return {
-        "spec": planned.spec,
-        "credentials": job.credentials,
-        "policy": job.policy,
-        "archive": job.archive,
-        "campaign_id": plan.campaign_id,
-        "batch_index": planned.batch_index,
-        "batch_count": len(plan.experiments),
-        "payment_method": job.payment_method,
-        "wallet": passed_on("wallet", job.wallet),
-        "webhook": passed_on("webhook", job.webhook),
-        "limit_cents": limits.each.get(planned.order_key),
-        "request_quote": job.request_quote,
-        "deadline_days": job.deadline_days,
-    }
+def _child(run: CampaignRun, plan: Plan, planned: PlannedExperiment, limits: Limits) -> ExperimentRun:
+    return ExperimentRun(
+        run.options,
+        spec=planned.spec,
+        campaign_id=plan.campaign_id,
+        batch_index=planned.batch_index,
+        batch_count=len(plan.experiments),
+        limit_cents=limits.each.get(planned.order_key),
+    )
 
 
-def _run_deployed(job: CampaignJob, plan: Plan, limits: Limits) -> dict[str, str]:
+def _run_deployed(run: CampaignRun, plan: Plan, limits: Limits) -> dict[str, str]:
     """One top-level run per experiment, then wait for all; returns the problems by order key."""
-    group = _group(job, plan)
+    group = _group(run, plan)
     if WAITS_TAG + group not in (current_run.tags or []):
         require_blocks("wallet", "webhook")
-    scope = f"{job.scope}-" if group.endswith(job.scope) else ""
+    scope = f"{run.options.scope}-" if group.endswith(run.options.scope) else ""
     children: dict[str, FlowRun] = {}
     for planned in plan.experiments:
         children[planned.order_key] = start_child(
             "experiment",
             f"assay-{scope}{planned.order_key}",
-            _parameters(job, plan, planned, limits),
+            _child(run, plan, planned, limits).parameters(),
             run_name=f"{plan.campaign_id} {planned.batch_index + 1}/{len(plan.experiments)}",
             groups=list({group, campaign_group(plan.campaign_id)}),
-            is_done=partial(_has_results, job, plan, planned),
+            is_done=partial(_has_results, run, plan, planned),
         )
-    timeout = timedelta(days=job.deadline_days) + SUSPENSION_MARGIN
-    ended = {
-        run.id: run
-        for run in wait_for_children([c.id for c in children.values()], group=group, timeout=timeout)
-    }
+    final = wait_for_children([c.id for c in children.values()], group=group, timeout=run.timeout)
+    ended = {child.id: child for child in final}
     return {
         key: _problem_of(ended.get(child.id))
         for key, child in children.items()
@@ -223,17 +210,17 @@ def _run_deployed(job: CampaignJob, plan: Plan, limits: Limits) -> dict[str, str
     }
 
 
-def _has_results(job: CampaignJob, plan: Plan, planned: PlannedExperiment, _run: FlowRun) -> bool:
+def _has_results(run: CampaignRun, plan: Plan, planned: PlannedExperiment, _run: FlowRun) -> bool:
     """An earlier child's success counts only if this campaign's archive holds its results."""
-    order = _order_of(job, plan, planned)
+    order = _order_of(run, plan, planned)
     code = order.experiment_code if order else None
-    return code is not None and kept_location(job.archive, plan.campaign_id, code) is not None
+    return code is not None and kept_location(run.options.archive, plan.campaign_id, code) is not None
 
 
-def _order_of(job: CampaignJob, plan: Plan, planned: PlannedExperiment) -> Order | None:
+def _order_of(run: CampaignRun, plan: Plan, planned: PlannedExperiment) -> Order | None:
     """The order, if it can be seen: one experiment must not hide the others' results. Its own run says what is wrong."""
     try:
-        return find_order(job.credentials, job.book(plan, planned), planned.spec)
+        return find_order(run.options.credentials, run.book(plan, planned), planned.spec)
     except (OrderMismatch, OrderOutcomeUnknown) as error:
         get_run_logger().warning("Experiment %d: %s", planned.batch_index + 1, error)
         return None
@@ -249,15 +236,10 @@ def _problem_of(run: FlowRun | None) -> str:
     return f"{run.state.name}: {run.state.message}"
 
 
-def _run_here(job: CampaignJob, plan: Plan, limits: Limits) -> dict[str, str]:
+def _run_here(run: CampaignRun, plan: Plan, limits: Limits) -> dict[str, str]:
     """Without a deployment: the children run side by side in this process, and poll."""
     calls = [
-        partial(
-            experiment,
-            **_parameters(job, plan, planned, limits),
-            poll_seconds=job.poll_seconds,
-        )
-        for planned in plan.experiments
+        partial(experiment, **_child(run, plan, planned, limits).parameters()) for planned in plan.experiments
     ]
     results = call_children(calls)
     return {
@@ -267,11 +249,13 @@ def _run_here(job: CampaignJob, plan: Plan, limits: Limits) -> dict[str, str]:
     }
 
 
-def _report(job: CampaignJob, plan: Plan, problems: dict[str, str]) -> State[CampaignReport]:
+def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[CampaignReport]:
     """Collate what the archive holds; the archive, not a cached result, says what there is."""
-    lines = tuple(_line(job, plan, planned, problems.get(planned.order_key)) for planned in plan.experiments)
+    lines = tuple(_line(run, plan, planned, problems.get(planned.order_key)) for planned in plan.experiments)
     table = collate_campaign(
-        job.archive, plan.campaign_id, [e.experiment_code for e in lines if e.location and e.experiment_code]
+        run.options.archive,
+        plan.campaign_id,
+        [e.experiment_code for e in lines if e.location and e.experiment_code],
     )
     report = CampaignReport(
         campaign_id=plan.campaign_id, experiments=lines, rows=len(table.rows), table=table.location
@@ -289,11 +273,11 @@ def _report(job: CampaignJob, plan: Plan, problems: dict[str, str]) -> State[Cam
 
 
 def _line(
-    job: CampaignJob, plan: Plan, planned: PlannedExperiment, problem: str | None
+    run: CampaignRun, plan: Plan, planned: PlannedExperiment, problem: str | None
 ) -> CampaignExperiment:
-    order = _order_of(job, plan, planned)
+    order = _order_of(run, plan, planned)
     code = order.experiment_code if order else None
-    location = kept_location(job.archive, plan.campaign_id, code) if code else None
+    location = kept_location(run.options.archive, plan.campaign_id, code) if code else None
     if location is None and problem is None:
         problem = "ended without results in the archive"
     return CampaignExperiment(

@@ -7,7 +7,7 @@ earlier rounds done and goes on with the new files only.
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -16,17 +16,15 @@ from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
-from prefect_assay.blocks.order_books import open_books
 from prefect_assay.errors import AssayError, InvalidSequences
 from prefect_assay.flows.campaign import campaign
-from prefect_assay.flows.experiment import DEADLINE_DAYS
+from prefect_assay.flows.run_options import DEADLINE_DAYS, RunOptions
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.api import address
 from prefect_assay.reporting import artifacts
 from prefect_assay.results.kept import CampaignTable
-from prefect_assay.runs import PollPolicy, can_suspend, is_passing, outlast
+from prefect_assay.runs import can_suspend, is_passing, outlast
 from prefect_assay.runs.children import call_children, start_child, wait_for_children
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow
@@ -34,31 +32,37 @@ from prefect_assay.runs.queries import WAITS_TAG, start_run
 from prefect_assay.sweeping.cancellations import say_what_remains
 from prefect_assay.tasks.collate import kept_table
 
+__all__ = ["design_build_test"]
+
 _SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv"})
-_ROUND_MARGIN = timedelta(days=250)
+_ROUND_MARGIN: Final = timedelta(days=250)
 _ID_LENGTH: Final = 60  # the longest campaign id
 
 
 @dataclass(frozen=True)
-class _Job:
-    """The parameters of one run that its steps share."""
+class _LoopRun:
+    """One run of `design_build_test`."""
 
+    options: RunOptions
     loop_id: str
-    archive: Archive
+    assay: Assay
+    sequences_per_experiment: int
     designer: str | None
-    campaign_parameters: dict[str, Any]
-    deadline_days: int
-
-    @cached_property
-    def scope(self) -> str:
-        """What sets this loop's rounds apart from those at another service, organisation or archive."""
-        credentials = self.campaign_parameters["credentials"]
-        return open_books(credentials, self.archive).scope(address(credentials.base_url))
 
     @property
-    def patience(self) -> timedelta:
-        """How long one round may take."""
-        return timedelta(days=self.deadline_days) + _ROUND_MARGIN
+    def round_timeout(self) -> timedelta:
+        """Prefect's time-out of a suspension for one round: longer than the campaign's own."""
+        return self.options.patience + _ROUND_MARGIN
+
+    def parameters(self, campaign_id: str, file: Path) -> dict[str, Any]:
+        """The flat parameters of `campaign` for one round."""
+        own = {
+            "designs": str(file),
+            "assay": self.assay,
+            "campaign_id": campaign_id,
+            "sequences_per_experiment": self.sequences_per_experiment,
+        }
+        return own | self.options.parameters()
 
 
 @durable_flow(name="design-build-test", on_cancellation=[say_what_remains])
@@ -112,38 +116,37 @@ def design_build_test(
         CrashedTooOften: its process was killed more than five times since it last waited.
     """
     stop_crash_loop()
-    job = _Job(
-        loop_id=loop_id,
+    options = RunOptions(
+        credentials=credentials,
+        policy=policy,
         archive=archive,
-        designer=designer,
+        payment_method=payment_method,
+        wallet=wallet,
+        webhook=webhook,
+        request_quote=request_quote,
         deadline_days=deadline_days,
-        campaign_parameters={
-            "assay": assay,
-            "credentials": credentials,
-            "policy": policy,
-            "archive": archive,
-            "payment_method": payment_method,
-            "wallet": wallet,
-            "webhook": webhook,
-            "request_quote": request_quote,
-            "sequences_per_experiment": sequences_per_experiment,
-            "deadline_days": deadline_days,
-            "poll_seconds": poll_seconds,
-        },
+        poll_seconds=poll_seconds,
+    )
+    run = _LoopRun(
+        options,
+        loop_id=loop_id,
+        assay=assay,
+        sequences_per_experiment=sequences_per_experiment,
+        designer=designer,
     )
     rounds: list[RoundReport] = []
     stopped = "every design file has been measured; the next run takes the files that come"
-    for campaign_id, file in _design_files(job, source).items():
+    for campaign_id, file in _design_files(run, source).items():
         if len(rounds) == max_rounds:
             stopped = f"the loop has had its {max_rounds} rounds"
             break
         # Safe to repeat: a round that has run is found, and its table read again.
         rounds.append(
             outlast(
-                partial(_run_round, job, campaign_id, file),
+                partial(_run_round, run, campaign_id, file),
                 key=f"round-{campaign_id}",
-                timeout=job.patience,
-                poll=PollPolicy(longest_seconds=poll_seconds),
+                timeout=run.round_timeout,
+                poll=options.poll,
             )
         )
         best = rounds[-1].best_kd_M
@@ -156,14 +159,14 @@ def design_build_test(
     return report
 
 
-def _design_files(job: _Job, source: str) -> dict[str, Path]:
+def _design_files(run: _LoopRun, source: str) -> dict[str, Path]:
     """The design files in the order of their names, by the campaign id that each one's round gets."""
     folder = Path(source).expanduser()
     if not folder.is_dir():
         raise InvalidSequences([f"{source}: no such folder; create it and put design files into it"])
     files: dict[str, Path] = {}
     for file in sorted(f for f in folder.iterdir() if f.suffix.lower() in _SUFFIXES and f.is_file()):
-        campaign_id = f"{job.loop_id}-{re.sub(r'[^A-Za-z0-9._-]+', '-', file.stem)}"[:_ID_LENGTH]
+        campaign_id = f"{run.loop_id}-{re.sub(r'[^A-Za-z0-9._-]+', '-', file.stem)}"[:_ID_LENGTH]
         if campaign_id in files:
             raise InvalidSequences(
                 [
@@ -174,17 +177,19 @@ def _design_files(job: _Job, source: str) -> dict[str, Path]:
     return files
 
 
-def _run_round(job: _Job, campaign_id: str, file: Path) -> RoundReport:
-    parameters = {**job.campaign_parameters, "designs": str(file), "campaign_id": campaign_id}
+def _run_round(run: _LoopRun, campaign_id: str, file: Path) -> RoundReport:
     try:
-        problem = _deployed_round(job, campaign_id, parameters) if can_suspend() else _round_here(parameters)
+        if can_suspend():
+            problem = _deployed_round(run, campaign_id, file)
+        else:
+            problem = _round_here(run.parameters(campaign_id, file))
     except AssayError as error:
         if is_passing(error):
             raise
-        problem = str(error)  # one round that cannot be started must not hide the others
-    table = kept_table(job.archive, campaign_id)
+        problem = str(error)  # a round that cannot be started must not hide the others
+    table = kept_table(run.options.archive, campaign_id)
     if table is not None:
-        _hand_on(job, file.stem, table)
+        _hand_on(run, file.stem, table)
     return RoundReport(
         name=file.stem,
         campaign_id=campaign_id,
@@ -194,19 +199,19 @@ def _run_round(job: _Job, campaign_id: str, file: Path) -> RoundReport:
     )
 
 
-def _deployed_round(job: _Job, campaign_id: str, parameters: dict[str, Any]) -> str | None:
+def _deployed_round(run: _LoopRun, campaign_id: str, file: Path) -> str | None:
     group = f"round-{campaign_id}"
     if WAITS_TAG + group not in (current_run.tags or []):  # else an earlier version has begun it
-        group = f"{group}@{job.scope}"
+        group = f"{group}@{run.options.scope}"
     child = start_child(
         "campaign",
         f"assay-{group}",
-        parameters,
+        run.parameters(campaign_id, file),
         run_name=campaign_id,
         groups=[group],
-        is_done=lambda _run: kept_table(job.archive, campaign_id) is not None,
+        is_done=lambda _run: kept_table(run.options.archive, campaign_id) is not None,
     )
-    ended = wait_for_children([child.id], group=group, timeout=job.patience)
+    ended = wait_for_children([child.id], group=group, timeout=run.round_timeout)
     state = ended[0].state if ended else None
     if state is None:
         return "its run was deleted"
@@ -220,12 +225,12 @@ def _round_here(parameters: dict[str, Any]) -> str | None:
     return None if state.name == "Completed" else f"{state.name}: {state.message}"
 
 
-def _hand_on(job: _Job, round_name: str, table: CampaignTable) -> None:
+def _hand_on(run: _LoopRun, round_name: str, table: CampaignTable) -> None:
     """Start the designer once per round, whatever happens to this run."""
-    if job.designer is None:
+    if run.designer is None:
         return
     start_run(
-        job.designer,
+        run.designer,
         {"round_name": round_name, "measurements": table.location},
-        idempotency_key=f"assay-designer-{job.loop_id}-{round_name}",
+        idempotency_key=f"assay-designer-{run.loop_id}-{round_name}",
     )

@@ -1,11 +1,10 @@
 """`experiment`: one laboratory experiment, from its specification to its archived results.
 
-Runs again from the top after every wake-up, crash and upgrade. No process remembers anything between executions: the
-order's log says which experiment it is, the invoice says whether it is paid, the archive compares before it writes.
+The flow starts from the top after every wake-up, crash and upgrade, and keeps no state between executions: the order's
+log names the experiment, the invoice shows whether it is paid, and the archive compares before it writes.
 """
 
-from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated
 
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run as current_run
@@ -17,15 +16,15 @@ from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.designs import check_spec
 from prefect_assay.errors import ApprovalExpired, ArchiveError, InvalidSpec
 from prefect_assay.flows.experiment_billing import approve_price, place_order
-from prefect_assay.flows.experiment_job import Job
-from prefect_assay.flows.experiment_steps import announce, carry_on, outlasting
+from prefect_assay.flows.experiment_steps import announce, complete_order, outlasting
+from prefect_assay.flows.run_options import DEADLINE_DAYS, ExperimentRun, RunOptions
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.ordering import adopt, experiment_name, order_key
+from prefect_assay.ordering import adopt
 from prefect_assay.reporting import artifacts
-from prefect_assay.runs import PollPolicy, was_suspended
+from prefect_assay.runs import was_suspended
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
@@ -37,7 +36,7 @@ from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
 
-DEADLINE_DAYS: Final = 45
+__all__ = ["experiment"]
 
 
 @durable_flow(
@@ -96,82 +95,79 @@ def experiment(
         CrashedTooOften: its process was killed more than five times since it last waited.
     """
     stop_crash_loop()
-    key = order_key(campaign_id, batch_index, spec)
-    job = Job(
-        spec=spec,
-        key=key,
-        name=experiment_name(campaign_id, batch_index, batch_count, key),
-        label=artifacts.label_of(campaign_id, batch_index),
-        campaign_id=campaign_id,
+    options = RunOptions(
         credentials=credentials,
         policy=policy,
         archive=archive,
         payment_method=payment_method,
         wallet=wallet,
         webhook=webhook,
-        cap_cents=_lower(policy.per_experiment_cents, limit_cents),
-        campaign_cap_cents=_lower(policy.per_campaign_cents, campaign_limit_cents),
         request_quote=request_quote,
-        patience=timedelta(days=deadline_days),
-        poll=PollPolicy(first_seconds=min(2.0, poll_seconds), longest_seconds=poll_seconds),
+        deadline_days=deadline_days,
+        poll_seconds=poll_seconds,
+    )
+    run = ExperimentRun(
+        options,
+        spec=spec,
+        campaign_id=campaign_id,
+        batch_index=batch_index,
+        batch_count=batch_count,
+        limit_cents=limit_cents,
+        campaign_limit_cents=campaign_limit_cents,
     )
     try:
-        return _run(job)
+        return _find_and_complete(run)
     except ApprovalExpired as error:
         return unanswered(error)
 
 
-def _run(job: Job) -> ExperimentReport:
-    # Before anything is ordered, trouble may end the run: running it again is safe, and a wrong address shows at
-    # once. A run that has waited, if only for an answer, goes on waiting instead.
+def _find_and_complete(run: ExperimentRun) -> ExperimentReport:
+    # Before anything is ordered, a failure may end the run: running it again is safe, and a wrong address shows at
+    # once. A run that was suspended, if only for an answer, keeps waiting instead.
     if was_suspended(current_run.tags or []):
-        order = outlasting(job, "order", lambda: _find_or_place(job))
+        order = outlasting(run, "order", lambda: _find_or_place(run))
     else:
-        order = _find_or_place(job)
-    announce(job, order)
-    return outlasting(job, "steps", lambda: carry_on(job, order))
+        order = _find_or_place(run)
+    announce(run, order)
+    return outlasting(run, "steps", lambda: complete_order(run, order))
 
 
-def _lower(cap_cents: int, limit_cents: int | None) -> int:
-    return cap_cents if limit_cents is None else min(cap_cents, limit_cents)
+def _find_or_place(run: ExperimentRun) -> Order:
+    _adopt_earlier(run)
+    return find_order(run.options.credentials, run.book) or _place_order(run)
 
 
-def _find_or_place(job: Job) -> Order:
-    _adopt_earlier(job)
-    return find_order(job.credentials, job.book) or _place_order(job)
-
-
-def _adopt_earlier(job: Job) -> None:
-    """Bring an order that an earlier version has placed in this very run, known by the run's tag, into the log.
+def _adopt_earlier(run: ExperimentRun) -> None:
+    """Import the order that an earlier version placed in this run, known by the run's tag, into the log.
 
     Raises:
         ArchiveError: the run has ordered in another archive.
     """
     tags = current_run.tags or []
     archives = [t.removeprefix(ARCHIVE_TAG) for t in tags if t.startswith(ARCHIVE_TAG)]
-    if archives and job.book.books.archive_id not in archives:
+    if archives and run.book.books.archive_id not in archives:
         raise ArchiveError(
-            f"this run has ordered in another archive than {job.book.location}; nothing is ordered or paid. Point the "
+            f"this run has ordered in another archive than {run.book.location}; nothing is ordered or paid. Point the "
             "archive block to the archive in which the run was begun, and run it again"
         )
     if not archives:
         for tag in tags:
-            if tag.startswith(EXPERIMENT_TAG) and job.book.read().ordered is None:
-                import_variables(job.book, job.credentials.base_url)
-                adopt(job.book, tag.removeprefix(EXPERIMENT_TAG))
+            if tag.startswith(EXPERIMENT_TAG) and run.book.read().ordered is None:
+                import_variables(run.book, run.options.credentials.base_url)
+                adopt(run.book, tag.removeprefix(EXPERIMENT_TAG))
 
 
-def _place_order(job: Job) -> Order:
+def _place_order(run: ExperimentRun) -> Order:
     """Check, estimate, check the budget, order. An incomplete estimate is never a price: it takes the quoted route."""
     refuse_unknown_parameters()
     require_blocks("wallet", "webhook")
-    InvalidSpec.check(check_spec(job.spec))
-    require_rail(job.payment_method, job.policy, job.wallet)
-    check_archive(job.archive)
-    estimate = estimate_cost(job.credentials, job.spec)
-    artifacts.show_estimate(job.label, job.name, job.spec, estimate)
+    InvalidSpec.check(check_spec(run.spec))
+    require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
+    check_archive(run.options.archive)
+    estimate = estimate_cost(run.options.credentials, run.spec)
+    artifacts.show_estimate(run.label, run.name, run.spec, estimate)
     # With a quote to come, the quote is the price. Without a target there is no other way (contract 4.2).
-    total = None if job.request_quote or not job.spec.takes_target else estimate.total_cents
+    total = None if run.options.request_quote or not run.spec.takes_target else estimate.total_cents
     if total is not None:
-        approve_price(job, what=f"Experiment {job.name}", amount_cents=total, otherwise="nothing was ordered")
-    return place_order(job, total)
+        approve_price(run, what=f"Experiment {run.name}", amount_cents=total, otherwise="nothing was ordered")
+    return place_order(run, total)

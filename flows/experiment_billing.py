@@ -13,7 +13,7 @@ from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.approvals.uncertain_payment import answered_doubt, ask_about_payment
 from prefect_assay.books.records import Approved
 from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
-from prefect_assay.flows.experiment_job import Job
+from prefect_assay.flows.run_options import ExperimentRun
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
@@ -33,35 +33,41 @@ _UNPAID: Final = "nothing was paid; the order stands, and its invoice is open"
 
 
 def approve_price(
-    job: Job, *, what: str, amount_cents: int, otherwise: str, always: bool = False, may_ask: bool = True
+    run: ExperimentRun,
+    *,
+    what: str,
+    amount_cents: int,
+    otherwise: str,
+    always: bool = False,
+    may_ask: bool = True,
 ) -> int:
     """What this experiment may cost, in US cents. See `approve_spending`.
 
     What was approved for the order before is the limit, even below the cap; each approval is recorded in its log.
     """
-    before = job.book.read().approved
+    before = run.book.read().approved
     if before is not None and amount_cents <= before.amount_cents and not always:
         return before.amount_cents
-    cap_cents = job.cap_cents if before is None else min(job.cap_cents, before.amount_cents)
+    cap_cents = run.cap_cents if before is None else min(run.cap_cents, before.amount_cents)
     asks = always or amount_cents > cap_cents
     approval = approve_spending(
-        job.policy,
-        key=job.key,
+        run.options.policy,
+        key=run.key,
         what=what,
         amount_cents=amount_cents,
         cap_cents=cap_cents,
-        figures=_figures(job) if asks else None,
+        figures=_figures(run) if asks else None,
         always=always,
         may_ask=may_ask,
         otherwise=otherwise,
     )
-    _record_approval(job, approval)
+    _record_approval(run, approval)
     return approval.cents
 
 
-def _record_approval(job: Job, approval: Approval) -> None:
+def _record_approval(run: ExperimentRun, approval: Approval) -> None:
     new = Approved(amount_cents=approval.cents, approver=approval.approver)
-    job.book.record(
+    run.book.record(
         lambda state: (
             None
             if state.approved
@@ -71,46 +77,48 @@ def _record_approval(job: Job, approval: Approval) -> None:
     )
 
 
-def place_order(job: Job, total_cents: int | None) -> Order:
+def place_order(run: ExperimentRun, total_cents: int | None) -> Order:
     """Order it, once: at the estimated price, or by a quote to come when there is none.
 
     Over the campaign's cap a person is asked, and nothing is ordered meanwhile. So is one before an order whose answer
     was lost is sent again, where the order itself costs money or the policy wants it.
     """
-    commits = total_cents is not None and job.payment_method not in MACHINE_RAILS
+    commits = total_cents is not None and run.options.payment_method not in MACHINE_RAILS
     try:
-        return _order(job, total_cents, may_repeat=False if job.policy.ask_before_reordering else None)
+        return _order(
+            run, total_cents, may_repeat=False if run.options.policy.ask_before_reordering else None
+        )
     except OrderOutcomeUnknown:
-        state = job.book.read()
+        state = run.book.read()
         # An earlier run may have ordered by another route.
         commits = commits or any(sent.commits for sent in state.open_attempts)
-        asks = commits or job.policy.ask_before_reordering
+        asks = commits or run.options.policy.ask_before_reordering
         if not (asks and can_suspend() and state.open_attempts):
             raise
         approve_spending(
-            job.policy,
-            key=f"{job.key}-again-{state.attempts}",
-            what=f"Ordering {job.name} again, although the laboratory may have an earlier order whose answer was lost,",
+            run.options.policy,
+            key=f"{run.key}-again-{state.attempts}",
+            what=f"Ordering {run.name} again, although the laboratory may have an earlier order whose answer was lost,",
             amount_cents=total_cents or 0,
-            cap_cents=job.cap_cents,
-            figures={"earlier orders without an answer": str(len(state.open_attempts)), **_figures(job)},
+            cap_cents=run.cap_cents,
+            figures={"earlier orders without an answer": str(len(state.open_attempts)), **_figures(run)},
             always=True,
             otherwise="nothing was ordered again",
         )
-    return _order(job, total_cents, may_repeat=True)
+    return _order(run, total_cents, may_repeat=True)
 
 
-def _order(job: Job, total_cents: int | None, *, may_repeat: bool | None) -> Order:
+def _order(run: ExperimentRun, total_cents: int | None, *, may_repeat: bool | None) -> Order:
     return _within_campaign(
-        job,
+        run,
         lambda cap_cents: order_experiment(
-            job.credentials,
-            job.spec,
-            book=job.book,
-            name=job.name,
+            run.options.credentials,
+            run.spec,
+            book=run.book,
+            name=run.name,
             route=OrderRoute.QUOTED if total_cents is None else OrderRoute.SELF_SERVICE,
-            payment_method=job.payment_method,
-            webhook=job.webhook,
+            payment_method=run.options.payment_method,
+            webhook=run.options.webhook,
             amount_cents=total_cents or 0,
             campaign_cap_cents=cap_cents,
             may_repeat=may_repeat,
@@ -119,7 +127,7 @@ def _order(job: Job, total_cents: int | None, *, may_repeat: bool | None) -> Ord
     )
 
 
-def accept_quote(job: Job, order: Order, quote: Quote) -> None:
+def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> None:
     """The quote's real total is the price; it is checked against the budget, and shown to a person first.
 
     Raises:
@@ -127,18 +135,18 @@ def accept_quote(job: Job, order: Order, quote: Quote) -> None:
         ApprovalRejected, ApprovalExpired: nothing is accepted, and the quote stays open until it expires.
     """
     approved = approve_price(
-        job,
-        what=f"Quote for {job.name}",
+        run,
+        what=f"Quote for {run.name}",
         amount_cents=check_total(quote, order.experiment_id),
-        always=not job.policy.accept_quotes,
+        always=not run.options.policy.accept_quotes,
         otherwise=_NOT_ACCEPTED,
     )
     _within_campaign(
-        job,
+        run,
         lambda cap_cents: confirm_quote(
-            job.credentials,
+            run.options.credentials,
             order.experiment_id,
-            book=job.book,
+            book=run.book,
             approved_cents=approved,
             campaign_cap_cents=cap_cents,
         ),
@@ -146,7 +154,7 @@ def accept_quote(job: Job, order: Order, quote: Quote) -> None:
     )
 
 
-def pay(job: Job, order: Order) -> Payment:
+def pay(run: ExperimentRun, order: Order) -> Payment:
     """Pay what has been approved. A person's earlier approval of the same amount is found, not asked again.
 
     Raises:
@@ -154,115 +162,122 @@ def pay(job: Job, order: Order) -> Payment:
         PaymentOutcomeUnknown: money may have moved, and this run cannot ask a person.
         Stopped: a person was asked, and said no or nothing.
     """
-    payment = _by_machine(job, order) if job.payment_method in MACHINE_RAILS else _invoice(job, order, 0)
-    artifacts.show_payment(job.label, payment)
+    payment = (
+        _by_machine(run, order) if run.options.payment_method in MACHINE_RAILS else _invoice(run, order, 0)
+    )
+    artifacts.show_payment(run.label, payment)
     return payment
 
 
-def _by_machine(job: Job, order: Order) -> Payment:
+def _by_machine(run: ExperimentRun, order: Order) -> Payment:
     asks = can_suspend() and order.status not in AFTER_MATERIALS
-    what = f"{job.name}"
-    answer = answered_doubt(job.key, what, lambda: _facts(job, order)) if asks else None
-    due = read_due(job.credentials, order, book=job.book)
+    what = f"{run.name}"
+    answer = answered_doubt(run.key, what, lambda: _facts(run, order)) if asks else None
+    due = read_due(run.options.credentials, order, book=run.book)
     if answer == "paid" and due is not None:
-        _ask_about_payment(job, order, "A person has said that it was paid. The invoice does not say so.")
-    limit = job.cap_cents
+        _ask_about_payment(run, order, "A person has said that it was paid. The invoice does not say so.")
+    limit = run.cap_cents
     if due is not None:
         require_blocks("wallet")
-        require_rail(job.payment_method, job.policy, job.wallet)
+        require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
         limit = approve_price(
-            job, what=f"Invoice of {job.name}", amount_cents=due, otherwise=_UNPAID, may_ask=asks
+            run, what=f"Invoice of {run.name}", amount_cents=due, otherwise=_UNPAID, may_ask=asks
         )
     try:
-        return _within_sums(job, order, limit, asks=asks)
+        return _within_sums(run, order, limit, asks=asks)
     except PaymentOutcomeUnknown as error:
         if not asks:
             raise
         get_run_logger().warning("Asking a person: %s", error)
-        _ask_about_payment(job, order, str(error))
+        _ask_about_payment(run, order, str(error))
         raise
 
 
-def _within_campaign(job: Job, step: Callable[[int], T], *, otherwise: str) -> T:
+def _within_campaign(run: ExperimentRun, step: Callable[[int], T], *, otherwise: str) -> T:
     """Take a step that commits money, under the campaign's cap or what a person has approved in its place."""
     while True:
         try:
-            return step(job.campaign_cap_cents)
+            return step(run.campaign_cap_cents)
         except BudgetExceeded as over:
             if over.total_cents is None or over.cap_cents is None:
                 raise
             approval = approve_spending(
-                job.policy,
-                key=f"{job.key}-campaign",
-                what=f"All orders of campaign {job.campaign_id}, with {job.name},",
+                run.options.policy,
+                key=f"{run.key}-campaign",
+                what=f"All orders of campaign {run.campaign_id}, with {run.name},",
                 amount_cents=over.total_cents,
                 cap_cents=over.cap_cents,
-                figures=_figures(job),
+                figures=_figures(run),
                 otherwise=otherwise,
             )
-            job.book.books.budget.raise_cap(job.campaign_id, approval.cents, approval.approver)
+            run.book.books.budget.raise_cap(run.campaign_id, approval.cents, approval.approver)
 
 
-def _within_sums(job: Job, order: Order, limit: int, *, asks: bool) -> Payment:
+def _within_sums(run: ExperimentRun, order: Order, limit: int, *, asks: bool) -> Payment:
     """Pay within the sums of the budget. Over one of them a person is asked, with what it would come to."""
-    sums = {"campaign": job.campaign_cap_cents}
+    sums = {"campaign": run.campaign_cap_cents}
     while True:
         try:
-            return _invoice(job, order, limit, sums)
+            return _invoice(run, order, limit, sums)
         except BudgetExceeded as over:
             if over.cap is None or over.total_cents is None or over.cap_cents is None:
                 raise
-            window = f"of the last {job.policy.rolling_days} days"
+            window = f"of the last {run.options.policy.rolling_days} days"
             approval = approve_spending(
-                job.policy,
-                key=f"{job.key}-{over.cap}",
-                what=f"All machine payments {window if over.cap == 'rolling' else 'of campaign ' + job.campaign_id}, "
-                f"with the invoice of {job.name},",
+                run.options.policy,
+                key=f"{run.key}-{over.cap}",
+                what=f"All machine payments {window if over.cap == 'rolling' else 'of campaign ' + run.campaign_id}, "
+                f"with the invoice of {run.name},",
                 amount_cents=over.total_cents,
                 cap_cents=over.cap_cents,
-                figures=_figures(job),
+                figures=_figures(run),
                 may_ask=asks,
                 otherwise=_UNPAID,
             )
             sums[over.cap] = approval.cents
-            _record_approval(job, Approval(limit, f"{approval.approver}, over the {over.cap} cap"))
+            _record_approval(run, Approval(limit, f"{approval.approver}, over the {over.cap} cap"))
 
 
-def _invoice(job: Job, order: Order, limit: int, sums: dict[str, int] | None = None) -> Payment:
+def _invoice(run: ExperimentRun, order: Order, limit: int, sums: dict[str, int] | None = None) -> Payment:
     return pay_invoice(
-        job.credentials,
+        run.options.credentials,
         order,
-        book=job.book,
-        policy=job.policy,
-        wallet=job.wallet,
-        method=job.payment_method,
+        book=run.book,
+        policy=run.options.policy,
+        wallet=run.options.wallet,
+        method=run.options.payment_method,
         limit_cents=limit,
         sums=sums,
     )
 
 
-def _ask_about_payment(job: Job, order: Order, why: str) -> None:
+def _ask_about_payment(run: ExperimentRun, order: Order, why: str) -> None:
     ask_about_payment(
-        job.policy, job.payment_method, key=job.key, what=job.name, why=why, facts=_facts(job, order)
+        run.options.policy,
+        run.options.payment_method,
+        key=run.key,
+        what=run.name,
+        why=why,
+        facts=_facts(run, order),
     )
 
 
-def _facts(job: Job, order: Order) -> MoneyFacts:
-    with job.credentials.get_client() as client:
-        return money_facts(client, job.book.read().payment, order.experiment_id)
+def _facts(run: ExperimentRun, order: Order) -> MoneyFacts:
+    with run.options.credentials.get_client() as client:
+        return money_facts(client, run.book.read().payment, order.experiment_id)
 
 
-def _figures(job: Job) -> dict[str, str]:
+def _figures(run: ExperimentRun) -> dict[str, str]:
     """The caps, for the form."""
     lines = {
-        "payment": job.payment_method.value,
-        "cap per experiment, in the policy": usd(job.policy.per_experiment_cents),
-        "cap of the campaign": usd(job.campaign_cap_cents),
+        "payment": run.options.payment_method.value,
+        "cap per experiment, in the policy": usd(run.options.policy.per_experiment_cents),
+        "cap of the campaign": usd(run.campaign_cap_cents),
     }
-    if job.policy.rolling_cents is not None:
-        since = datetime.now(UTC) - timedelta(days=job.policy.rolling_days)
-        lines[f"machine payments of the last {job.policy.rolling_days} days"] = usd(
-            job.book.books.budget.read().paid_cents(since)
+    if run.options.policy.rolling_cents is not None:
+        since = datetime.now(UTC) - timedelta(days=run.options.policy.rolling_days)
+        lines[f"machine payments of the last {run.options.policy.rolling_days} days"] = usd(
+            run.book.books.budget.read().paid_cents(since)
         )
-        lines["their cap"] = usd(job.policy.rolling_cents)
+        lines["their cap"] = usd(run.options.policy.rolling_cents)
     return lines

@@ -28,7 +28,7 @@ from pydantic import Field
 from prefect_assay.approvals.questions import answer_overdue
 from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.flows.experiment import DEADLINE_DAYS
+from prefect_assay.flows.run_options import DEADLINE_DAYS
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import SweepMemory, Watermark
 from prefect_assay.runs.block_references import is_saved

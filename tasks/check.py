@@ -1,6 +1,7 @@
-"""Look at an experiment. Plain functions, because a wait looks often and must not make a task run each time."""
+"""Look at an experiment. Waits use the plain functions: they look often, and each task call would be a task run."""
 
 from datetime import UTC, datetime, timedelta
+from typing import assert_never
 
 from prefect import task
 
@@ -11,16 +12,20 @@ from prefect_assay.models.job import Outcome, OutcomeKind
 from prefect_assay.runs.task_policy import READ
 from prefect_assay.waiting import Decision, Failed, Overdue, Ready, decide
 
+__all__ = ["EndOfWait", "check_experiment", "look", "outcome_of"]
+
+EndOfWait = Ready | Failed | Overdue  # the decisions that end a wait
+
 
 def look(client: AssayClient, experiment_id: str, patience: timedelta) -> tuple[Experiment, Decision]:
-    """Read an experiment and decide. The deadline counts from the order, not from the run."""
+    """Read an experiment and decide. The deadline counts from the order, not from the run's start."""
     experiment = client.experiment(experiment_id)
     deadline = experiment.created_at + patience
     return experiment, decide(experiment.status, experiment.results_status, datetime.now(UTC), deadline)
 
 
-def outcome_of(experiment: Experiment, decision: Decision) -> Outcome:
-    """The final word on an experiment, as the service last told it."""
+def outcome_of(experiment: Experiment, decision: EndOfWait) -> Outcome:
+    """The outcome of an experiment, from its last read."""
     match decision:
         case Ready():
             kind = OutcomeKind.DONE
@@ -28,8 +33,8 @@ def outcome_of(experiment: Experiment, decision: Decision) -> Outcome:
             kind = OutcomeKind.CANCELED
         case Overdue():
             kind = OutcomeKind.OVERDUE
-        case _:
-            raise ValueError(f"experiment {experiment.code} is still going on: {decision}")
+        case never:
+            assert_never(never)
     return Outcome(
         kind=kind,
         experiment_id=experiment.id,
@@ -42,6 +47,6 @@ def outcome_of(experiment: Experiment, decision: Decision) -> Outcome:
 
 @task(name="check-experiment", **READ)
 def check_experiment(credentials: AssayCredentials, experiment_id: str) -> Experiment:
-    """The experiment's detail record, for flows of your own."""
+    """The experiment's detail record, for your own flows."""
     with credentials.get_client() as client:
         return client.experiment(experiment_id)

@@ -27,13 +27,14 @@ def line(monkeypatch):
     monkeypatch.setattr(module, "find_order", find_order)
     monkeypatch.setattr(module, "kept_location", lambda _archive, _campaign, code: f"archive/{code}")
     monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("test"))
-    job = SimpleNamespace(credentials=None, archive=None, book=lambda plan, planned: None)
+    options = SimpleNamespace(credentials=None, archive=None)
+    run = SimpleNamespace(options=options, book=lambda plan, planned: None)
     plan = SimpleNamespace(campaign_id="c")
     planned = SimpleNamespace(order_key="k", batch_index=1, spec=None)
 
     def made(answer, problem=None):
         answers.append(answer)
-        return module._line(job, plan, planned, problem)
+        return module._line(run, plan, planned, problem)
 
     return made
 

@@ -1,7 +1,6 @@
 """When a run sends an order a second time, when it asks a person first, and which experiment it goes on with."""
 
 import logging
-from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -9,16 +8,22 @@ import pytest
 from prefect_assay.approvals.spending import Approval
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.books.records import Confirming, Sending, Surplus
-from prefect_assay.errors import OrderOutcomeUnknown, QuoteRejected
-from prefect_assay.flows import experiment_billing as paying
+from prefect_assay.errors import (
+    ExperimentCanceled,
+    NotReady,
+    OrderOutcomeUnknown,
+    QuoteExpired,
+    QuoteRejected,
+)
+from prefect_assay.flows import experiment_billing as billing_steps
 from prefect_assay.flows import experiment_steps as steps
 from prefect_assay.flows.experiment_billing import place_order
+from prefect_assay.flows.run_options import ExperimentRun, RunOptions
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
-from prefect_assay.ordering import experiment_name, find_or_create, order_key
-from prefect_assay.runs import PollPolicy
+from prefect_assay.ordering import find_or_create, order_key
 from prefect_assay.runs.queries import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG
 from prefect_assay.tasks.quote import Billing, BillingStage
 from support.archive.memory_store import a_book
@@ -32,25 +37,23 @@ HAND, MACHINE = PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT
 SELF_SERVICE, QUOTED = OrderRoute.SELF_SERVICE, OrderRoute.QUOTED
 
 
-def job(method=HAND, *, experiment=None, ask=False):
+def a_run(method=HAND, *, experiment=None, ask=False):
     """What the steps of a run share, as far as they look."""
     policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, ask_before_reordering=ask)
-    return SimpleNamespace(
-        key=KEY,
-        name=experiment_name("c", 0, 1, KEY),
-        label="c-1",
-        campaign_id="c",
-        spec=SPEC,
+    options = RunOptions(
         credentials=None,
         policy=policy,
+        archive=None,
         payment_method=method,
+        wallet=None,
         webhook=None,
-        cap_cents=1,
-        campaign_cap_cents=1,
-        patience=timedelta(days=1),
-        poll=PollPolicy(),
-        book=a_book(key=KEY, experiment=experiment),
+        request_quote=False,
+        deadline_days=1,
+        poll_seconds=300.0,
     )
+    run = ExperimentRun(options, spec=SPEC, campaign_id="c", batch_index=0, batch_count=1)
+    vars(run)["book"] = a_book(key=KEY, experiment=experiment)  # the cached property, in memory
+    return run
 
 
 @pytest.fixture
@@ -67,7 +70,7 @@ def service(monkeypatch):
         )
         return find_or_create(made, request, book, may_repeat=may_repeat, sleep=lambda s: None, patience=())
 
-    monkeypatch.setattr(paying, "order_experiment", order_experiment)
+    monkeypatch.setattr(billing_steps, "order_experiment", order_experiment)
     return made
 
 
@@ -80,8 +83,8 @@ def asked(monkeypatch):
         questions.append(what)
         return Approval(amount_cents, "Ada")
 
-    monkeypatch.setattr(paying, "can_suspend", lambda: True)
-    monkeypatch.setattr(paying, "approve_spending", approve)
+    monkeypatch.setattr(billing_steps, "can_suspend", lambda: True)
+    monkeypatch.setattr(billing_steps, "approve_spending", approve)
     return questions
 
 
@@ -107,7 +110,7 @@ CASES = [
 @pytest.mark.parametrize(("earlier", "now", "policy", "person"), CASES)
 def test_who_decides_about_a_second_create(service, asked, earlier, now, policy, person):
     total, method = now
-    order = place_order(interrupted(job(method, ask=policy), *earlier), total)
+    order = place_order(interrupted(a_run(method, ask=policy), *earlier), total)
     assert (order.experiment_id, service.creates) == ("id-1", 1)
     assert [("Ordering" in what, "again" in what) for what in asked] == [(True, True)] * person
 
@@ -115,7 +118,7 @@ def test_who_decides_about_a_second_create(service, asked, earlier, now, policy,
 @pytest.mark.parametrize(("earlier", "now", "policy", "person"), CASES)
 def test_without_a_deployment_what_needs_a_person_is_not_sent(service, earlier, now, policy, person):
     total, method = now
-    work = interrupted(job(method, ask=policy), *earlier)
+    work = interrupted(a_run(method, ask=policy), *earlier)
     if person:
         with pytest.raises(OrderOutcomeUnknown):
             place_order(work, total)
@@ -126,7 +129,7 @@ def test_without_a_deployment_what_needs_a_person_is_not_sent(service, earlier, 
 
 def test_an_experiment_that_cannot_be_seen_is_no_question(service, asked):
     with pytest.raises(OrderOutcomeUnknown, match="cannot see it"):
-        place_order(job(experiment="gone"), 21_900)
+        place_order(a_run(experiment="gone"), 21_900)
     assert (asked, service.creates) == ([], 0)
 
 
@@ -171,7 +174,7 @@ def test_a_surplus_experiment_whose_quote_was_rejected_does_not_end_the_order(bi
 
     The older one's updates must wake it, and the younger one's must not.
     """
-    work = job(experiment="younger")
+    work = a_run(experiment="younger")
     work.book.record(lambda _: Surplus(experiment_id="younger", kept="older"))
     work.book.record(lambda _: Confirming(amount_cents=1))
     billing |= {"younger": BillingStage.QUOTE_REJECTED, "older": BillingStage.INVOICED}
@@ -182,12 +185,12 @@ def test_a_surplus_experiment_whose_quote_was_rejected_does_not_end_the_order(bi
 
 def test_a_run_can_be_found_by_its_experiment_and_its_order(tags):
     """A delivery to the address of another order must not wake it."""
-    steps.announce(job(experiment="younger"), order_of("younger"))
+    steps.announce(a_run(experiment="younger"), order_of("younger"))
     assert f"{ORDER_TAG}{KEY}" in tags
 
 
 def test_a_run_of_an_earlier_version_says_its_order_from_its_next_execution_on(tags, monkeypatch):
-    work = job(experiment="younger")
+    work = a_run(experiment="younger")
     before = (f"{EXPERIMENT_TAG}younger", f"{ARCHIVE_TAG}{work.book.books.archive_id}")
     monkeypatch.setattr(steps, "current_run", SimpleNamespace(id="run", tags=before))
     steps.announce(work, order_of("younger"))
@@ -195,10 +198,31 @@ def test_a_run_of_an_earlier_version_says_its_order_from_its_next_execution_on(t
 
 
 def test_an_order_whose_quote_was_rejected_is_withdrawn_and_frees_its_share(billing):
-    work = job(experiment="only")
+    work = a_run(experiment="only")
     work.book.books.budget.reserve(KEY, "c", 500, campaign_cap_cents=500)
     billing["only"] = BillingStage.QUOTE_REJECTED
     with pytest.raises(QuoteRejected):
         steps._await_invoice(work, order_of("only"))
     assert [record.kind for record in work.book.records()][-1] == "withdrawn"
     assert work.book.books.budget.read().campaign_cents("c") == 0
+
+
+@pytest.mark.parametrize(
+    ("stage", "error"),
+    [
+        (BillingStage.NOT_SUBMITTED, QuoteRejected),
+        (BillingStage.QUOTE_PENDING, NotReady),
+        (BillingStage.QUOTE_OPEN, NotReady),
+        (BillingStage.INVOICED, None),
+        (BillingStage.QUOTE_REJECTED, QuoteRejected),
+        (BillingStage.QUOTE_EXPIRED, QuoteExpired),
+        (BillingStage.CANCELED, ExperimentCanceled),
+    ],
+)
+def test_each_stage_of_billing_has_its_own_end(stage, error):
+    given = a_run(experiment="only"), order_of("only"), Billing(stage=stage)
+    if error is None:
+        assert steps._is_invoiced(*given)
+        return
+    with pytest.raises(error):
+        steps._is_invoiced(*given)

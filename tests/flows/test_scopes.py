@@ -8,7 +8,8 @@ import pytest
 
 import prefect_assay.flows.campaign  # noqa: F401 - the package has the flow under this name
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
-from prefect_assay.flows.campaign_budget import CampaignJob, Limits
+from prefect_assay.flows.campaign_budget import Limits
+from prefect_assay.flows.run_options import CampaignRun, RunOptions
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.spec import Assay, ExperimentSpec
@@ -48,25 +49,27 @@ def started(monkeypatch):
     monkeypatch.setattr(module, "wait_for_children", wait_for_children)
 
     def run(base_url, token, archive, *, tags=None):
-        job = CampaignJob(
-            AssayCredentials(base_url=base_url, token=token),
-            SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
-            LocalArchive(root=str(archive)),
-            PaymentMethod.ASYNC_INVOICE,
-            None,
-            None,
-            False,
-            45,
-            1.0,
+        options = RunOptions(
+            credentials=AssayCredentials(base_url=base_url, token=token),
+            policy=SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
+            archive=LocalArchive(root=str(archive)),
+            payment_method=PaymentMethod.ASYNC_INVOICE,
+            wallet=None,
+            webhook=None,
+            request_quote=False,
+            deadline_days=45,
+            poll_seconds=1.0,
         )
         # Prefect gives a run its tags at the start of an execution: in the first one there are none.
-        own = CHILDREN_TAG + campaign_group("same", job.scope)
+        own = CHILDREN_TAG + campaign_group("same", options.scope)
         first = len(calls)
         for now in (
-            [[], [own], [own, "assay-waits:" + campaign_group("same", job.scope)]] if tags is None else [tags]
+            [[], [own], [own, "assay-waits:" + campaign_group("same", options.scope)]]
+            if tags is None
+            else [tags]
         ):
             monkeypatch.setattr(module, "current_run", SimpleNamespace(tags=now))
-            module._run_deployed(job, PLAN, Limits())
+            module._run_deployed(CampaignRun(options), PLAN, Limits())
             assert calls[-1] == calls[first]
         return calls[-1]
 

@@ -1,0 +1,149 @@
+"""The parameters of one run as typed values: those that the flows share, and those of an experiment or a campaign.
+
+The flows keep flat parameters, because Prefect makes a form of them and stores them with suspended runs. Inside a flow
+they travel as one frozen value, and a parent hands the same value to its child runs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
+from prefect_assay.blocks.order_books import open_books
+from prefect_assay.books import Books, OrderBook
+from prefect_assay.models.plan import Plan, PlannedExperiment
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering import experiment_name, order_key
+from prefect_assay.payments.api import address
+from prefect_assay.reporting.artifacts import label_of
+from prefect_assay.runs import PollPolicy, outlast
+from prefect_assay.runs.block_references import passed_on
+
+__all__ = ["DEADLINE_DAYS", "CampaignRun", "ExperimentRun", "RunOptions"]
+
+T = TypeVar("T")
+
+DEADLINE_DAYS: Final = 45
+# Prefect's suspension time-out only backs up the run's own deadline, so each level outlasts the level below it.
+_EXPERIMENT_MARGIN: Final = timedelta(days=30)
+_CAMPAIGN_MARGIN: Final = timedelta(days=200)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The parameters that `experiment`, `campaign` and `design_build_test` share."""
+
+    credentials: AssayCredentials
+    policy: SpendingPolicy
+    archive: Archive
+    payment_method: PaymentMethod
+    wallet: Wallet | None
+    webhook: WebhookEndpoint | None
+    request_quote: bool
+    deadline_days: int
+    poll_seconds: float
+
+    @cached_property
+    def books(self) -> Books:
+        """The logs of orders and payments, opened on first use."""
+        return open_books(self.credentials, self.archive)
+
+    @cached_property
+    def scope(self) -> str:
+        """Separates this run's children from those at another service, organisation or archive."""
+        return self.books.scope(address(self.credentials.base_url))
+
+    @property
+    def patience(self) -> timedelta:
+        """How long to wait for an experiment, counted from its order."""
+        return timedelta(days=self.deadline_days)
+
+    @property
+    def poll(self) -> PollPolicy:
+        """Pauses of a run that is not deployed."""
+        return PollPolicy(longest_seconds=self.poll_seconds)
+
+    def parameters(self) -> dict[str, Any]:
+        """The flat parameters of a child run. A deleted wallet or webhook is passed on as its reference."""
+        flat = {field.name: getattr(self, field.name) for field in fields(self)}
+        return flat | {name: passed_on(name, flat[name]) for name in ("wallet", "webhook")}
+
+
+@dataclass(frozen=True)
+class ExperimentRun:
+    """One run of `experiment`: built by the flow from its parameters, and by a campaign for each child run."""
+
+    options: RunOptions
+    spec: ExperimentSpec
+    campaign_id: str
+    batch_index: int
+    batch_count: int
+    limit_cents: int | None = None
+    campaign_limit_cents: int | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """The order key."""
+        return order_key(self.campaign_id, self.batch_index, self.spec)
+
+    @property
+    def name(self) -> str:
+        """The experiment's name at the service."""
+        return experiment_name(self.campaign_id, self.batch_index, self.batch_count, self.key)
+
+    @property
+    def label(self) -> str:
+        """The end of the artifacts' keys."""
+        return label_of(self.campaign_id, self.batch_index)
+
+    @property
+    def cap_cents(self) -> int:
+        """What the experiment may cost without approval, in US cents."""
+        return _lower(self.options.policy.per_experiment_cents, self.limit_cents)
+
+    @property
+    def campaign_cap_cents(self) -> int:
+        """What all orders of the campaign may cost without approval, in US cents."""
+        return _lower(self.options.policy.per_campaign_cents, self.campaign_limit_cents)
+
+    @property
+    def timeout(self) -> timedelta:
+        """Prefect's time-out of a suspension."""
+        return self.options.patience + _EXPERIMENT_MARGIN
+
+    @cached_property
+    def book(self) -> OrderBook:
+        """The order's log, opened on first use."""
+        return self.options.books.order(self.campaign_id, self.key)
+
+    def parameters(self) -> dict[str, Any]:
+        """The flat parameters of `experiment`."""
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "options"}
+        return own | self.options.parameters()
+
+
+@dataclass(frozen=True)
+class CampaignRun:
+    """One run of `campaign`."""
+
+    options: RunOptions
+
+    @property
+    def timeout(self) -> timedelta:
+        """Prefect's time-out of a suspension: longer than a child's deadline, its quote and its approvals."""
+        return self.options.patience + _CAMPAIGN_MARGIN
+
+    def outlasting(self, name: str, step: Callable[[], T]) -> T:
+        """Repeat a step while the service or the archive is away."""
+        return outlast(step, key=name, timeout=self.timeout, poll=self.options.poll)
+
+    def book(self, plan: Plan, planned: PlannedExperiment) -> OrderBook:
+        """The log of one order."""
+        return self.options.books.order(plan.campaign_id, planned.order_key)
+
+
+def _lower(cap_cents: int, limit_cents: int | None) -> int:
+    return cap_cents if limit_cents is None else min(cap_cents, limit_cents)

@@ -1,0 +1,61 @@
+"""The typed values of a run and the flat parameters of the flows agree."""
+
+import inspect
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.flows import campaign, design_build_test, experiment
+from prefect_assay.flows.design_build_test import _LoopRun
+from prefect_assay.flows.run_options import ExperimentRun, RunOptions
+from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.models.vocabulary import PaymentMethod
+
+SPEC = ExperimentSpec.model_validate({"experiment_type": "expression", "sequences": {"a": "ACD"}})
+OPTIONS = RunOptions(
+    credentials=AssayCredentials(base_url="https://lab.example", token="t"),
+    policy=SpendingPolicy(per_experiment_cents=100, per_campaign_cents=200),
+    archive=LocalArchive(root="/archive"),
+    payment_method=PaymentMethod.ASYNC_INVOICE,
+    wallet=None,
+    webhook=None,
+    request_quote=True,
+    deadline_days=7,
+    poll_seconds=1.0,
+)
+
+
+def parameters_of(flow):
+    return inspect.signature(flow.fn).parameters
+
+
+@pytest.mark.parametrize("flow", [experiment, campaign, design_build_test], ids=lambda flow: flow.name)
+def test_each_flow_has_all_options_with_the_same_defaults(flow):
+    shared = {field.name for field in fields(RunOptions)}
+    assert shared <= parameters_of(flow).keys()
+    for name in shared:
+        assert parameters_of(flow)[name].default == parameters_of(experiment)[name].default
+
+
+def test_a_campaign_hands_an_experiment_all_its_parameters():
+    run = ExperimentRun(OPTIONS, spec=SPEC, campaign_id="c", batch_index=1, batch_count=2, limit_cents=50)
+    given = run.parameters()
+    assert given.keys() == parameters_of(experiment).keys()
+    assert (given["request_quote"], given["deadline_days"], given["limit_cents"]) == (True, 7, 50)
+    assert given["credentials"] is OPTIONS.credentials
+
+
+def test_a_loop_hands_a_campaign_all_its_parameters():
+    assay = Assay(experiment_type="expression")
+    run = _LoopRun(OPTIONS, loop_id="l", assay=assay, sequences_per_experiment=4, designer=None)
+    given = run.parameters("l-one", Path("one.fasta"))
+    assert given.keys() == parameters_of(campaign).keys()
+    assert (given["campaign_id"], given["sequences_per_experiment"]) == ("l-one", 4)
+
+
+@pytest.mark.parametrize(("limit", "cap"), [(None, 100), (50, 50), (150, 100)])
+def test_a_limit_lowers_the_cap_of_the_policy_and_never_raises_it(limit, cap):
+    run = ExperimentRun(OPTIONS, spec=SPEC, campaign_id="c", batch_index=0, batch_count=1, limit_cents=limit)
+    assert run.cap_cents == cap
