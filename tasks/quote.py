@@ -165,11 +165,7 @@ def require_order(book: OrderBook, experiment_id: str) -> None:
 def withdraw(book: OrderBook, reason: str) -> None:
     """Record that an order's quote came to nothing; it counts against no cap any more."""
     ended = book.record(
-        lambda state: (
-            None
-            if state.settled or state.payment or isinstance(state.stage, Withdrawn)
-            else Withdrawn(reason=reason)
-        )
+        lambda state: None if state.settled or state.payment or state.withdrawn else Withdrawn(reason=reason)
     )
     if ended is not None:
         book.books.budget.release(book.order_key)

@@ -1,4 +1,4 @@
-"""The fold over an order's records: what it says, and every record that contradicts the log."""
+"""The states of an order: where each record leads, and every record that contradicts the log."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -21,7 +21,15 @@ from prefect_assay.books.records import (
     Surplus,
     Withdrawn,
 )
-from prefect_assay.books.state import OrderState, next_state
+from prefect_assay.books.state import (
+    NotBegun,
+    NotOrdered,
+    Paid,
+    PaymentInDoubt,
+    PaymentRefused,
+    PaymentSent,
+    Unpaid,
+)
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import OrderRoute, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -63,16 +71,16 @@ def surplus(experiment_id, kept):
 
 
 def folded(*records, planned=True):
-    state = OrderState()
+    state = NotBegun()
     for record in (PLANNED, *records) if planned else records:
-        state = next_state(state, record)
+        state = state.next(record)
     return state
 
 
 def test_an_order_from_its_plan_to_its_settlement():
     approved, payment, paid = Approved(amount_cents=9, approver="rule"), paying(), settled(receipt={"a": "b"})
     state = folded(sending(), ORDERED, approved, Confirming(amount_cents=9), payment, paid)
-    assert (state.count, state.planned, state.stage) == (7, PLANNED, paid)
+    assert (state.count, state.planned, type(state)) == (7, PLANNED, Paid)
     assert (state.attempts, state.open_attempts, state.rail) == (1, (), PaymentMethod.X402_EXACT)
     assert (state.ordered, state.approved, state.confirmed, state.settled) == (ORDERED, approved, True, paid)
     assert state.payment.attempt() == payment.attempt()
@@ -83,10 +91,10 @@ def test_an_order_from_its_plan_to_its_settlement():
 def test_attempts_are_open_until_they_are_refused_or_the_order_is_known():
     state = folded(sending(1), sending(2, PaymentMethod.MPP_SPT))
     assert [sent.attempt for sent in state.open_attempts] == [1, 2]
-    state = next_state(state, refused(1))
+    state = state.next(refused(1))
     assert [sent.attempt for sent in state.open_attempts] == [2]
     assert (state.attempts, state.rail) == (2, PaymentMethod.MPP_SPT)
-    assert next_state(state, ORDERED).open_attempts == ()
+    assert state.next(ORDERED).open_attempts == ()
 
 
 @pytest.mark.parametrize(
@@ -119,14 +127,39 @@ def test_an_invoice_that_was_paid_by_other_means_settles_the_order():
     assert state.payment is None
 
 
-def test_surplus_and_approval_leave_the_stage_where_it_was():
-    assert folded(ORDERED, surplus("exp_2", "exp_1"), Approved(amount_cents=1, approver="x")).stage == ORDERED
+def test_surplus_and_approval_leave_the_state_where_it_was():
+    noted = (surplus("exp_2", "exp_1"), Approved(amount_cents=1, approver="x"))
+    assert type(folded(ORDERED, *noted)) is Unpaid
+    assert folded(ORDERED, Withdrawn(reason="expired"), *noted).withdrawn
+    assert not folded(ORDERED, Withdrawn(reason="expired"), Confirming(amount_cents=1)).withdrawn
+    for ends, expected in (([], PaymentSent), ([InDoubt()], PaymentInDoubt), ([settled()], Paid)):
+        assert type(folded(ORDERED, paying(), *ends, *noted, Confirming(amount_cents=1))) is expected
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([], NotOrdered),
+        ([sending(), refused()], NotOrdered),
+        ([ORDERED], Unpaid),
+        ([ORDERED, Confirming(amount_cents=1)], Unpaid),
+        ([ORDERED, paying()], PaymentSent),
+        ([ORDERED, paying(), InDoubt()], PaymentInDoubt),
+        ([ORDERED, paying(), paying()], PaymentInDoubt),
+        ([ORDERED, paying(), NotSettled()], PaymentRefused),
+        ([ORDERED, paying(), NotSettled(), paying()], PaymentSent),
+        ([ORDERED, paying(), InDoubt(), settled()], Paid),
+        ([ORDERED, settled()], Paid),
+    ],
+)
+def test_records_lead_from_state_to_state(records, expected):
+    assert type(folded(*records)) is expected
 
 
 def test_a_withdrawn_quote_can_be_followed_by_another_one():
     withdrawn = folded(ORDERED, Confirming(amount_cents=1), Withdrawn(reason="expired"))
     assert (withdrawn.confirmed, withdrawn.committed) == (False, False)
-    assert next_state(withdrawn, Confirming(amount_cents=2)).confirmed
+    assert withdrawn.next(Confirming(amount_cents=2)).confirmed
 
 
 @pytest.mark.parametrize(
@@ -168,7 +201,7 @@ def test_a_withdrawn_quote_can_be_followed_by_another_one():
 def test_a_record_that_contradicts_the_log_is_refused(before, record):
     state = folded(*before)
     with pytest.raises(ArchiveError, match=rf"record {state.count + 1} .* `{record.kind}` .*contradicts"):
-        next_state(state, record)
+        state.next(record)
 
 
 @pytest.mark.parametrize("record", [ORDERED, sending(), Approved(amount_cents=1, approver="x"), settled()])
@@ -194,7 +227,7 @@ class AnyRecords(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.state = OrderState()
+        self.state = NotBegun()
         self.accepted = []
 
     @rule(
@@ -216,7 +249,7 @@ class AnyRecords(RuleBasedStateMachine):
     def write(self, record):
         before = self.state
         try:
-            self.state = next_state(before, record)
+            self.state = before.next(record)
         except ArchiveError:
             assert self.state is before
             return

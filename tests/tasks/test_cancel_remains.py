@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from prefect_assay.books import OrderLedger
-from prefect_assay.books.records import Withdrawn
 from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown, ServiceUnavailable
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import Experiment
@@ -175,7 +174,7 @@ def test_a_rejected_quote_frees_the_share_of_its_order():
     book = a_book(experiment="e-1")
     book.books.budget.reserve(book.order_key, book.campaign_id, 21_900, campaign_cap_cents=21_900)
     end(Service(quote="open"), book=book)
-    assert isinstance(book.read().stage, Withdrawn)
+    assert book.read().withdrawn
     assert book.books.budget.read().campaign_cents(book.campaign_id) == 0
 
 

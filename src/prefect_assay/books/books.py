@@ -18,7 +18,7 @@ from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.budget import Budget, Reservation
 from prefect_assay.books.log import Log
 from prefect_assay.books.records import OrderRecord, Planned
-from prefect_assay.books.state import OrderState, next_state
+from prefect_assay.books.state import NotBegun, OrderState
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.base import StoredModel
 
@@ -40,7 +40,7 @@ class OrderBook:
         self.books = books
         self.campaign_id = campaign_id
         self.order_key = order_key
-        self.state = OrderState()
+        self.state: OrderState = NotBegun()
         where = join_key(books.folder, folder or safe_name(campaign_id), order_key)
         self._log: Log[OrderRecord] = Log(books.store, where, _RECORDS)
 
@@ -57,7 +57,7 @@ class OrderBook:
         """
         state = self.state
         for record in self.records(state.count + 1):
-            state = next_state(state, record)
+            state = state.next(record)
         self.state = state
         return state
 
@@ -80,7 +80,7 @@ class OrderBook:
         while True:
             record = decide(state) if state.planned else self._planned()
             if record is not None:
-                following = next_state(state, record)  # what contradicts the log is never written
+                following = state.next(record)  # what contradicts the log is never written
                 if self._log.append(state.count + 1, record):
                     state = self.state = following
                     if isinstance(record, Planned):

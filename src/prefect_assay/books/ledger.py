@@ -1,12 +1,13 @@
 """The payment record of one order, as `settle` needs it: on the order's log and the budget."""
 
+from typing import assert_never
 from uuid import uuid4
 
 from prefect_assay.books.books import OrderBook
 from prefect_assay.books.records import InDoubt, NotSettled, Paying, Settled
 from prefect_assay.books.state import OrderState
 from prefect_assay.models.job import PaymentState
-from prefect_assay.payments.ledger import LedgerEntry, PaymentAttempt, RollingCap
+from prefect_assay.payments.ledger import AttemptEnd, LedgerEntry, PaymentAttempt, RollingCap
 
 
 class OrderLedger:
@@ -57,25 +58,32 @@ class OrderLedger:
     def end(
         self,
         entry: LedgerEntry,
-        state: PaymentState,
+        state: AttemptEnd,
         *,
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> bool:
         """Record how an attempt has ended; False when the log says more than that already."""
+        match state:
+            case PaymentState.SETTLED:
+                return self.paid(entry.invoice_id, entry.amount_cents, receipt=receipt, remark=remark)
+            case PaymentState.UNKNOWN:
+                return self._record_end(entry, InDoubt(remark=remark))
+            case PaymentState.FAILED:
+                if entry.state is not PaymentState.SENT:
+                    return False  # what is in doubt stays so
+                failed = self._record_end(entry, NotSettled(remark=remark))
+                if failed:
+                    self.release()
+                return failed
+            case _:
+                assert_never(state)
 
-        def decide(now: OrderState) -> InDoubt | NotSettled | None:
-            if now.settled or _key(now.payment) != _key(entry):
-                return None
-            if state is PaymentState.FAILED and entry.state is not PaymentState.SENT:
-                return None  # what is in doubt stays so
-            return NotSettled(remark=remark) if state is PaymentState.FAILED else InDoubt(remark=remark)
-
-        if state is PaymentState.SETTLED:
-            return self.paid(entry.invoice_id, entry.amount_cents, receipt=receipt, remark=remark)
-        written = self._book.record(decide)
-        if written and state is PaymentState.FAILED:
-            self.release()
+    def _record_end(self, entry: LedgerEntry, end: InDoubt | NotSettled) -> bool:
+        """Record the end, unless the log says more than `entry` already."""
+        written = self._book.record(
+            lambda now: None if now.settled or _key(now.payment) != _key(entry) else end
+        )
         return written is not None
 
     def paid(

@@ -1,6 +1,18 @@
-"""The state of an order: a fold over its records. Pure; a record that contradicts those before it is an error."""
+"""The state of an order: one class per state, and `next` for the state after one more record. Pure.
 
-from typing import Final, assert_never
+`OrderState` is the union of the states. All of them have the same fields, so that a reader may ask for
+`state.ordered` without knowing the state; a state narrows the fields that it guarantees. A record that contradicts
+those before it is an error, and nothing is written, ordered or paid.
+
+    NotBegun -> NotOrdered -> Unpaid -> PaymentSent -> PaymentInDoubt -> Paid
+                                |            v  ^                         ^
+                                |       PaymentRefused ------------------+
+                                +-----------------------------------------+  paid by other means
+"""
+
+from typing import Any, Self, TypeVar, assert_never
+
+from pydantic import BaseModel
 
 from prefect_assay.books.records import (
     Approved,
@@ -18,34 +30,18 @@ from prefect_assay.books.records import (
     Withdrawn,
 )
 from prefect_assay.errors import ArchiveError
-from prefect_assay.models.base import Model
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.ledger import LedgerEntry
+from prefect_assay.payments.ledger import AttemptEnd, LedgerEntry
 
-# The stage an order has reached: the last record that moves it. `Surplus` and `Approved` move nothing.
-Stage = (
-    Planned
-    | Sending
-    | Refused
-    | Ordered
-    | Confirming
-    | Paying
-    | InDoubt
-    | NotSettled
-    | Settled
-    | Withdrawn
-    | None
-)
-_UNSETTLED: Final = frozenset({PaymentState.SENT, PaymentState.UNKNOWN})
+S = TypeVar("S", bound="_State")
 
 
-class OrderState(Model):
-    """What the log of an order says.
+class _State(BaseModel, frozen=True, extra="forbid"):
+    """What the log of an order holds.
 
     Attributes:
         count: number of records.
-        stage: the last record that moved the order; None for an empty log.
         planned: the first record.
         open_attempts: creates that were sent and neither refused nor answered.
         attempts: creates that were sent, refused ones included.
@@ -54,122 +50,235 @@ class OrderState(Model):
         surplus: other experiments that carry the order's key.
         approved: what the order may cost, by the last approval.
         confirmed: a quote was confirmed, or was about to be.
-        payment: the last payment attempt and how it stands.
+        withdrawn: the quote came to nothing, and nothing has followed but approvals and surplus.
+        payment: the last payment attempt and its state.
         settled: the invoice is paid.
     """
 
+    planned: Planned | None
+    ordered: Ordered | None
+    payment: LedgerEntry | None
+    settled: Settled | None
     count: int = 0
-    stage: Stage = None
-    planned: Planned | None = None
     open_attempts: tuple[Sending, ...] = ()
     attempts: int = 0
     rail: PaymentMethod | None = None
-    ordered: Ordered | None = None
     surplus: tuple[str, ...] = ()
     approved: Approved | None = None
     confirmed: bool = False
-    payment: LedgerEntry | None = None
-    settled: Settled | None = None
+    withdrawn: bool = False
 
     @property
     def committed(self) -> bool:
         """Money may depend on the recorded experiment, so the order cannot move to another one."""
         return self.confirmed or self.payment is not None or self.settled is not None
 
+    def _become(self, state: type[S], **changes: Any) -> S:
+        """The state after a record that moves the order."""
+        return state(**{**dict(self), "count": self.count + 1, "withdrawn": False, **changes})
 
-def next_state(state: OrderState, record: OrderRecord) -> OrderState:  # noqa: C901, PLR0912 - one case per kind
-    """The state after one more record.
+    def _note(self, record: Approved | Surplus) -> Self:
+        """The same state, after a record that leaves the order where it was."""
+        match record:
+            case Approved():
+                noted: dict[str, object] = {"approved": record}
+            case Surplus():
+                noted = {"surplus": (*self.surplus, record.experiment_id)}
+            case _:
+                assert_never(record)
+        return self.model_copy(update={"count": self.count + 1, **noted})
 
-    Raises:
-        ArchiveError: the record contradicts the log.
-    """
-    changes: dict[str, object] = {"count": state.count + 1}
-    stands = state.payment.state if state.payment else None
-    _check((state.planned is None) == isinstance(record, Planned), state, record)
-    match record:
-        case Planned():
-            changes |= {"planned": record}
-        case Sending():
-            _check(state.ordered is None and record.attempt == state.attempts + 1, state, record)
-            sent = (*state.open_attempts, record)
-            changes |= {"open_attempts": sent, "attempts": state.attempts + 1, "rail": record.rail}
-        case Refused():
-            left = tuple(sent for sent in state.open_attempts if sent.attempt != record.attempt)
-            _check(len(left) < len(state.open_attempts), state, record)
-            changes |= {"open_attempts": left}
-        case Ordered():
-            _check(state.ordered is None, state, record)
-            changes |= {"ordered": record, "open_attempts": ()}
-        case Surplus():
-            changes |= {"surplus": (*state.surplus, record.experiment_id), **_moved(state, record)}
-        case Approved():
-            changes |= {"approved": record}
-        case Confirming():
-            _check(state.ordered is not None, state, record)
-            changes |= {"confirmed": True}
-        case Paying():
-            mine = state.ordered and record.experiment_id in {None, state.ordered.experiment_id}
-            _check(bool(mine) and state.settled is None, state, record)
-            changes |= {"payment": _entry(record, state.payment)}
-        case InDoubt():
-            _check(stands in _UNSETTLED, state, record)
-            changes |= _payment(state, record, PaymentState.UNKNOWN)
-        case NotSettled():
-            _check(stands is PaymentState.SENT, state, record)  # what is in doubt stays so
-            changes |= _payment(state, record, PaymentState.FAILED)
-        case Settled():
-            _check(state.settled is None and state.ordered is not None, state, record)
-            changes |= {"settled": record}
-            if state.payment is not None:
-                changes |= _payment(state, record, PaymentState.SETTLED)
-        case Withdrawn():
-            _check(state.settled is None and state.payment is None, state, record)
-            changes |= {"confirmed": False}
-        case _:
-            assert_never(record)
-    # The surplus of a create that came late, or an approval, leaves the order where it was.
-    if not isinstance(record, Surplus | Approved):
-        changes["stage"] = record
-    return state.model_copy(update=changes)
-
-
-def _moved(state: OrderState, record: Surplus) -> dict[str, object]:
-    ordered = state.ordered
-    if ordered is None or ordered.experiment_id != record.experiment_id:
-        return {}
-    _check(not state.committed and record.kept != record.experiment_id, state, record)
-    return {
-        "ordered": ordered.model_copy(
-            update={"experiment_id": record.kept, "invoice_id": None, "adopted": True}
-        )
-    }
-
-
-def _entry(record: Paying, before: LedgerEntry | None) -> LedgerEntry:
-    # What is in doubt stays so: no later answer can prove that the first sending moved nothing.
-    doubtful = before is not None and before.state in _UNSETTLED
-    return LedgerEntry(
-        **record.attempt(),
-        id=record.id,
-        state=PaymentState.UNKNOWN if doubtful else PaymentState.SENT,
-        sent_at=record.at,
-        remark=before.remark if before and doubtful else None,
-    )
-
-
-def _payment(
-    state: OrderState, record: InDoubt | NotSettled | Settled, became: PaymentState
-) -> dict[str, object]:
-    payment = state.payment
-    changes: dict[str, object] = {"state": became, "remark": record.remark or (payment and payment.remark)}
-    if isinstance(record, Settled):
-        changes["receipt"] = record.receipt
-    return {"payment": payment.model_copy(update=changes) if payment else None}
-
-
-def _check(holds: bool, state: OrderState, record: OrderRecord) -> None:  # noqa: FBT001 - an assertion
-    if not holds:
-        raise ArchiveError(
-            f"record {state.count + 1} of an order's log, `{record.kind}` by {record.by}, contradicts the records "
+    def _contradiction(self, record: OrderRecord) -> ArchiveError:
+        return ArchiveError(
+            f"record {self.count + 1} of an order's log, `{record.kind}` by {record.by}, contradicts the records "
             "before it; nothing is ordered or paid. Restore the log from a backup of the archive"
         )
+
+
+class NotBegun(_State, frozen=True):
+    """The log is empty."""
+
+    planned: None = None
+    ordered: None = None
+    payment: None = None
+    settled: None = None
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """The state after one more record, which must be the plan; ArchiveError for any other."""
+        if isinstance(record, Planned):
+            return self._become(NotOrdered, planned=record)
+        raise self._contradiction(record)
+
+
+class NotOrdered(_State, frozen=True):
+    """No experiment of the order is known; creates may be under way."""
+
+    planned: Planned
+    ordered: None
+    payment: None
+    settled: None
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """The state after one more record; ArchiveError when it contradicts the log."""
+        match record:
+            case Sending() if record.attempt == self.attempts + 1:
+                sent = (*self.open_attempts, record)
+                return self._become(NotOrdered, open_attempts=sent, attempts=record.attempt, rail=record.rail)
+            case Refused() if record.attempt in {sent.attempt for sent in self.open_attempts}:
+                left = tuple(sent for sent in self.open_attempts if sent.attempt != record.attempt)
+                return self._become(NotOrdered, open_attempts=left)
+            case Ordered():
+                return self._become(Unpaid, ordered=record, open_attempts=())
+            case Withdrawn():
+                return self._become(NotOrdered, withdrawn=True)
+            case Surplus() | Approved():
+                return self._note(record)
+            case Planned() | Sending() | Refused() | Confirming() | Paying() | InDoubt() | NotSettled():
+                raise self._contradiction(record)
+            case Settled():
+                raise self._contradiction(record)
+            case _:
+                assert_never(record)
+
+
+class _Placed(_State, frozen=True):
+    """The experiment of the order is known."""
+
+    planned: Planned
+    ordered: Ordered
+
+    def _shared(self, record: OrderRecord) -> "Self | Paid":
+        """What a record leads to in every state with an experiment, unless the state has its own rule."""
+        match record:
+            case Approved():
+                return self._note(record)
+            case Surplus() if record.experiment_id != self.ordered.experiment_id:
+                return self._note(record)
+            case Confirming():
+                return self._become(type(self), confirmed=True)
+            case Settled():
+                return self._settle(record)
+            case Planned() | Sending() | Refused() | Ordered() | Surplus() | Withdrawn():
+                raise self._contradiction(record)
+            case Paying() | InDoubt() | NotSettled():
+                raise self._contradiction(record)
+            case _:
+                assert_never(record)
+
+    def _pays(self, record: Paying) -> bool:
+        """Return True if the payment is one for this order's experiment."""
+        return record.experiment_id in {None, self.ordered.experiment_id}
+
+    def _send(self, record: Paying) -> "PaymentSent":
+        sent = LedgerEntry(**record.attempt(), id=record.id, state=PaymentState.SENT, sent_at=record.at)
+        return self._become(PaymentSent, payment=sent)
+
+    def _settle(self, record: Settled) -> "Paid":
+        payment = self.payment and _after(self.payment, PaymentState.SETTLED, record.remark, record.receipt)
+        return self._become(Paid, settled=record, payment=payment)
+
+
+class Unpaid(_Placed, frozen=True):
+    """The order is an experiment, and no payment of it was sent."""
+
+    payment: None
+    settled: None
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """The state after one more record; ArchiveError when it contradicts the log."""
+        match record:
+            case Paying() if self._pays(record):
+                return self._send(record)
+            case Withdrawn():
+                return self._become(Unpaid, confirmed=False, withdrawn=True)
+            case Surplus() if self._moves(record):
+                return self._note(record).model_copy(update={"ordered": self._older(record)})
+            case _:
+                return self._shared(record)
+
+    def _moves(self, record: Surplus) -> bool:
+        """An older experiment has come to light, and nothing is committed to the present one."""
+        moved = record.experiment_id == self.ordered.experiment_id != record.kept
+        return moved and not self.committed
+
+    def _older(self, record: Surplus) -> Ordered:
+        return self.ordered.model_copy(
+            update={"experiment_id": record.kept, "invoice_id": None, "adopted": True}
+        )
+
+
+class _InPayment(_Placed, frozen=True):
+    """A credential was sent, and the invoice is not known to be paid."""
+
+    payment: LedgerEntry
+    settled: None
+
+    def _doubt(self, payment: LedgerEntry, remark: str | None) -> "PaymentInDoubt":
+        return self._become(PaymentInDoubt, payment=_after(payment, PaymentState.UNKNOWN, remark))
+
+    def _resend(self, record: Paying) -> "PaymentInDoubt":
+        # What is in doubt stays so: no later answer can prove that the first sending moved nothing.
+        return self._doubt(self._send(record).payment, self.payment.remark)
+
+
+class PaymentSent(_InPayment, frozen=True):
+    """One credential has left; its outcome is not recorded."""
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """The state after one more record; ArchiveError when it contradicts the log."""
+        match record:
+            case Paying() if self._pays(record):
+                return self._resend(record)
+            case InDoubt():
+                return self._doubt(self.payment, record.remark)
+            case NotSettled():
+                refused = _after(self.payment, PaymentState.FAILED, record.remark)
+                return self._become(PaymentRefused, payment=refused)
+            case _:
+                return self._shared(record)
+
+
+class PaymentInDoubt(_InPayment, frozen=True):
+    """A credential may have moved money. No refusal ends that, only the paid invoice does."""
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """The state after one more record; ArchiveError when it contradicts the log."""
+        match record:
+            case Paying() if self._pays(record):
+                return self._resend(record)
+            case InDoubt():
+                return self._doubt(self.payment, record.remark)
+            case _:
+                return self._shared(record)
+
+
+class PaymentRefused(_InPayment, frozen=True):
+    """The last payment was refused for certain and moved nothing."""
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """The state after one more record; ArchiveError when it contradicts the log."""
+        if isinstance(record, Paying) and self._pays(record):
+            return self._send(record)
+        return self._shared(record)
+
+
+class Paid(_Placed, frozen=True):
+    """The invoice is paid, by the last payment or, without one, by other means."""
+
+    settled: Settled
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """The state after one more record; ArchiveError when it contradicts the log."""
+        if isinstance(record, Settled):
+            raise self._contradiction(record)
+        return self._shared(record)
+
+
+def _after(
+    payment: LedgerEntry, state: AttemptEnd, remark: str | None, receipt: dict[str, str] | None = None
+) -> LedgerEntry:
+    changes = {"state": state, "remark": remark or payment.remark, "receipt": receipt}
+    return payment.model_copy(update=changes)
+
+
+OrderState = NotBegun | NotOrdered | Unpaid | PaymentSent | PaymentInDoubt | PaymentRefused | Paid

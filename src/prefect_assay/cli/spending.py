@@ -5,13 +5,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from rich.console import Console
 from rich.table import Table
 
-from prefect_assay.books import Books, OrderBook
-from prefect_assay.books.records import Withdrawn
+from prefect_assay.books import Books, OrderBook, OrderState
+from prefect_assay.books.state import (
+    NotBegun,
+    NotOrdered,
+    Paid,
+    PaymentInDoubt,
+    PaymentRefused,
+    PaymentSent,
+    Unpaid,
+)
 from prefect_assay.cli.archive import opened
 from prefect_assay.cli.prefect_api import api_errors, load_block
 from prefect_assay.payments.terms import dollars
@@ -130,12 +138,6 @@ def _line(book: OrderBook) -> OrderLine:
     payment, settled, ordered = state.payment, state.settled, state.ordered
     moment = settled or ordered or state.planned
     amount = (settled and settled.amount_cents) or (payment and payment.amount_cents)
-    if settled or payment:
-        status = "settled" if settled else str(payment and payment.state)
-    elif isinstance(state.stage, Withdrawn):
-        status = "withdrawn"
-    else:
-        status = "ordered" if ordered else "not ordered"
     return OrderLine(
         when=moment.at.isoformat(timespec="seconds") if moment else "",
         campaign_id=state.planned.campaign_id if state.planned else "",
@@ -143,7 +145,23 @@ def _line(book: OrderBook) -> OrderLine:
         experiment_id=ordered.experiment_id if ordered else None,
         invoice_id=(payment and payment.invoice_id) or (settled and settled.invoice_id) or None,
         rail=str((payment and payment.rail) or state.rail or "") or None,
-        state=status,
+        state=_status(state),
         amount_cents=amount or (state.approved.amount_cents if state.approved else None),
         approved_by=state.approved.approver if state.approved else None,
     )
+
+
+def _status(state: OrderState) -> str:
+    match state:
+        case Paid():
+            return "settled"
+        case PaymentSent() | PaymentInDoubt() | PaymentRefused():
+            return str(state.payment.state)
+        case Unpaid() | NotOrdered() if state.withdrawn:
+            return "withdrawn"
+        case Unpaid():
+            return "ordered"
+        case NotOrdered() | NotBegun():
+            return "not ordered"
+        case _:
+            assert_never(state)

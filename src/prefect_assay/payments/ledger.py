@@ -4,7 +4,7 @@
 and no store.
 """
 
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, assert_never
 
 from pydantic import AwareDatetime
 
@@ -14,6 +14,9 @@ from prefect_assay.models.vocabulary import PaymentMethod
 
 # A payment that may have moved money. Only `failed` is certain not to have.
 MAYBE_PAID: Final = frozenset({PaymentState.SENT, PaymentState.UNKNOWN, PaymentState.SETTLED})
+
+# How an attempt that was sent can end.
+AttemptEnd = Literal[PaymentState.SETTLED, PaymentState.UNKNOWN, PaymentState.FAILED]
 
 
 class RollingCap(Model):
@@ -66,7 +69,7 @@ class LedgerEntry(PaymentAttempt):
     """
 
     id: str
-    state: PaymentState
+    state: Literal[PaymentState.SENT] | AttemptEnd
     sent_at: AwareDatetime
     receipt: dict[str, str] | None = None
     remark: str | None = None
@@ -74,7 +77,13 @@ class LedgerEntry(PaymentAttempt):
     @property
     def in_doubt(self) -> bool:
         """The credential has left, and its outcome is not known."""
-        return self.state in {PaymentState.SENT, PaymentState.UNKNOWN}
+        match self.state:
+            case PaymentState.SENT | PaymentState.UNKNOWN:
+                return True
+            case PaymentState.SETTLED | PaymentState.FAILED:
+                return False
+            case _:
+                assert_never(self.state)
 
 
 class Ledger(Protocol):
@@ -99,7 +108,7 @@ class Ledger(Protocol):
     def end(
         self,
         entry: LedgerEntry,
-        state: PaymentState,
+        state: AttemptEnd,
         *,
         receipt: dict[str, str] | None = None,
         remark: str | None = None,

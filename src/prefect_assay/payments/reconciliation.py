@@ -12,7 +12,7 @@ from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
 from prefect_assay.payments.api import PayApi
-from prefect_assay.payments.ledger import Ledger, LedgerEntry
+from prefect_assay.payments.ledger import AttemptEnd, Ledger, LedgerEntry
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Reconciliation:
             remark=remark or (entry.remark if entry else None),
         )
 
-    def record(self, entry: LedgerEntry, state: PaymentState, remark: str | None = None) -> bool:
+    def record(self, entry: LedgerEntry, state: AttemptEnd, remark: str | None = None) -> bool:
         """Record how a payment ended. A record that fails now must not hide whether money has moved."""
         try:
             return self.ledger.end(entry, state, remark=remark)
