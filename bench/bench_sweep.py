@@ -26,7 +26,8 @@ from prefect.logging import disable_run_logger
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.runs.queries import EXPERIMENT_TAG, as_parameter
+from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.runs.tags import EXPERIMENT_TAG
 from prefect_assay.sweeping.watermarks import Memory
 from support.counting import counted_requests
 from support.runs.suspended import suspend_many

@@ -30,7 +30,8 @@ from prefect.states import Completed, Suspended
 
 from prefect_assay.deployments.settings_files import POSTGRES, settings_of
 from prefect_assay.localstack.processes import descendants
-from prefect_assay.runs.queries import EXPERIMENT_TAG, as_parameter
+from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.runs.tags import EXPERIMENT_TAG
 from prefect_assay.runs.wake import wake
 
 URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"

@@ -20,7 +20,8 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy,
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
 from prefect_assay.models.words import WireWords
-from prefect_assay.runs.queries import EXPERIMENT_TAG, start_run, tag_values
+from prefect_assay.runs.children import start_run
+from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.webhooks.signature import derive_secret, sign
 
 EGFR = "Human EGFR, extracellular domain"
@@ -65,7 +66,7 @@ class Installation:
 
     def order_key(self, run: FlowRun) -> str:
         """The order key, from the name of the experiment at the service."""
-        (experiment_id,) = tag_values(run, EXPERIMENT_TAG)
+        (experiment_id,) = tag_values(run.tags, EXPERIMENT_TAG)
         name = self._experiment(experiment_id)["name"]
         return next(word.removeprefix("pa-") for word in name.split() if word.startswith("pa-"))
 
@@ -84,7 +85,7 @@ class Installation:
 
     def deliver(self, run: FlowRun, order_key: str) -> tuple[float, float, int]:
         """Send a genuine, new update for the run's experiment; sent, answered, how many runs it resumed."""
-        (experiment_id,) = tag_values(run, EXPERIMENT_TAG)
+        (experiment_id,) = tag_values(run.tags, EXPERIMENT_TAG)
         body = _delivery(experiment_id)
         words = WireWords()
         headers = {

@@ -20,7 +20,7 @@ from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 
 from prefect_assay.runs.heartbeats import default_silence
-from prefect_assay.runs.ownership import FLOW_NAMES, OUR_TAG
+from prefect_assay.runs.ownership import ASSAY_TAG, FLOW_NAMES
 
 ZOMBIES: Final = "assay-zombies"
 CRASHES: Final = "assay-crashes"
@@ -35,7 +35,7 @@ _STARTS: Final = {"prefect.flow-run.Running", "prefect.flow-run.Retrying"}
 _OUR_RUNS: Final[dict[str, Any]] = {
     "match": {"prefect.resource.id": "prefect.flow-run.*"},
     "match_related": [
-        {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{OUR_TAG}"},
+        {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{ASSAY_TAG}"},
         {"prefect.resource.role": "flow", "prefect.resource.name": list(FLOW_NAMES)},
     ],
     "for_each": {"prefect.resource.id"},
@@ -143,7 +143,7 @@ def _automation(
     """The automation that gives a run another state, marked with the digest of what it does."""
     action = ChangeFlowRunState(state=state[0], name=state[1], force=False, message=message)
     bare = AutomationCore(name=name, description=description, trigger=trigger, actions=[action])
-    return bare.model_copy(update={"tags": [OUR_TAG, _MARK + _digest(bare)]})
+    return bare.model_copy(update={"tags": [ASSAY_TAG, _MARK + _digest(bare)]})
 
 
 def _digest(automation: AutomationCore) -> str:

@@ -36,8 +36,8 @@ from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.children import call_children, start_child, wait_for_children
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
-from prefect_assay.runs.hooks import wake_waiting_parent
-from prefect_assay.runs.queries import CAMPAIGN_TAG, CHILDREN_TAG, WAITS_TAG, add_tags, campaign_group
+from prefect_assay.runs.groups import wake_waiting_parent
+from prefect_assay.runs.tags import CAMPAIGN_TAG, CHILDREN_TAG, WAITS_TAG, add_tags, campaign_group
 from prefect_assay.sweeping.cancellations import say_what_remains
 from prefect_assay.tasks.archive import check_archive, kept_location
 from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan

@@ -24,11 +24,11 @@ from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.reporting import artifacts
 from prefect_assay.results.kept import CampaignTable
-from prefect_assay.runs import can_suspend, is_passing, outlast
-from prefect_assay.runs.children import call_children, start_child, wait_for_children
+from prefect_assay.runs import can_suspend, is_temporary, outlast
+from prefect_assay.runs.children import call_children, start_child, start_run, wait_for_children
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow
-from prefect_assay.runs.queries import WAITS_TAG, start_run
+from prefect_assay.runs.tags import WAITS_TAG
 from prefect_assay.sweeping.cancellations import say_what_remains
 from prefect_assay.tasks.collate import kept_table
 
@@ -184,7 +184,7 @@ def _run_round(run: _LoopRun, campaign_id: str, file: Path) -> RoundReport:
         else:
             problem = _round_here(run.parameters(campaign_id, file))
     except AssayError as error:
-        if is_passing(error):
+        if is_temporary(error):
             raise
         problem = str(error)  # a round that cannot be started must not hide the others
     table = kept_table(run.options.archive, campaign_id)

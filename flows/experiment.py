@@ -28,8 +28,8 @@ from prefect_assay.runs import was_suspended
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
-from prefect_assay.runs.hooks import wake_waiting_parent
-from prefect_assay.runs.queries import ARCHIVE_TAG, EXPERIMENT_TAG
+from prefect_assay.runs.groups import wake_waiting_parent
+from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG
 from prefect_assay.sweeping.cancellations import say_what_remains
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.estimate import estimate_cost

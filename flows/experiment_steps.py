@@ -27,15 +27,14 @@ from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ResultsStatus
 from prefect_assay.reporting import artifacts
-from prefect_assay.runs import can_suspend, is_passing, outlast, wait_until
-from prefect_assay.runs.queries import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags, set_tag
+from prefect_assay.runs import can_suspend, is_temporary, outlast, wait_until
+from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags, set_tag
 from prefect_assay.sweeping.settle_cancellation import reject_surplus
 from prefect_assay.tasks.archive import archive_experiment
 from prefect_assay.tasks.check import EndOfWait, look, outcome_of
 from prefect_assay.tasks.order import confirm_order
 from prefect_assay.tasks.quote import Billing, BillingStage, read_billing, withdraw
-from prefect_assay.waiting import Failed, Partial, Ready, Wait, WaitsFor
-from prefect_assay.waiting import Overdue as PastDeadline
+from prefect_assay.waiting import Failed, Partial, PastDeadline, Ready, Wait, WaitsFor
 
 __all__ = ["announce", "complete_order", "outlasting"]
 
@@ -45,12 +44,12 @@ T = TypeVar("T")
 def outlasting(run: ExperimentRun, name: str, step: Callable[[], T]) -> T:
     """`outlast` with this run's patience. The name appears in the run's history."""
     key = f"{name}-{run.key}"
-    return outlast(step, key=key, timeout=run.timeout, poll=run.options.poll, passing=_passes)
+    return outlast(step, key=key, timeout=run.timeout, poll=run.options.poll, retry_on=_passes)
 
 
 def _passes(error: AssayError) -> bool:
     """Also a confirmation whose answer was lost: the quote is read before it is confirmed again."""
-    return is_passing(error) or type(error) is OutcomeUnknown
+    return is_temporary(error) or type(error) is OutcomeUnknown
 
 
 def announce(run: ExperimentRun, order: Order) -> None:

@@ -18,8 +18,7 @@ from uuid import UUID
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterStartTime
-from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.logging import get_run_logger
 from prefect.states import Completed
@@ -32,24 +31,26 @@ from prefect_assay.flows.run_options import DEADLINE_DAYS
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import SweepMemory, Watermark
 from prefect_assay.runs.block_references import is_saved
-from prefect_assay.runs.crashes import recoverable_runs, take_up_crashed
-from prefect_assay.runs.groups import ended_since, wake_finished
-from prefect_assay.runs.heartbeats import declare_dead
-from prefect_assay.runs.ownership import OUR_FLOWS, is_ours
-from prefect_assay.runs.prefect_errors import is_away
+from prefect_assay.runs.crashes import reschedule_crashed
+from prefect_assay.runs.groups import wake_finished_groups
+from prefect_assay.runs.heartbeats import mark_missing_heartbeats_crashed
+from prefect_assay.runs.ownership import ASSAY_FLOWS, is_assay_run
 from prefect_assay.runs.queries import (
-    EXPERIMENT_TAG,
-    GROUP_TAG,
-    WAITS_TAG,
-    has_expired,
-    pages_with,
-    resume,
-    runs_with,
+    read_run_pages,
+    read_runs,
+    recoverable_runs,
+    run_filter,
     suspended_filter,
-    tag_values,
-    waits_for_input,
 )
-from prefect_assay.runs.transient_failures import could_not_be_marked, is_due, marked_filter, missing_block
+from prefect_assay.runs.states import has_expired, resume, waits_for_input
+from prefect_assay.runs.tags import EXPERIMENT_TAG, GROUP_TAG, WAITS_TAG, tag_values
+from prefect_assay.runs.transient_failures import (
+    is_away,
+    is_due,
+    lacks_retry_mark,
+    marked_filter,
+    missing_block,
+)
 from prefect_assay.sweeping.cancellations import tell_canceled
 from prefect_assay.sweeping.saved_credentials import name_of, read_block, read_blocks
 from prefect_assay.sweeping.stranded_runs import (
@@ -155,7 +156,7 @@ class _Sweep:
             walked = "full check" not in self.failed
         marked: list[FlowRun] = []
         with self.part("marked runs"):
-            marked = runs_with(self.prefect, marked_filter())
+            marked = read_runs(self.prefect, marked_filter())
             self.asking |= {run.id: run for run in marked if waits_for_input(run)}
         with self.part("paid questions"):
             self.woken += answer_paid(self.prefect, list(self.asking.values()), self.problems)
@@ -166,7 +167,7 @@ class _Sweep:
             due = [run.id for run in marked if not waits_for_input(run) and self.may_go_on(run)]
         self.wake(due)
         with self.part("finished groups"):
-            self.woken += [str(run_id) for run_id in wake_finished(self.prefect, self.groups)]
+            self.woken += [str(run_id) for run_id in wake_finished_groups(self.prefect, self.groups)]
         canceled, looked, silence = whole.canceled, 0, whole.silence
         with self.part("canceled runs"):
             told = tell_canceled(
@@ -174,11 +175,11 @@ class _Sweep:
             )
             looked, canceled = told.looked, min(told.unsettled_since or self.now, self.now) - _MARGIN
         with self.part("silent runs"):
-            silence = declare_dead(self.prefect, self.now, whole.silence)
+            silence = mark_missing_heartbeats_crashed(self.prefect, self.now, whole.silence)
         with self.part("stranded runs"):
             self.move_stranded()
         with self.part("crashed runs"):
-            self.woken += take_up_crashed(self.prefect, self.now, self.problems)
+            self.woken += reschedule_crashed(self.prefect, self.now, self.problems)
         attention = cannot_go_on(marked)
         with self.part("runs that need a person"):
             attention = [*need_attention(self.prefect, self.now), *attention]
@@ -246,10 +247,10 @@ class _Sweep:
 
     def started_since(self, since: datetime) -> dict[str, list[Waiting]]:
         """The credentials blocks of runs that have begun since, with those of the runs that wait already."""
-        begun = FlowRunFilter(start_time=FlowRunFilterStartTime.model_validate({"after_": since}))
+        begun = run_filter(started_after=since)
         found: dict[str, list[Waiting]] = {}
-        for page in pages_with(self.prefect, begun, OUR_FLOWS):
-            for run in filter(is_ours, page):
+        for page in read_run_pages(self.prefect, begun, ASSAY_FLOWS):
+            for run in filter(is_assay_run, page):
                 self.sort_in(run, found)
         return found
 
@@ -269,10 +270,12 @@ class _Sweep:
     def read_ended(self, since: datetime) -> None:
         """The groups of children that have ended; runs that were suspended by hand, and not resumed, go on."""
         expired: list[FlowRun] = []
-        for run in ended_since(self.prefect, OUR_FLOWS, since):
-            self.groups.update(tag_values(run, GROUP_TAG))
-            if has_expired(run) and is_ours(run):
-                expired.append(run)
+        ended = run_filter(states=sorted(TERMINAL_STATES), ended_after=since)
+        for page in read_run_pages(self.prefect, ended, ASSAY_FLOWS):
+            for run in page:
+                self.groups.update(tag_values(run.tags, GROUP_TAG))
+                if has_expired(run) and is_assay_run(run):
+                    expired.append(run)
         self.woken += [str(run_id) for run_id in take_up_expired(self.prefect, expired)]
 
     def move_stranded(self) -> None:
@@ -364,18 +367,18 @@ class _Sweep:
         """All suspended runs, each by what is to be done about it; those that ask, and groups, are noted."""
         suspended = _Suspended()
         homes = Homes(self.prefect)
-        for page in pages_with(self.prefect, suspended_filter()):
+        for page in read_run_pages(self.prefect, suspended_filter()):
             for run in page:
-                home = homes.better(run) if run.deployment_id and is_ours(run) else None
+                home = homes.better(run) if run.deployment_id and is_assay_run(run) else None
                 if home:
                     suspended.stranded.append((run, home))
                 elif waits_for_input(run):
                     self.asking[run.id] = run
                 else:
-                    self.groups.update(tag_values(run, WAITS_TAG))
-                    if tag_values(run, EXPERIMENT_TAG):
+                    self.groups.update(tag_values(run.tags, WAITS_TAG))
+                    if tag_values(run.tags, EXPERIMENT_TAG):
                         self.sort_in(run, suspended.waits)
-                    elif could_not_be_marked(run):
+                    elif lacks_retry_mark(run):
                         suspended.unmarked.append(run.id)
         return suspended
 

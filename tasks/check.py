@@ -10,11 +10,11 @@ from prefect_assay.client import AssayClient
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Outcome, OutcomeKind
 from prefect_assay.runs.task_policy import READ
-from prefect_assay.waiting import Decision, Failed, Overdue, Ready, decide
+from prefect_assay.waiting import Decision, Failed, PastDeadline, Ready, decide
 
 __all__ = ["EndOfWait", "check_experiment", "look", "outcome_of"]
 
-EndOfWait = Ready | Failed | Overdue  # the decisions that end a wait
+EndOfWait = Ready | Failed | PastDeadline  # the decisions that end a wait
 
 
 def look(client: AssayClient, experiment_id: str, patience: timedelta) -> tuple[Experiment, Decision]:
@@ -31,7 +31,7 @@ def outcome_of(experiment: Experiment, decision: EndOfWait) -> Outcome:
             kind = OutcomeKind.DONE
         case Failed():
             kind = OutcomeKind.CANCELED
-        case Overdue():
+        case PastDeadline():
             kind = OutcomeKind.OVERDUE
         case never:
             assert_never(never)

@@ -17,7 +17,7 @@ import pytest
 from prefect.client.schemas.actions import DeploymentUpdate
 
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.runs.queries import as_parameter
+from prefect_assay.runs.block_references import as_parameter
 from support.browser.load import loaded
 from support.runs.world import EGFR, a_world, eventually
 

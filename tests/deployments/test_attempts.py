@@ -8,8 +8,8 @@ import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
 
-from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, take_up_crashed
-from prefect_assay.runs.queries import LOST_AFTER, has_ended
+from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, reschedule_crashed
+from prefect_assay.runs.states import LOST_AFTER, has_ended
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -45,7 +45,7 @@ def test_crashes_are_counted_since_the_last_wait_or_end(types, count):
 
 
 class Api:
-    """One run with a history, as the two questions and the one answer of `take_up_crashed` see it."""
+    """One run with a history, as the two questions and the one answer of `reschedule_crashed` see it."""
 
     def __init__(self, *types, age):
         self.history = states(*types, last=NOW - age)
@@ -84,7 +84,7 @@ def crashed(times):
 def test_the_sweep_takes_up_what_nobody_else_has(types, age, taken):
     api = Api(*types, age=age)
     problems = []
-    assert take_up_crashed(api, NOW, problems) == ([str(api.run.id)] if taken else [])
+    assert reschedule_crashed(api, NOW, problems) == ([str(api.run.id)] if taken else [])
     pending = types[-1] == StateType.PENDING
     assert api.set == ([(StateType.SCHEDULED, "AwaitingRetry", pending)] if taken else [])
     assert problems == []
@@ -93,7 +93,7 @@ def test_the_sweep_takes_up_what_nobody_else_has(types, age, taken):
 def test_too_many_crashes_end_the_run_and_say_what_to_do():
     api = Api(*crashed(CRASHES_MAX + 1), age=timedelta(minutes=3))
     problems = []
-    assert take_up_crashed(api, NOW, problems) == []
+    assert reschedule_crashed(api, NOW, problems) == []
     assert api.set == [(StateType.FAILED, "Failed", False)]
     assert f"crashed {CRASHES_MAX + 1} times" in problems[0]
 

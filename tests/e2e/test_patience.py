@@ -6,7 +6,7 @@ from prefect.client.schemas.objects import StateType
 from prefect_assay.archive import LocalStore
 from prefect_assay.client.http.retry import RetryPolicy
 from prefect_assay.errors import ArchiveUnavailable
-from prefect_assay.runs.queries import AGAIN_TAG, tag_values
+from prefect_assay.runs.tags import RETRY_TAG, tag_values
 from prefect_assay.tasks import archive, estimate, order, pay
 from support.runs.held import Held, hurry
 from support.runs.world import UNPRICED
@@ -25,7 +25,7 @@ def held(world, monkeypatch):
 
 
 def again(world, run):
-    return tag_values(world.run(run), AGAIN_TAG)
+    return tag_values(world.run(run), RETRY_TAG)
 
 
 def wake(world, held, run):

@@ -20,7 +20,7 @@ from prefect.states import Scheduled
 
 from prefect_assay.deployments.automations import automations, register_automations
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, take_up_crashed
+from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, reschedule_crashed
 from prefect_assay.sweeping.watermarks import Memory
 from support.runs.scale import MISSING, named, shared_services
 from support.runs.world import a_world, eventually
@@ -73,7 +73,7 @@ def recover(world, way):
         if way == "automations" or time.monotonic() < last[0] + 10:
             return
         if later:
-            take_up_crashed(world.api, datetime.now(UTC) + later, [])
+            reschedule_crashed(world.api, datetime.now(UTC) + later, [])
         else:
             with get_client(sync_client=True) as client, disable_run_logger():
                 _Sweep(client, Memory.read(client), datetime.now(UTC), full_check_minutes=60).run()
@@ -206,9 +206,9 @@ def test_a_start_that_never_succeeds_does_not_go_round_and_the_sweep_takes_it_up
 
     world.api.update_deployment(deployment.id, DeploymentUpdate(job_variables={}))
     problems = []
-    assert take_up_crashed(world.api, datetime.now(UTC), problems) == []  # too early
+    assert reschedule_crashed(world.api, datetime.now(UTC), problems) == []  # too early
     later = datetime.now(UTC) + timedelta(minutes=3)
-    assert take_up_crashed(world.api, later, problems) == [str(run.id)]
+    assert reschedule_crashed(world.api, later, problems) == [str(run.id)]
     assert problems == []
     world.asleep(run, seconds=150)
     ordered_and_paid_once(world, "unstartable")

@@ -10,7 +10,8 @@ from prefect.logging import disable_run_logger
 from prefect.states import Paused, Suspended
 
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.runs.queries import REPLACED_TAG, successor_of
+from prefect_assay.runs.states import successor_of
+from prefect_assay.runs.tags import REPLACED_TAG
 from prefect_assay.sweeping.stranded_runs import move_waiting
 from prefect_assay.sweeping.watermarks import Memory
 from support.runs.world import a_world, eventually

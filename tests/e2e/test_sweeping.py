@@ -15,19 +15,10 @@ from prefect.states import Completed, Crashed, Running, Scheduled
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.flows import sweep
 from prefect_assay.flows.sweep import _Sweep
+from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.heartbeats import last_heartbeat
-from prefect_assay.runs.queries import (
-    AGAIN_TAG,
-    ASKS_TAG,
-    GROUP_TAG,
-    WAITS_TAG,
-    as_parameter,
-    pages_with,
-    runs_with,
-    set_tag,
-    suspended_filter,
-    tagged_filter,
-)
+from prefect_assay.runs.queries import read_run_pages, read_runs, suspended_filter
+from prefect_assay.runs.tags import ASKS_TAG, GROUP_TAG, RETRY_TAG, WAITS_TAG, set_tag
 from prefect_assay.sweeping.stuck_runs import need_attention
 from prefect_assay.sweeping.watermarks import Memory, as_text
 from support.counting import counted_requests
@@ -92,9 +83,7 @@ def test_a_sweep_without_news_makes_fewer_than_twenty_requests(world, asleep):
     assert report.suspended_runs >= 20
     assert report.woken == ()
     tokens = len(Memory.read(world.api).marks())  # those of other tests, too
-    asking = len(
-        runs_with(world.api, tagged_filter(ASKS_TAG, suspended_only=True))
-    )  # of other tests: their invoices
+    asking = len(read_runs(world.api, suspended_filter(tags=[ASKS_TAG])))  # of other tests: their invoices
     assert len(made) <= 14 + tokens + 2 * asking, "\n".join(made)
     assert mark_of(world, runs[0]).full_check is not None
 
@@ -165,8 +154,8 @@ def test_a_week_of_updates_is_caught_up_with_also_after_a_sweep_that_died(world,
 def test_a_run_that_could_not_look_is_woken_soon_and_named_when_it_lasts(world, asleep):
     _, (first, third) = asleep("again", 2)
     sweep(full_check_minutes=0)
-    set_tag(first.id, AGAIN_TAG, "1")
-    set_tag(third.id, AGAIN_TAG, "3")
+    set_tag(first.id, RETRY_TAG, "1")
+    set_tag(third.id, RETRY_TAG, "3")
     report = sweep(full_check_minutes=FEED_ONLY)
     assert report.woken == ()
     assert (
@@ -279,9 +268,9 @@ def test_pages_are_whole_while_runs_leave_them(world, asleep, monkeypatch):
     _, runs = asleep("pages", 12)
     monkeypatch.setattr("prefect_assay.runs.queries._PAGE", 5)
     wanted = suspended_filter().model_copy(update={"id": None})
-    every = {run.id for page in pages_with(world.api, wanted) for run in page}
+    every = {run.id for page in read_run_pages(world.api, wanted) for run in page}
     seen = []
-    for number, page in enumerate(pages_with(world.api, wanted)):
+    for number, page in enumerate(read_run_pages(world.api, wanted)):
         seen += [run.id for run in page]
         if number == 0:  # those in front leave: a plain offset would now jump over as many
             for run in page[:4]:

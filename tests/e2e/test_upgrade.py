@@ -62,11 +62,11 @@ def next_version(folder: Path) -> Path:
         file.write_text(text, encoding="utf-8")
 
     # Every execution leaves a trace of the version that it ran under.
-    file = package / "flows" / "attempts.py"
+    file = package / "runs" / "crashes.py"
     text = file.read_text(encoding="utf-8")
     assert text.count(BEGIN) == 1
-    trace = f"    runs.add_tags(current_run.id, [{RAN_UNDER_NEXT!r}])\n"
-    text = text.replace(BEGIN, trace + BEGIN) + "\n\nfrom prefect_assay.waiting import runs\n"
+    trace = f"    tags.add_tags(current_run.id, [{RAN_UNDER_NEXT!r}])\n"
+    text = text.replace(BEGIN, trace + BEGIN) + "\n\nfrom prefect_assay.runs import tags\n"
     file.write_text(text, encoding="utf-8")
     return folder
 

@@ -9,7 +9,8 @@ import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 
 from prefect_assay.runs import children
-from prefect_assay.runs.queries import REPLACED_TAG, has_ended
+from prefect_assay.runs.states import has_ended
+from prefect_assay.runs.tags import REPLACED_TAG
 
 START = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -30,7 +31,7 @@ class Prefect:
         self.runs, self.now = {}, 100
         self.history = [State(type=kind, timestamp=at(minutes)) for kind, minutes in history]
         parent = SimpleNamespace(id=uuid4(), created=at(created), run_count=execution)
-        monkeypatch.setattr(children, "_this_run", lambda: parent)
+        monkeypatch.setattr(children, "this_run", lambda: parent)
         monkeypatch.setattr(children, "start_run", self.start_run)
         monkeypatch.setattr(children, "get_client", lambda **_: nullcontext(self))
 

@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.runs.ownership import FLOW_NAMES, is_ours
+from prefect_assay.runs.ownership import FLOW_NAMES, is_assay_run
 from prefect_assay.sweeping.cancellations import tell_canceled
 from prefect_assay.sweeping.stuck_runs import need_attention
 from prefect_assay.sweeping.watermarks import Memory
@@ -41,12 +41,12 @@ class Server:
 def test_every_flow_of_ours_has_the_parameters_that_tell(flow):
     required = set(flow.parameters.required)
     assert flow.name in FLOW_NAMES
-    assert is_ours(run(dict.fromkeys(required), StateType.RUNNING))
+    assert is_assay_run(run(dict.fromkeys(required), StateType.RUNNING))
 
 
 def test_a_flow_of_the_same_name_is_not_ours():
-    assert not is_ours(run(FOREIGN, StateType.RUNNING))
-    assert not is_ours(run({}, StateType.RUNNING))
+    assert not is_assay_run(run(FOREIGN, StateType.RUNNING))
+    assert not is_assay_run(run({}, StateType.RUNNING))
 
 
 @pytest.mark.parametrize("kind", [StateType.CRASHED, StateType.PENDING])

@@ -13,7 +13,7 @@ from prefect_assay.errors import BlockMissing, ConfigurationError
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.runs import block_references as run_blocks
 from prefect_assay.runs import durable
-from prefect_assay.runs.transient_failures import AGAIN_KEY, again_key, missing_block
+from prefect_assay.runs.transient_failures import RETRY_KEY, missing_block, retry_key
 from prefect_assay.sweeping import stuck_runs as attention
 
 CREDENTIALS = AssayCredentials(base_url="https://service.example", token="t")
@@ -75,7 +75,7 @@ def prefect(monkeypatch):
 def filled(run, gone, *, later=("wallet", "webhook")):
     arguments = GIVEN | dict.fromkeys(gone)
     references = {name: {"block_document_id": str(uuid4())} for name in gone}
-    return run_blocks.with_saved_blocks(run, arguments, references, asked_later=later)
+    return run_blocks.with_saved_blocks(run, arguments, references, required_later=later)
 
 
 @pytest.mark.parametrize("flow", [experiment, campaign, design_build_test], ids=lambda flow: flow.name)
@@ -103,7 +103,7 @@ def test_a_run_without_a_wallet_goes_on_until_it_needs_one(prefect):
     assert arguments["wallet"] is None
     run_blocks.require_blocks("webhook")
     with pytest.raises(
-        BlockMissing, match=r"assay-x402-wallet/purse of this run's parameter wallet .* goes on by"
+        BlockMissing, match=r"assay-x402-wallet/purse of this run's parameter wallet .* the run goes on"
     ) as caught:
         run_blocks.require_blocks("webhook", "wallet")
     assert caught.value.retriable
@@ -141,22 +141,22 @@ def test_the_names_of_its_blocks_are_noted_once(prefect):
     archive = ARCHIVE.model_copy()
     archive._block_document_name = "results"
     began = run()
-    run_blocks.with_saved_blocks(began, {**GIVEN, "archive": archive}, {}, asked_later=())
+    run_blocks.with_saved_blocks(began, {**GIVEN, "archive": archive}, {}, required_later=())
     assert prefect.labels == {"assay.block.archive": "assay-local-archive/results"}
     began.labels, prefect.labels = prefect.labels, {}
-    run_blocks.with_saved_blocks(began, {**GIVEN, "archive": archive}, {}, asked_later=())
+    run_blocks.with_saved_blocks(began, {**GIVEN, "archive": archive}, {}, required_later=())
     assert prefect.labels == {}
 
 
 def test_the_suspension_says_which_block_is_missing_and_so_does_the_report():
     error = BlockMissing("gone", parameter="wallet", block="assay-x402-wallet/purse")
-    state = Suspended(pause_key=f"{again_key(error, 'steps')}:{uuid4()}")
+    state = Suspended(pause_key=f"{retry_key(error, 'steps')}:{uuid4()}")
     waits = SimpleNamespace(name="c-1", state=state, tags=["assay-again:5"])
     assert missing_block(waits) == ("wallet", "assay-x402-wallet/purse")
     (line,) = attention.cannot_go_on([waits])
     assert "run c-1 waits for the block assay-x402-wallet/purse of its parameter wallet" in line
     other = SimpleNamespace(
-        name="c-2", state=Suspended(pause_key=f"{AGAIN_KEY}steps-k:1"), tags=["assay-again:5"]
+        name="c-2", state=Suspended(pause_key=f"{RETRY_KEY}steps-k:1"), tags=["assay-again:5"]
     )
     assert missing_block(other) is None
     assert "5 times in a row" in attention.cannot_go_on([other])[0]

@@ -14,7 +14,7 @@ from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.runs.queries import CHILDREN_TAG, campaign_group
+from prefect_assay.runs.tags import CHILDREN_TAG, campaign_group
 
 module = sys.modules["prefect_assay.flows.campaign"]
 SPEC = ExperimentSpec.model_validate({"experiment_type": "expression", "sequences": {"a": "ACD"}})

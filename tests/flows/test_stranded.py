@@ -10,7 +10,8 @@ from prefect.client.schemas.responses import DeploymentResponse, SetStateStatus
 from prefect.states import Paused, Running, Scheduled, Suspended
 
 from prefect_assay.runs.children import DEPLOYMENT_NAME
-from prefect_assay.runs.queries import EXPERIMENT_TAG, GROUP_TAG, REPLACED_TAG, has_ended, successor_of
+from prefect_assay.runs.states import has_ended, successor_of
+from prefect_assay.runs.tags import EXPERIMENT_TAG, GROUP_TAG, REPLACED_TAG
 from prefect_assay.sweeping import stranded_runs as stranded
 from prefect_assay.sweeping.cancellations import tell_canceled
 

@@ -17,7 +17,7 @@ from prefect_assay.errors import Forbidden, NotFound, ServiceUnavailable, Unauth
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.update import Update
-from prefect_assay.runs.queries import EXPERIMENT_TAG, GROUP_TAG, WAITS_TAG
+from prefect_assay.runs.tags import EXPERIMENT_TAG, GROUP_TAG, WAITS_TAG
 from prefect_assay.sweeping.watermarks import Memory
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from prefect_assay import blocks, flows, tasks
 from prefect_assay.approvals.questions import Question
 from prefect_assay.books.records import OrderRecord
-from prefect_assay.runs import queries as runs
+from prefect_assay.runs import tags as run_tags
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -51,7 +51,7 @@ def test_every_record_and_tag_and_field_of_a_form_is_documented():
     )
     kinds = [get_args(kind.model_fields["kind"].annotation)[0] for kind in get_args(get_args(OrderRecord)[0])]
     assert [kind for kind in kinds if f"`{kind}`" not in books] == []
-    tags = [value for name, value in vars(runs).items() if name.endswith("_TAG")]
+    tags = [value for name, value in vars(run_tags).items() if name.endswith("_TAG")]
     assert [tag for tag in tags if tag not in waiting] == []
     assert [name for name in Question.model_fields if f"`{name}`" not in ordering] == []
 

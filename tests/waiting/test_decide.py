@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
-from prefect_assay.waiting.decide import Failed, Overdue, Partial, Ready, Wait, decide
+from prefect_assay.waiting.decide import Failed, Partial, PastDeadline, Ready, Wait, decide
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -28,7 +28,7 @@ def test_done_with_all_results_is_ready_even_after_the_deadline():
 @pytest.mark.parametrize(("results", "expected"), [("none", Wait()), ("partial", Partial())])
 def test_done_without_all_results_waits_until_the_deadline(results, expected):
     assert decide("done", results, NOW, LATER) == expected
-    assert decide("done", results, LATER, LATER) == Overdue()
+    assert decide("done", results, LATER, LATER) == PastDeadline()
 
 
 @pytest.mark.parametrize("results", list(ResultsStatus))
@@ -41,4 +41,4 @@ def test_unknown_words_never_end_a_wait_before_the_deadline(status, results, lat
     decision = decide(status, results, LATER if late else NOW, LATER)
     if status in {"done", "canceled"} or results in {"partial", "all"}:
         return
-    assert decision == (Overdue() if late else Wait())
+    assert decision == (PastDeadline() if late else Wait())

@@ -21,15 +21,15 @@ from prefect_assay.errors import (
 )
 from prefect_assay.runs import suspend
 from prefect_assay.runs import transient_failures as trouble
-from prefect_assay.runs.queries import AGAIN_TAG, ASKS_TAG
 from prefect_assay.runs.suspend import PollPolicy, outlast, wait_until
+from prefect_assay.runs.tags import ASKS_TAG, RETRY_TAG
 from prefect_assay.runs.transient_failures import (
-    AGAIN_KEY,
-    could_not_be_marked,
+    RETRY_KEY,
     is_due,
-    is_passing,
+    is_temporary,
+    lacks_retry_mark,
     pause_after,
-    times_in_a_row,
+    retry_count,
     was_suspended,
 )
 
@@ -80,8 +80,8 @@ def test_at_the_timeout_the_last_error_is_raised():
 
 
 def test_only_errors_of_this_package_can_pass():
-    assert not is_passing(ValueError("no"))
-    assert not is_passing(KeyboardInterrupt())
+    assert not is_temporary(ValueError("no"))
+    assert not is_temporary(KeyboardInterrupt())
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def deployed(monkeypatch):
     monkeypatch.setattr(suspend, "can_suspend", lambda: True)
     monkeypatch.setattr(suspend, "this_run", lambda: run)
     monkeypatch.setattr(suspend, "suspend_flow_run", suspended)
-    monkeypatch.setattr(suspend, "note_trouble", seen.marks.append)
+    monkeypatch.setattr(suspend, "mark_retry", seen.marks.append)
     monkeypatch.setattr(suspend, "clear_marks", seen.cleared.append)
     monkeypatch.setattr(suspend, "resume", lambda _client, run_id: seen.resumed.append(run_id))
     return seen
@@ -111,7 +111,7 @@ def test_a_step_in_trouble_leads_back_to_waiting_with_a_mark(deployed, kind):
     with pytest.raises(Pause):
         outlast(step, key="steps", timeout=DAY)
     assert deployed.marks == [deployed.run.id]
-    assert deployed.keys[0].startswith(f"{AGAIN_KEY}steps:")
+    assert deployed.keys[0].startswith(f"{RETRY_KEY}steps:")
 
 
 def test_a_check_in_trouble_suspends_with_a_mark_and_one_without_clears_it(deployed):
@@ -148,7 +148,7 @@ def test_a_mark_that_cannot_be_set_ends_nothing(deployed, monkeypatch):
     def refused(_run_id):
         raise OSError("Prefect is away")
 
-    monkeypatch.setattr(suspend, "note_trouble", refused)
+    monkeypatch.setattr(suspend, "mark_retry", refused)
 
     def away():
         raise ServiceUnavailable("503")
@@ -159,10 +159,10 @@ def test_a_mark_that_cannot_be_set_ends_nothing(deployed, monkeypatch):
 
 def test_pauses_grow_to_an_hour_and_a_mark_nobody_can_read_is_none():
     assert [pause_after(n).total_seconds() / 60 for n in range(7)] == [5, 5, 10, 20, 40, 60, 60]
-    run = SimpleNamespace(tags=["assay", f"{AGAIN_TAG}soon"])
-    assert times_in_a_row(run) == 0
+    run = SimpleNamespace(tags=["assay", f"{RETRY_TAG}soon"])
+    assert retry_count(run) == 0
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    run = SimpleNamespace(tags=[f"{AGAIN_TAG}2"], state=SimpleNamespace(timestamp=now))
+    run = SimpleNamespace(tags=[f"{RETRY_TAG}2"], state=SimpleNamespace(timestamp=now))
     assert not is_due(run, now + timedelta(minutes=8))
     assert is_due(run, now + timedelta(minutes=9, seconds=1))
 
@@ -174,10 +174,10 @@ def test_a_run_that_could_not_be_marked_is_found_by_what_it_waits_for():
         details = SimpleNamespace(pause_key=key)
         return SimpleNamespace(tags=list(tags), state=SimpleNamespace(timestamp=now, state_details=details))
 
-    again = f"{AGAIN_KEY}order-k:1"
-    assert could_not_be_marked(suspended(again, "assay"))
-    assert not could_not_be_marked(suspended(again, f"{AGAIN_TAG}1"))
-    assert not could_not_be_marked(suspended("results-k:1", "assay-experiment:e"))
+    again = f"{RETRY_KEY}order-k:1"
+    assert lacks_retry_mark(suspended(again, "assay"))
+    assert not lacks_retry_mark(suspended(again, f"{RETRY_TAG}1"))
+    assert not lacks_retry_mark(suspended("results-k:1", "assay-experiment:e"))
     # One whose question is answered, and that could not look since: it bears the question's mark alone.
     asked = suspended(again, ASKS_TAG)
     assert not is_due(asked, now + timedelta(minutes=3))
@@ -186,7 +186,7 @@ def test_a_run_that_could_not_be_marked_is_found_by_what_it_waits_for():
 
 def test_a_run_has_waited_when_a_tag_says_so():
     assert not was_suspended(["assay", "assay-group:g"])
-    for tag in (ASKS_TAG, f"{AGAIN_TAG}1", "assay-experiment:e", "assay-waits:g"):
+    for tag in (ASKS_TAG, f"{RETRY_TAG}1", "assay-experiment:e", "assay-waits:g"):
         assert was_suspended(["assay", tag])
 
 
@@ -207,12 +207,12 @@ def test_a_mark_counts_up_and_is_taken_away(monkeypatch):
         def update_flow_run(self, _run_id, tags):
             record["tags"] = tags
 
-    for module in (trouble, "prefect_assay.runs.queries"):
+    for module in (trouble, "prefect_assay.runs.tags"):
         target = module if isinstance(module, str) else module.__name__
         monkeypatch.setattr(f"{target}.get_client", lambda **_: Client())
     for _ in range(7):
-        trouble.note_trouble(run.id)
-    assert record["tags"] == ["assay", f"{AGAIN_TAG}5"]
+        trouble.mark_retry(run.id)
+    assert record["tags"] == ["assay", f"{RETRY_TAG}5"]
     run.tags = [*record["tags"], ASKS_TAG]
     record["tags"] = run.tags
     trouble.clear_marks(run)

@@ -103,7 +103,7 @@ def test_a_parameter_of_a_newer_version_is_left_out_with_a_warning(name, caplog)
     flow = getattr(flows, name)
     stored = PARAMETERS[name] | {"colour": "red"}
     assert "colour" not in flow.validate_parameters(stored)
-    assert "knows no colour" in caplog.text
+    assert "does not know the parameters colour" in caplog.text
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

@@ -62,7 +62,7 @@ def test_a_quote_that_is_not_there_is_looked_for_on_news_only():
 
 @given(STATUSES, RESULTS)
 def test_a_run_of_another_version_is_woken_by_any_news(status, results):
-    assert worth("something-newer", found(status, results), news=True)
+    assert worth(waits_for("something-newer"), found(status, results), news=True)
     assert worth(waits_for(None), found(status, results), news=True)
 
 
@@ -70,4 +70,5 @@ def test_the_first_word_of_the_key_says_what_is_waited_for():
     assert waits_for("results-0a1b:6f") == WaitsFor.RESULTS
     assert waits_for("partial-0a1b:6f") == WaitsFor.MORE_RESULTS
     assert waits_for("again-steps-0a1b:6f") == "again"
-    assert waits_for("") == ""
+    assert waits_for("") is None
+    assert waits_for("something-newer-0a1b:6f") is None

@@ -20,8 +20,8 @@ from prefect.states import Failed
 from pydantic import Field
 
 from prefect_assay.errors import ApprovalExpired
-from prefect_assay.runs.queries import ASKS_TAG, add_tags
 from prefect_assay.runs.suspend import suspend, this_run
+from prefect_assay.runs.tags import ASKS_TAG, add_tags
 
 # Prefect's own time-out only backs up the sweep's: it ends a run without a word of what was asked.
 _BACKUP: Final = timedelta(days=7)

@@ -18,7 +18,7 @@ from prefect_assay.errors import ApprovalExpired, ApprovalRejected
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.payment_status import MoneyFacts, money_facts
 from prefect_assay.reporting.artifacts import money_lines
-from prefect_assay.runs.queries import EXPERIMENT_TAG, tag_values
+from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 
 _TOPIC: Final = "doubt-"
 _PAID = "paid: the invoice is read again, and must say so. "
@@ -107,7 +107,7 @@ def answer_paid(client: SyncPrefectClient, runs: Iterable[FlowRun], problems: li
         if not is_about(run, _TOPIC):
             continue
         try:
-            paid = any(_is_paid(run, experiment_id) for experiment_id in tag_values(run, EXPERIMENT_TAG))
+            paid = any(_is_paid(run, experiment_id) for experiment_id in tag_values(run.tags, EXPERIMENT_TAG))
             if paid and answer_for_nobody(client, run, {"decision": "paid", "note": "The invoice is paid."}):
                 woken.append(str(run.id))
         except Exception as error:  # noqa: BLE001 - one revoked token must not keep the others waiting

@@ -82,7 +82,7 @@ def named(client: "SyncPrefectClient", which: str) -> list[RunLine]:
     """The runs of a campaign id, or of one flow run id with its experiments; empty when there are none."""
     from prefect.exceptions import ObjectNotFound
 
-    from prefect_assay.runs.queries import CAMPAIGN_TAG, GROUP_TAG, campaign_group
+    from prefect_assay.runs.tags import CAMPAIGN_TAG, GROUP_TAG, campaign_group
 
     run_id = _uuid(which)
     if run_id is not None:
@@ -137,7 +137,7 @@ def table(lines: Iterable[RunLine]) -> Table:
 
 
 def _family(client: "SyncPrefectClient", run: "FlowRun") -> list[RunLine]:
-    from prefect_assay.runs.queries import GROUP_TAG, campaign_group
+    from prefect_assay.runs.tags import GROUP_TAG, campaign_group
 
     campaign_id = _campaign_id(run)
     children = _tagged(client, GROUP_TAG + campaign_group(campaign_id)) if campaign_id else []
@@ -145,9 +145,9 @@ def _family(client: "SyncPrefectClient", run: "FlowRun") -> list[RunLine]:
 
 
 def _tagged(client: "SyncPrefectClient", tag: str) -> list["FlowRun"]:
-    from prefect_assay.runs.queries import runs_with, tagged_filter
+    from prefect_assay.runs.queries import read_runs, run_filter
 
-    found = runs_with(client, tagged_filter(tag, suspended_only=False))
+    found = read_runs(client, run_filter(tags=[tag]))
     return sorted(found, key=lambda run: (run.created.timestamp() if run.created else 0.0, run.name))
 
 
@@ -158,7 +158,8 @@ def _lines(client: "SyncPrefectClient", runs: Sequence["FlowRun"]) -> list[RunLi
 
 def _line(run: "FlowRun", code: str | None) -> RunLine:
     from prefect_assay.cli.prefect_api import run_url
-    from prefect_assay.runs.queries import EXPERIMENT_TAG, has_ended, tag_values
+    from prefect_assay.runs.states import has_ended
+    from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 
     return RunLine(
         kind=_kind(run),
@@ -169,7 +170,7 @@ def _line(run: "FlowRun", code: str | None) -> RunLine:
         ended=has_ended(run),
         message=run.state.message if run.state else None,
         waits_for=_waits_for(run.state),
-        experiment_id=next(iter(tag_values(run, EXPERIMENT_TAG)), None),
+        experiment_id=next(iter(tag_values(run.tags, EXPERIMENT_TAG)), None),
         experiment_code=code,
         service_status=None,
         started=run.start_time,
@@ -202,9 +203,9 @@ def _kind(run: "FlowRun") -> str:
 
 
 def _campaign_id(run: "FlowRun") -> str | None:
-    from prefect_assay.runs.queries import CAMPAIGN_TAG, tag_values
+    from prefect_assay.runs.tags import CAMPAIGN_TAG, tag_values
 
-    tagged = next(iter(tag_values(run, CAMPAIGN_TAG)), None)
+    tagged = next(iter(tag_values(run.tags, CAMPAIGN_TAG)), None)
     return tagged or run.parameters.get("campaign_id")
 
 

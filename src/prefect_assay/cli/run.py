@@ -98,7 +98,7 @@ def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> 
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
-        from prefect_assay.runs.queries import start_run
+        from prefect_assay.runs.children import start_run
         from prefect_assay.tasks.archive import refuse_relative
 
         refuse_relative(cast("Archive", blocks["archive"]))

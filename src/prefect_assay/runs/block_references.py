@@ -1,7 +1,7 @@
-"""The blocks of a deployed run: their names are noted with it, so that one that was deleted is found when it is saved again.
+"""References to the blocks of a deployed run. Its labels keep their names, so that a deleted block is found again.
 
-A run names its blocks by id, and a block that is saved again has another one. A block that is not there leaves its
-parameter empty; the step that needs it asks for it, and the run waits.
+A run stores its blocks by id, and a block that is saved again gets another id. A missing block leaves its parameter
+empty; the step that needs it requires it, and the run waits until it is saved again.
 """
 
 import inspect
@@ -20,12 +20,11 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
 from prefect.logging import get_run_logger
+from pydantic import BaseModel
 
 from prefect_assay.errors import BlockMissing, ConfigurationError
-from prefect_assay.runs import outlast, was_suspended
-from prefect_assay.runs.queries import as_parameter
-from prefect_assay.runs.suspend import this_run
-from prefect_assay.runs.transient_failures import times_in_a_row
+from prefect_assay.runs.suspend import outlast, this_run
+from prefect_assay.runs.transient_failures import retry_count, was_suspended
 
 _LABEL: Final = "assay.block."
 # Longer than any deadline; a run whose block never comes back ends then.
@@ -41,13 +40,39 @@ class _Missing:
 _missing: ContextVar[Mapping[str, _Missing]] = ContextVar("assay_missing_blocks")
 
 
+def as_parameter(value: Any) -> Any:
+    """Convert a value for a run's parameters: blocks become references, models JSON; no secret is stored.
+
+    Raises:
+        ConfigurationError: the block is not saved.
+    """
+    if isinstance(value, Block):
+        document_id = value._block_document_id  # noqa: SLF001 - Prefect has no public name for it
+        if document_id is None:
+            raise ConfigurationError(
+                f"the {type(value).__name__} block of this run is not saved; save it under a name and choose it there"
+            )
+        return {"$ref": {"block_document_id": str(document_id)}}
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return value
+
+
 def references(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that name a saved block, with what they name it by."""
+    """Return the parameters that refer to a saved block, each with its reference."""
     return {
         name: value["$ref"]
         for name, value in parameters.items()
         if isinstance(value, dict) and "$ref" in value
     }
+
+
+def block_reference(run: FlowRun, parameter: str) -> dict[str, Any] | None:
+    """Return a run's reference to a block as `load_from_ref` takes it; None if the block was not saved."""
+    reference = references(run.parameters).get(parameter)
+    if reference is None or isinstance(reference, dict):
+        return reference
+    return {"block_document_id": str(reference)}
 
 
 def is_gone(reference: Any) -> bool:
@@ -58,13 +83,13 @@ def is_gone(reference: Any) -> bool:
             client.read_block_document(UUID(str(document_id)), include_secrets=False)
         except ObjectNotFound:
             return True
-        except ValueError:  # no id at all
+        except ValueError:  # not an id
             return False
     return False
 
 
-def stand_in(flow: Flow[..., Any], parameter: str) -> Block | None:
-    """An empty block of the parameter's type, so that the others are validated; None where that is allowed.
+def placeholder(flow: Flow[..., Any], parameter: str) -> Block | None:
+    """Return an empty block of the parameter's type, so that the others are validated; None where that is allowed.
 
     It never reaches the flow: `with_saved_blocks` replaces it, or the run waits.
     """
@@ -76,15 +101,15 @@ def stand_in(flow: Flow[..., Any], parameter: str) -> Block | None:
 
 
 def with_saved_blocks(
-    run: FlowRun, arguments: Mapping[str, Any], gone: Mapping[str, Any], *, asked_later: tuple[str, ...]
+    run: FlowRun, arguments: Mapping[str, Any], gone: Mapping[str, Any], *, required_later: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The arguments of a run, with blocks that were saved again in the place of those that were deleted.
+    """Return the arguments of a run, with deleted blocks replaced by those saved again under their names.
 
     Args:
         run: the run, with its labels.
-        arguments: what the flow is called with.
-        gone: references of deleted blocks by parameter.
-        asked_later: parameters that a step asks for (`require_blocks`), because the run may not need them any more.
+        arguments: the arguments of the flow.
+        gone: references to deleted blocks, by parameter.
+        required_later: parameters that a step requires (`require_blocks`), because the run may not need them any more.
 
     Raises:
         ConfigurationError: a block is missing, and the run has never waited.
@@ -101,8 +126,8 @@ def with_saved_blocks(
         with get_client(sync_client=True) as client:
             changed = {name: as_parameter(block) for name, block in found.items()}
             client.update_flow_run(run.id, parameters=run.parameters | changed)
-    _note_names(run, complete)
-    needed = [name for name in missing if name not in asked_later]
+    _store_names(run, complete)
+    needed = [name for name in missing if name not in required_later]
     if needed and was_suspended(run.tags):
         outlast(lambda: require_blocks(*needed), key="block", timeout=_PATIENCE)
     elif needed:
@@ -111,7 +136,7 @@ def with_saved_blocks(
 
 
 def require_blocks(*parameters: str) -> None:
-    """Called by the step that needs them.
+    """Check that the blocks of these parameters exist.
 
     Raises:
         BlockMissing: one was deleted; the run waits until it is saved again.
@@ -119,7 +144,7 @@ def require_blocks(*parameters: str) -> None:
     """
     for name in parameters:
         if gone := _missing.get({}).get(name):
-            if not times_in_a_row(this_run()):
+            if not retry_count(this_run()):
                 create_markdown_artifact(
                     key=f"assay-block-{name}",
                     markdown=str(gone.error),
@@ -129,7 +154,7 @@ def require_blocks(*parameters: str) -> None:
 
 
 def passed_on(name: str, value: Any) -> Any:
-    """A block for a child run: one that was deleted as the reference that it was, so that the child asks for it."""
+    """Return a block for a child run; a deleted block as its reference, so that the child requires it."""
     gone = _missing.get({}).get(name)
     return gone.reference if gone else value
 
@@ -161,13 +186,13 @@ def _error(parameter: str, block: Any) -> ConfigurationError:
         )
     return BlockMissing(
         f"the block {block} of this run's parameter {parameter} was deleted; nothing is lost. Save a block of this type "
-        "under this name again, and the run goes on by itself",
+        "under this name again, and the run goes on",
         parameter=parameter,
         block=block,
     )
 
 
-def _note_names(run: FlowRun, arguments: Mapping[str, Any]) -> None:
+def _store_names(run: FlowRun, arguments: Mapping[str, Any]) -> None:
     names = {
         label: block
         for name, value in arguments.items()
@@ -182,7 +207,7 @@ def _note_names(run: FlowRun, arguments: Mapping[str, Any]) -> None:
             client.update_flow_run_labels(run.id, dict(names))
     except httpx.HTTPError:
         get_run_logger().warning(
-            "Could not note the names of the run's blocks; the next execution does", exc_info=True
+            "Could not store the names of the run's blocks; the next execution will", exc_info=True
         )
 
 

@@ -1,8 +1,8 @@
-"""Starting child runs and waiting for them: as deployed top-level runs, or in this process without a deployment.
+"""Starting runs and waiting for child runs: deployed top-level runs, or calls in this process without a deployment.
 
-A child is started under an idempotency key, so that a parent that runs again finds it instead of starting a
-second one, and so that two parents with the same key share one child. Suspension is refused in subflows, so
-children are top-level runs.
+A child is started under an idempotency key, so that a parent that runs again finds it instead of starting a second
+one, and two parents with the same key share one child. Prefect refuses suspension in subflows, so children are
+top-level runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,33 +10,58 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
-from prefect.context import FlowRunContext
+from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.runs import wait_until
-from prefect_assay.runs.queries import (
-    GROUP_TAG,
-    REPLACED_TAG,
-    WAITS_TAG,
-    has_ended,
-    ids_filter,
-    runs_with,
-    set_tag,
-    start_run,
-    successor_of,
-    tag_values,
-)
+from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.runs.queries import read_runs, run_filter
+from prefect_assay.runs.states import has_ended, successor_of
+from prefect_assay.runs.suspend import this_run, wait_until
+from prefect_assay.runs.tags import GROUP_TAG, REPLACED_TAG, WAITS_TAG, set_tag, tag_values
+from prefect_assay.waiting.wake_decision import WaitsFor
 
 T = TypeVar("T")
 
 DEPLOYMENT_NAME: Final = "prefect-assay"
 _ATTEMPTS_MAX: Final = 50
 _THREADS_MAX: Final = 16
+
+
+def start_run(
+    deployment: str,
+    parameters: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    idempotency_key: str | None = None,
+) -> FlowRun:
+    """Start a deployment as a top-level run, or find the run of the idempotency key; returns at once.
+
+    Raises:
+        ConfigurationError: the deployment does not exist, or a block is not saved.
+    """
+    try:
+        run = run_deployment(
+            deployment,
+            parameters={name: as_parameter(value) for name, value in parameters.items()},
+            flow_run_name=name,
+            tags=list(tags),
+            idempotency_key=idempotency_key,
+            as_subflow=False,
+            timeout=0,
+        )
+    except ObjectNotFound as error:
+        raise ConfigurationError(
+            f"there is no deployment {deployment}; create it with: prefect-assay deploy. A campaign also runs in "
+            "one process, with: prefect-assay run --here"
+        ) from error
+    return cast("FlowRun", run)  # a coroutine only where an event loop runs
 
 
 def start_child(
@@ -50,21 +75,21 @@ def start_child(
 ) -> FlowRun:
     """Start, or find, the child run of a key.
 
-    A child that was started before this parent, or before this parent last ended (Retry), and has failed, is tried
-    again. One that failed for this parent is not: its failure is this parent's result.
+    A child that failed before this parent was created, or before its last end (Retry), is tried again. A child that
+    failed afterwards is not: its failure is this parent's result.
 
     Args:
         flow_name: the child's flow; its deployment is called `prefect-assay`.
         key: idempotency key without the attempt.
         parameters: the child's parameters; blocks are passed by reference.
-        run_name: for people.
+        run_name: shown to people.
         groups: the groups the child belongs to; its parent is woken when a group has ended.
         is_done: whether a completed child really left what this parent needs.
 
     Raises:
         ConfigurationError: the child's deployment does not exist.
     """
-    parent = _this_run()
+    parent = this_run()
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         child = start_run(
             f"{flow_name}/{DEPLOYMENT_NAME}",
@@ -73,14 +98,14 @@ def start_child(
             tags=[GROUP_TAG + group for group in groups],
             idempotency_key=f"{key}-{attempt}",
         )
-        if tag_values(child, REPLACED_TAG):
+        if tag_values(child.tags, REPLACED_TAG):
             with get_client(sync_client=True) as client:
                 child = successor_of(client, child)
         if not has_ended(child) or (
             child.state is not None and child.state.is_completed() and is_done(child)
         ):
             return child
-        since = _begun(parent.id, parent.run_count) or parent.created
+        since = _last_end(parent.id, parent.run_count) or parent.created
         if child.created is None or since is None or child.created >= since:
             return child
     raise ConfigurationError(
@@ -89,44 +114,37 @@ def start_child(
 
 
 def wait_for_children(children: Sequence[UUID], *, group: str, timeout: timedelta) -> list[FlowRun]:
-    """Suspend until every child has ended; returns their final runs."""
-    # In place of the group before: one that has ended would wake this run at every sweep.
-    set_tag(_this_run().id, WAITS_TAG, group)
+    """Suspend until every child has ended; returns their final runs, without those that were deleted."""
+    # Replaces the previous group's tag: a group that has ended would wake this run at every sweep.
+    set_tag(this_run().id, WAITS_TAG, group)
 
     def ready() -> list[FlowRun] | None:
         with get_client(sync_client=True) as client:
-            found = {run.id: run for run in runs_with(client, ids_filter(children))}
+            found = {run.id: run for run in read_runs(client, run_filter(ids=children))}
+        # A deleted run has ended, too; its results are in the archive or nowhere.
         runs = [found[child] for child in children if child in found]
-        # A run that somebody deleted has ended too; its results are in the archive or nowhere.
         return runs if all(has_ended(run) for run in runs) else None
 
-    return wait_until(ready, key=f"children-{group}", timeout=timeout)
+    return wait_until(ready, key=f"{WaitsFor.CHILDREN}-{group}", timeout=timeout)
 
 
 def call_children(calls: Sequence[Callable[[], T]]) -> list[T | BaseException]:
-    """Call child flows side by side in this process; a failed one gives its exception instead of a result."""
+    """Call child flows side by side in this process; a failed call gives its exception as the result."""
     if not calls:
         return []
     with ThreadPoolExecutor(max_workers=min(len(calls), _THREADS_MAX)) as pool:
-        # Each thread gets a context of its own: Prefect keeps the current run there.
+        # Each thread gets its own context: Prefect keeps the current run there.
         futures = [pool.submit(copy_context().run, call) for call in calls]
         return [future.exception() or future.result() for future in futures]
 
 
 @lru_cache(maxsize=1)
-def _begun(run_id: UUID, execution: int) -> datetime | None:
-    """When this run was last retried after an end of its own; None if it has never ended."""
+def _last_end(run_id: UUID, execution: int) -> datetime | None:
+    """Return when this run last ended before it was retried; None if it never ended."""
     if execution <= 1:
         return None
     with get_client(sync_client=True) as client:
         states = client.read_flow_run_states(run_id)
-    # A crash is no end: the run is taken up again, with the children that it has started.
+    # A crash is not an end: the run is rescheduled and keeps its children.
     ends = [state.timestamp for state in states if state.is_final() and not state.is_crashed()]
     return max(ends, default=None)
-
-
-def _this_run() -> FlowRun:
-    context = FlowRunContext.get()
-    if context is None or context.flow_run is None:
-        raise ConfigurationError("child runs are started from within a flow run")
-    return context.flow_run

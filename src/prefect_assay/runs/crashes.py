@@ -1,50 +1,47 @@
-"""How often a run may crash, and taking crashed runs up again. Every crash is counted from the run's own history.
+"""How often a run may crash, and rescheduling crashed runs. Crashes are counted from the run's own state history.
 
-Prefect's automations schedule a crashed run again without counting. The run stops itself, once it has begun; the
-sweep takes up what never began, or what no automation has taken up. No counter is kept anywhere.
+Prefect's automations reschedule a crashed run without counting. A run that has begun stops itself after too many
+crashes; the sweep reschedules runs that never began, or that no automation rescheduled.
 """
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas import OrchestrationResult
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterDeploymentId,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
-)
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.client.schemas.responses import SetStateStatus
 from prefect.runtime import flow_run as current_run
-from prefect.states import Failed, Scheduled
+from prefect.states import Failed
 
 from prefect_assay.errors import CrashedTooOften
-from prefect_assay.runs.ownership import OUR_FLOWS, OUR_TAG
-from prefect_assay.runs.queries import LOST_AFTER, runs_with
+from prefect_assay.runs.queries import recoverable_runs
+from prefect_assay.runs.states import LOST_AFTER, reschedule
 
 CRASHES_MAX: Final = 5
 
-# How long a crashed run is left to the automation, which is faster by far; four times as long after each crash, so
-# that a worker that cannot start anything is tried for half a day.
+# How long a crashed run is left to the automation, which is much faster; four times as long after each crash, so that
+# a worker that cannot start anything is tried for half a day.
 _PATIENCE: Final = timedelta(minutes=2)
 _GROWTH: Final = 4
-# From here a start takes longer than anything but a worker that has gone.
+# No start takes longer; its worker is gone.
 _STARTS_WITHIN: Final = timedelta(minutes=30)
-# These end a series: the run has got through to a wait, or a person has looked at it.
+# These end a series of crashes: the run reached a wait, or a person has looked at it.
 _ENDS_A_SERIES: Final = frozenset(
     {StateType.PAUSED, StateType.FAILED, StateType.COMPLETED, StateType.CANCELLED}
+)
+_TOO_OFTEN: Final = (
+    "this run has crashed {count} times in a row and is not started again. Nothing is lost, and nothing is ordered or "
+    "paid twice: the service keeps what the run has ordered. Look into its log and the worker's for the cause (memory, a "
+    "killed worker, a broken environment), then press Retry in the Prefect UI, or start the same campaign again: it goes "
+    "on from where the service is"
 )
 
 
 def crashes_in_a_row(states: Iterable[State]) -> int:
-    """How often a run has crashed since it was last suspended, or has last ended otherwise.
+    """Count the crashes since the run was last suspended or ended otherwise.
 
     Prefect's worker reports each killed process twice, the second time when the next one may be starting already:
-    that start then succeeds from the state Crashed, and the report counts for nothing.
+    that start then succeeds from the state Crashed, and the second report does not count.
     """
     count = 0
     before: StateType | None = None
@@ -62,7 +59,7 @@ def crashes_in_a_row(states: Iterable[State]) -> int:
 
 
 def stop_crash_loop() -> None:
-    """End a run that crashes again and again; the first thing that a flow calls.
+    """End a run that keeps crashing; every flow calls this first.
 
     Raises:
         CrashedTooOften: more than five crashes since the run was last suspended.
@@ -72,58 +69,38 @@ def stop_crash_loop() -> None:
     with get_client(sync_client=True) as client:
         count = crashes_in_a_row(client.read_flow_run_states(current_run.id))
     if count > CRASHES_MAX:
-        raise CrashedTooOften(_why(count))
+        raise CrashedTooOften(_TOO_OFTEN.format(count=count))
 
 
-def take_up_crashed(client: SyncPrefectClient, now: datetime, problems: list[str]) -> list[str]:
-    """Schedule runs again that have crashed, or never began, and that nobody has taken up; returns their ids.
+def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[str]) -> list[str]:
+    """Reschedule runs that crashed or never began and that no automation rescheduled; returns their ids.
 
-    A run that has crashed too often ends as Failed. Runs that crashed more than a week ago are left alone.
+    A run that crashed too often is set to Failed. Runs that crashed more than a week ago are left alone.
 
     Args:
         client: the Prefect API.
         now: the present, with a time zone.
-        problems: gets a line for every run that was ended here.
+        problems: gets a line for every run that is set to Failed.
     """
-    taken: list[str] = []
-    for run, state, age in _stranded(client, now):
+    rescheduled: list[str] = []
+    for run, state in _abandoned(client, now):
         count = crashes_in_a_row(client.read_flow_run_states(run.id))
         if count > CRASHES_MAX:
-            client.set_flow_run_state(run.id, Failed(message=_why(count)))
+            client.set_flow_run_state(run.id, Failed(message=_TOO_OFTEN.format(count=count)))
             problems.append(f"run {run.name} has crashed {count} times in a row and is not started again")
-        elif _is_due(state, age, count) and _scheduled_again(client, run, state):
-            taken.append(str(run.id))
-    return taken
+        elif _is_due(state, now - state.timestamp, count) and _reschedule(client, run, state):
+            rescheduled.append(str(run.id))
+    return rescheduled
 
 
-def recoverable_runs(client: SyncPrefectClient, *states: StateType) -> list[FlowRun]:
-    """Our runs in one of these states that a worker can start again."""
-    wanted = FlowRunFilter(
-        tags=FlowRunFilterTags(all_=[OUR_TAG]),
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))),
-        # A run without a deployment cannot be started by anybody else.
-        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
-    )
-    return runs_with(client, wanted, OUR_FLOWS)
-
-
-def _why(count: int) -> str:
-    return (
-        f"this run has crashed {count} times in a row and is not started again. Nothing is lost, and nothing is "
-        "ordered or paid twice: what it has ordered stands at the service. Look into its log and the worker's for "
-        "the cause (memory, a killed worker, a broken environment), then press Retry in the Prefect UI, or start the "
-        "same campaign again: it goes on from where the service is"
-    )
-
-
-def _stranded(client: SyncPrefectClient, now: datetime) -> list[tuple[FlowRun, State, timedelta]]:
-    """Our crashed runs, and those whose start a worker has begun and never finished; with their state and its age."""
+def _abandoned(client: SyncPrefectClient, now: datetime) -> list[tuple[FlowRun, State]]:
+    """Crashed runs, and runs whose start was never finished, each with its state."""
     runs = recoverable_runs(client, StateType.CRASHED, StateType.PENDING)
-    aged = [(run, run.state, now - run.state.timestamp) for run in runs if run.state is not None]
-    return [(run, state, age) for run, state, age in aged if _is_stranded(state, age)]
+    found = [(run, run.state) for run in runs if run.state is not None]
+    return [(run, state) for run, state in found if _is_abandoned(state, now - state.timestamp)]
 
 
-def _is_stranded(state: State, age: timedelta) -> bool:
+def _is_abandoned(state: State, age: timedelta) -> bool:
     if state.type == StateType.PENDING:
         return age > _STARTS_WITHIN
     return _PATIENCE < age < LOST_AFTER
@@ -133,10 +110,7 @@ def _is_due(state: State, age: timedelta, count: int) -> bool:
     return state.type == StateType.PENDING or age > _PATIENCE * _GROWTH ** (count - 1)
 
 
-def _scheduled_again(client: SyncPrefectClient, run: FlowRun, state: State) -> bool:
-    message = "The sweep takes it up again: it has crashed, or its start was never finished."
-    # Forced, because a start that has begun may not be taken back otherwise.
-    result: OrchestrationResult[Any] = client.set_flow_run_state(
-        run.id, Scheduled(name="AwaitingRetry", message=message), force=state.type == StateType.PENDING
-    )
-    return result.status == SetStateStatus.ACCEPT
+def _reschedule(client: SyncPrefectClient, run: FlowRun, state: State) -> bool:
+    message = "Rescheduled by the sweep: the run crashed, or its start was never finished."
+    # Forced, because Prefect refuses to take back a start that has begun otherwise.
+    return reschedule(client, run.id, message, force=state.type == StateType.PENDING)

@@ -1,11 +1,11 @@
-"""Flows whose suspended runs outlive a change of version, and trouble of the Prefect API itself.
+"""Flows whose suspended runs survive a change of version and failures of the Prefect API.
 
 A run that was suspended under version N+1 and wakes under N (a roll-back) has stored parameters that N does not know.
-Prefect would fail it before its first line. Here they are left out with a warning; what would order something asks
+Prefect would fail it before its first line. Here they are left out with a warning; steps that order something call
 `refuse_unknown_parameters` first, because the parameter may be a limit.
 
-A Prefect API that is away for longer than Prefect's client tries again, or answers 5xx, would end a run as Failed, which
-nobody takes up. Here the run crashes, as it would with its process: it is taken up again and looks how things stand.
+A Prefect API that is away for longer than Prefect's client retries, or answers 5xx, would end a run as Failed, which is
+never rescheduled. Here the run crashes, as it would with its process: it is rescheduled and reads the present state.
 """
 
 import functools
@@ -23,9 +23,9 @@ from prefect.exceptions import ParameterTypeError
 from prefect.flows import Flow
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.runs import can_suspend
-from prefect_assay.runs.block_references import is_gone, references, stand_in, with_saved_blocks
-from prefect_assay.runs.prefect_errors import is_away
+from prefect_assay.runs.block_references import is_gone, placeholder, references, with_saved_blocks
+from prefect_assay.runs.suspend import can_suspend
+from prefect_assay.runs.transient_failures import is_away
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,15 +33,15 @@ R = TypeVar("R")
 _log = logging.getLogger("prefect_assay.flows")
 
 
-class PrefectAway(BaseException):  # Prefect takes any `Exception` for the end of a run
-    """The Prefect API has left a deployed run without an answer."""
+class PrefectAway(BaseException):  # any `Exception` would fail the run
+    """The Prefect API did not answer a deployed run."""
 
 
 class DurableFlow(Flow[P, R]):
-    """A flow that leaves out stored parameters it does not know. A call in Python refuses them as ever."""
+    """A flow that leaves out stored parameters it does not know. A call in Python still refuses them."""
 
     def validate_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """The known parameters, cast to their types.
+        """Return the known parameters, cast to their types.
 
         Raises:
             ParameterTypeError: a known one is not valid.
@@ -50,11 +50,14 @@ class DurableFlow(Flow[P, R]):
         known = {name: value for name, value in parameters.items() if name in _names(self)}
         if len(known) < len(parameters):
             unknown = ", ".join(sorted(parameters.keys() - known.keys()))
-            _log.warning("This version knows no %s; a newer one has stored it with the run", unknown)
+            _log.warning(
+                "This version does not know the parameters %s; a newer version has stored them with the run",
+                unknown,
+            )
         with _crashing_without_prefect():
-            return self._with_stand_ins(known)
+            return self._validated(known)
 
-    def _with_stand_ins(self, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _validated(self, parameters: dict[str, Any]) -> dict[str, Any]:
         self.gone: dict[str, Any] = {}
         try:
             return super().validate_parameters(parameters)
@@ -64,7 +67,7 @@ class DurableFlow(Flow[P, R]):
             self.gone = {name: ref for name, ref in references(parameters).items() if is_gone(ref)}
             if not self.gone:
                 raise
-        return super().validate_parameters(parameters | {name: stand_in(self, name) for name in self.gone})
+        return super().validate_parameters(parameters | {name: placeholder(self, name) for name in self.gone})
 
 
 def durable_flow(
@@ -73,7 +76,7 @@ def durable_flow(
     """`prefect.flow`, for flows that wait for days; takes the same options.
 
     Args:
-        asks_for: parameters whose block may be gone, because the steps that need it ask for it (`require_blocks`).
+        asks_for: parameters whose block may be missing, because the steps that need it call `require_blocks`.
         options: those of `prefect.flow`.
     """
 
@@ -94,32 +97,32 @@ def _with_saved_blocks(arguments: dict[str, Any], asks_for: tuple[str, ...]) -> 
     if context is None or context.flow_run is None or not can_suspend():
         return arguments
     gone = getattr(context.flow, "gone", {})
-    return with_saved_blocks(context.flow_run, arguments, gone, asked_later=asks_for)
+    return with_saved_blocks(context.flow_run, arguments, gone, required_later=asks_for)
 
 
 @contextmanager
 def _crashing_without_prefect() -> Iterator[None]:
-    """Nothing but Prefect's client raises these here: the clients of the service and of stores have errors of ours."""
+    """Only Prefect's client raises these here: the clients of the service and of stores raise `AssayError`."""
     try:
         yield
     except (httpx.HTTPError, ConcurrencySlotAcquisitionError) as error:
         cause = error.__cause__ if isinstance(error, ConcurrencySlotAcquisitionError) else error
-        if not is_away(cause) or not _is_taken_up():
+        if not is_away(cause) or not _is_rescheduled():
             raise
         raise PrefectAway(
-            f"the Prefect API gave no answer to go on with ({type(cause).__name__}). Nothing is lost: the run is taken "
-            "up again and looks first how things stand"
+            f"the Prefect API gave no answer to go on with ({type(cause).__name__}). Nothing is lost: the run is "
+            "rescheduled and first reads the present state"
         ) from error
 
 
-def _is_taken_up() -> bool:
-    """Whether somebody runs this run again when it crashes: it is deployed, and no part of another run."""
-    # Parameters are read before the run has a context, in a process that was started for it.
+def _is_rescheduled() -> bool:
+    """Return True if this run is rescheduled after a crash: it is deployed and not a subflow."""
+    # Parameters are validated before the run has a context, in the process that was started for it.
     return can_suspend() if FlowRunContext.get() else "PREFECT__FLOW_RUN_ID" in os.environ
 
 
 def refuse_unknown_parameters() -> None:
-    """Called before anything is ordered.
+    """Check, before anything is ordered, that this version knows every parameter of the run.
 
     Raises:
         ConfigurationError: the run has a parameter that only a newer version knows.

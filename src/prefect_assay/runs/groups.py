@@ -1,54 +1,58 @@
-"""Groups of child runs: which have ended, and waking the runs that wait for them. Its cost follows what has ended.
+"""Groups of child runs: whether a group has ended, and waking the runs that wait for it.
 
-A run is counted, not read: the parameters of a thousand children are many megabytes.
+Child runs are counted, not read: the parameters of a thousand children are many megabytes.
 """
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowRunFilter,
-    FlowRunFilterEndTime,
-    FlowRunFilterTags,
-)
-from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, StateType
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType
+from prefect.flows import Flow
 
-from prefect_assay.runs.queries import GROUP_TAG, LOST_AFTER, WAITS_TAG, in_state, pages_with
+from prefect_assay.runs.queries import run_filter
+from prefect_assay.runs.states import LOST_AFTER
+from prefect_assay.runs.tags import GROUP_TAG, WAITS_TAG, tag_values
 from prefect_assay.runs.wake import wake
 
-_GOING_ON: Final = [state for state in StateType if state not in TERMINAL_STATES]
+_UNFINISHED: Final = [state for state in StateType if state not in TERMINAL_STATES]
+_log = logging.getLogger("prefect_assay.flows")
 
 
-def ended_since(client: SyncPrefectClient, flows: FlowFilter, since: datetime) -> Iterator[FlowRun]:
-    """The runs that have ended since then."""
-    ended = FlowRunFilter(state=in_state(*sorted(TERMINAL_STATES)), end_time=_after(since))
-    for page in pages_with(client, ended, flows):
-        yield from page
-
-
-def wake_finished(client: SyncPrefectClient, groups: Iterable[str]) -> list[UUID]:
-    """Resume the runs that wait for a group of child runs, when every child has ended."""
-    # A group without children has lost them: its parent looks, and starts or finds them again.
+def wake_finished_groups(client: SyncPrefectClient, groups: Iterable[str]) -> list[UUID]:
+    """Resume the runs that wait for a group whose child runs have all ended."""
+    # A group without children has lost them: the parent looks, and starts or finds them again.
     return [
         run_id
         for group in sorted(groups)
-        if not _goes_on(client, group)
+        if not _is_unfinished(client, group)
         for run_id in wake(client, WAITS_TAG + group)
     ]
 
 
-def _goes_on(client: SyncPrefectClient, group: str) -> bool:
-    """Whether a child has not ended. One that has crashed lately is started again, and has not; see `has_ended`."""
-    tags = FlowRunFilterTags(all_=[GROUP_TAG + group])
-    going_on = FlowRunFilter(tags=tags, state=in_state(*_GOING_ON))
-    lately = _after(datetime.now(UTC) - LOST_AFTER)
-    crashed = FlowRunFilter(tags=tags, state=in_state(StateType.CRASHED), end_time=lately)
-    return any(client.count_flow_runs(flow_run_filter=chosen) for chosen in (going_on, crashed))
+def wake_waiting_parent(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """State hook of child runs: the last one to end wakes the run that waits for the group.
+
+    Prefect calls hooks after the final state has reached the server, so the woken run sees this one as ended. The
+    sweep looks for finished groups as well, which covers a hook that is lost with its process.
+    """
+    del flow, state
+    try:
+        groups = tag_values(flow_run.tags, GROUP_TAG)
+        if groups:
+            with get_client(sync_client=True) as client:
+                wake_finished_groups(client, groups)
+    except Exception:  # noqa: BLE001 - a hook must not fail the run it follows
+        _log.warning("Could not wake the waiting run; the sweep will", exc_info=True)
 
 
-def _after(moment: datetime) -> FlowRunFilterEndTime:
-    return FlowRunFilterEndTime.model_validate({"after_": moment})
+def _is_unfinished(client: SyncPrefectClient, group: str) -> bool:
+    """Return True if a child has not ended. A recently crashed one is rescheduled, so it counts; see `has_ended`."""
+    tags = [GROUP_TAG + group]
+    recently = datetime.now(UTC) - LOST_AFTER
+    unfinished = run_filter(tags=tags, states=_UNFINISHED)
+    crashed = run_filter(tags=tags, states=[StateType.CRASHED], ended_after=recently)
+    return any(client.count_flow_runs(flow_run_filter=wanted) for wanted in (unfinished, crashed))

@@ -1,29 +1,28 @@
-"""Runs whose process says nothing any more: the sweep declares them crashed, where no automation has done so before.
+"""Runs whose process sends no heartbeats any more: the sweep marks them as crashed where no automation did.
 
-A process that executes a run sends heartbeats, the first one when it begins. A machine that dies ends them, and
-nobody reports the end. One look cannot tell a dead process from a Prefect server that was away itself, so a run has
-to be silent at two sweeps, with time for a heartbeat between them. It must not know how crashed runs go on.
+A process that executes a run sends its first heartbeat when it begins. When a machine dies, the heartbeats stop and
+no end is reported. One look cannot tell a dead process from a Prefect server that was away itself, so a run has to be
+silent at two sweeps, with time for a heartbeat between them.
 """
 
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas import OrchestrationResult
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.client.schemas.responses import SetStateStatus
 from prefect.events.filters import EventAnyResourceFilter, EventFilter, EventNameFilter, EventOccurredFilter
 from prefect.settings import get_current_settings
 from prefect.states import Crashed
 from prefect.types import DateTime
 
 from prefect_assay.models.sweep import Silence
-from prefect_assay.runs.crashes import recoverable_runs
+from prefect_assay.runs.queries import recoverable_runs
+from prefect_assay.runs.states import set_state
 
 # Prefect sends a heartbeat every 180 s by default. Three may be lost; a margin for a busy server.
 _MISSED_HEARTBEATS: Final = 3
 _MARGIN: Final = timedelta(seconds=60)
-_NOTED_MAX: Final = 100  # a Prefect variable has room for 5,000 characters; the others' turn comes later
+_NOTED_MAX: Final = 100  # a Prefect variable holds 5,000 characters; later sweeps note the others
 _HEARTBEAT: Final = "prefect.flow-run.heartbeat"
 
 
@@ -33,43 +32,40 @@ def _heartbeat() -> timedelta:
 
 
 def heartbeat_is_due(age: timedelta) -> bool:
-    """Return True if a process that lives has sent a heartbeat within this time."""
+    """Return True if a live process has sent a heartbeat within this time."""
     return age > _heartbeat() + _MARGIN
 
 
 def default_silence() -> timedelta:
-    """How long a run may say nothing: three heartbeats of the Prefect settings in use, and a margin."""
+    """Return the longest normal time without a heartbeat: three intervals of the Prefect settings and a margin."""
     return _MISSED_HEARTBEATS * _heartbeat() + _MARGIN
 
 
-def declare_dead(client: SyncPrefectClient, now: datetime, noted: Silence) -> Silence:
-    """Declare runs crashed that were silent at an earlier sweep and are silent still.
+def mark_missing_heartbeats_crashed(client: SyncPrefectClient, now: datetime, noted: Silence) -> Silence:
+    """Set runs to Crashed that were silent at an earlier sweep and still are.
 
-    A run that has sent no heartbeat at all since it was started is not judged: its process may send none.
+    A run without any heartbeat since it was started is left alone: its process may send none.
 
     Args:
         client: the Prefect API.
         now: the present, with a time zone.
-        noted: what the sweep before has noted.
+        noted: what the previous sweep noted.
 
     Returns:
         Silence: what the next sweep has to know.
     """
-    if noted.since and now - noted.since < _heartbeat() + _MARGIN:  # too early to judge; those noted stay so
+    if noted.since and now - noted.since < _heartbeat() + _MARGIN:  # too early; the noted runs stay noted
         return noted
     silent = {str(run.id): run for run in _silent(client, now)}
     message = f"No heartbeat for {default_silence().total_seconds():.0f} s: its process is gone."
     for run_id in silent.keys() & set(noted.runs):
-        result: OrchestrationResult[Any] = client.set_flow_run_state(
-            silent[run_id].id, Crashed(message=message)
-        )
-        if result.status == SetStateStatus.ACCEPT:
+        if set_state(client, silent[run_id].id, Crashed(message=message)):
             del silent[run_id]
     return Silence(since=now, runs=tuple(sorted(silent))[:_NOTED_MAX]) if silent else Silence()
 
 
 def last_heartbeat(client: SyncPrefectClient, run: FlowRun, state: State, now: datetime) -> datetime | None:
-    """When a run's process has last said that it lives, since the run is in this state."""
+    """Return the time of the run's last heartbeat since it entered this state."""
     found = client.read_events(
         EventFilter(
             event=EventNameFilter(name=[_HEARTBEAT]),

@@ -1,21 +1,18 @@
-"""Which runs are ours, by what Prefect's server knows of them.
-
-Other people's flows are called `experiment` or `campaign` as well, and a server may be shared with them.
-"""
+"""Which runs of a Prefect server belong to this package. Other flows may be called `experiment` or `campaign`, too."""
 
 from typing import Final
 
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 from prefect.client.schemas.objects import FlowRun
 
-# The flows that wait, by their Prefect names; importing them here would go round.
+# The flows that wait, by their Prefect names; importing them here would be circular.
 FLOW_NAMES: Final = ("campaign", "design-build-test", "experiment")
-OUR_FLOWS: Final = FlowFilter(name=FlowFilterName(any_=list(FLOW_NAMES)))
-OUR_TAG: Final = "assay"  # of the runs of our deployments
+ASSAY_FLOWS: Final = FlowFilter(name=FlowFilterName(any_=list(FLOW_NAMES)))
+ASSAY_TAG: Final = "assay"  # on every run of this package's deployments
 
-_REQUIRED: Final = frozenset({"credentials", "policy", "archive"})  # parameters of each of them
+_REQUIRED: Final = frozenset({"credentials", "policy", "archive"})  # parameters of each of these flows
 
 
-def is_ours(run: FlowRun) -> bool:
-    """Whether a run of a flow with one of these names is one of this package."""
+def is_assay_run(run: FlowRun) -> bool:
+    """Return True if a run of a flow with one of these names belongs to a prefect-assay flow."""
     return run.parameters.keys() >= _REQUIRED

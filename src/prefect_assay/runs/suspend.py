@@ -1,10 +1,10 @@
 """`wait_until`: the one primitive that waits. Level-triggered, so that no wake-up has to arrive exactly once.
 
-Check, suspend with a fresh key, check again, and close the race by resuming oneself: if the thing waited for
-happens between the first check and the suspension, its wake-up finds a run that is not suspended yet and does
-nothing; the second check sees it. `outlast` gives the same patience to every other step of a run that waits.
+The run checks, suspends with a new key, checks again, and resumes itself if the second check succeeds: a wake-up that
+comes between the first check and the suspension finds a run that is not suspended yet and does nothing. `outlast` gives
+the same patience to every other step of a waiting run.
 
-It must not know what is waited for: `ready` and `step` are the only things it calls.
+This module does not know what a run waits for: it only calls `ready` and `step`.
 """
 
 import random
@@ -22,16 +22,16 @@ from prefect.exceptions import Abort, Pause
 from prefect.flow_runs import suspend_flow_run
 from prefect.logging import get_run_logger
 
-from prefect_assay.errors import AssayError, Overdue
-from prefect_assay.runs.queries import resume
-from prefect_assay.runs.transient_failures import again_key, clear_marks, is_passing, note_trouble
+from prefect_assay.errors import AssayError, ConfigurationError, Overdue
+from prefect_assay.runs.states import resume
+from prefect_assay.runs.transient_failures import clear_marks, is_temporary, mark_retry, retry_key
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class PollPolicy:
-    """How a run that cannot suspend polls: exponential back-off with jitter, in seconds."""
+    """Exponential back-off with jitter, in seconds, for a run that cannot suspend."""
 
     first_seconds: float = 2.0
     factor: float = 1.5
@@ -39,14 +39,14 @@ class PollPolicy:
     jitter: float = 0.2
 
     def pause(self, attempt: int) -> float:
-        """Seconds to sleep after the given attempt, counted from 0."""
+        """Return the seconds to sleep after an attempt, counted from 0."""
         # Beyond 60 steps the power would overflow; the cap is reached long before.
         seconds = min(self.first_seconds * self.factor ** min(attempt, 60), self.longest_seconds)
         return seconds * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - spreads load, no secret
 
 
 def can_suspend() -> bool:
-    """True inside a deployed, top-level flow run: only there does Prefect allow a suspension."""
+    """Return True inside a deployed, top-level flow run: only there does Prefect allow a suspension."""
     context = FlowRunContext.get()
     return bool(
         context
@@ -66,26 +66,26 @@ def wait_until(
 ) -> T:
     """Return `ready()`'s value as soon as it is not None.
 
-    A deployed run does not return: it leaves its process and runs again from the top when it is woken, and
-    then its check at this point succeeds. Anything else polls in its process.
+    A deployed run does not return: its process ends, and the run starts again from the top when it is woken; then the
+    check at this point succeeds. Any other run polls in its process.
 
     Args:
-        ready: the check; harmless to call at any time. An error that passes (`is_passing`) means "not known": the
-            wait goes on, and a suspended run is woken soon to look again.
-        key: what is waited for, for the run's history; made unique, because a key that fired once would let
-            the run pass.
+        ready: the check; harmless to call at any time. A temporary error (`is_temporary`) means "not known": the
+            wait goes on, and a suspended run is woken soon to try again.
+        key: what the run waits for, beginning with a word of `WaitsFor`; made unique here, because Prefect lets a
+            run pass a key that fired once.
         timeout: how long to wait at most.
         poll: back-off of a run that cannot suspend.
-        sleep: how to pass the time between polls.
+        sleep: replaces `time.sleep` between polls.
 
     Raises:
         Overdue: a polling run reached the timeout.
     """
-    value, trouble = _checked(ready)
+    value, failed = _checked(ready)
     if value is not None:
         return value
     if can_suspend():
-        _suspend(key, timeout, trouble=trouble, ready=ready)
+        _suspend(key, timeout, failed=failed, ready=ready)
     deadline = time.monotonic() + timeout.total_seconds()
     attempt = 0
     while value is None:
@@ -103,24 +103,24 @@ def outlast(
     key: str,
     timeout: timedelta,
     poll: PollPolicy | None = None,
-    passing: Callable[[AssayError], bool] = is_passing,
+    retry_on: Callable[[AssayError], bool] = is_temporary,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
     """Return `step()`'s value, however long its service or store is away.
 
-    After an error that passes, a deployed run suspends and runs again from the top when the sweep wakes it;
-    anything else repeats the step in its process. So the step must be safe to repeat.
+    After a temporary error, a deployed run suspends and starts again from the top when the sweep wakes it; any other
+    run repeats the step in its process. So the step must be safe to repeat.
 
     Args:
         step: what to do.
-        key: names the step, for the run's history.
+        key: names the step in the run's history.
         timeout: how long to try at most.
-        poll: pauses of a run that cannot suspend.
-        passing: which errors pass by themselves.
-        sleep: how to pass the time.
+        poll: back-off of a run that cannot suspend.
+        retry_on: which errors are temporary.
+        sleep: replaces `time.sleep` between attempts.
 
     Raises:
-        AssayError: an error that does not pass, or the last one at the timeout.
+        AssayError: a permanent error, or the last one at the timeout.
     """
     end = time.monotonic() + timeout.total_seconds()
     attempt = 0
@@ -128,58 +128,58 @@ def outlast(
         try:
             return step()
         except AssayError as error:
-            if not passing(error) or time.monotonic() >= end:
+            if not retry_on(error) or time.monotonic() >= end:
                 raise
             get_run_logger().warning("Could not go on, will look again: %s", error)
             if can_suspend():
-                _suspend(again_key(error, key), timeout, trouble=True)
+                _suspend(retry_key(error, key), timeout, failed=True)
         sleep((poll or PollPolicy()).pause(attempt))
         attempt += 1
 
 
 def _checked(ready: Callable[[], T | None]) -> tuple[T | None, bool]:
-    """One check, and whether it failed. A service that is away for a moment must not end a wait of days."""
+    """Check once; returns the value and whether the check failed temporarily."""
     try:
         return ready(), False
     except AssayError as error:
-        if not is_passing(error):
+        if not is_temporary(error):
             raise
         get_run_logger().warning("Could not check, will check again: %s", error)
         return None, True
 
 
 def _suspend(
-    key: str, timeout: timedelta, *, trouble: bool, ready: Callable[[], object] | None = None
+    key: str, timeout: timedelta, *, failed: bool, ready: Callable[[], object] | None = None
 ) -> NoReturn:
     run = this_run()
-    if trouble:
+    if failed:
         _mark(run)
     else:
         clear_marks(run)
     try:
         suspend(run, key=f"{key}:{uuid4()}", timeout=int(timeout.total_seconds()))
     except Pause:
-        # The server already has the run as Suspended: whatever happened until now found it awake.
-        if ready is not None and not trouble:
+        # The server has the run as Suspended now; any earlier wake-up found it running.
+        if ready is not None and not failed:
             _close_race(run, ready)
         raise
-    # Reached only when the server let the run pass; running again checks again.
+    # Reached only if the server let the run pass; the next execution checks again.
     raise RuntimeError(f"the suspension for {key} did not take effect")
 
 
 def suspend(run: FlowRun, **options: Any) -> None:
-    """Prefect's `suspend_flow_run`, but a process whose run is not its own any more ends without a word.
+    """Call Prefect's `suspend_flow_run`; a process that no longer executes the run ends quietly.
 
     Raises:
         Pause: the run is suspended.
-        Abort: another execution of it goes on.
-        RuntimeError: Prefect has refused for another reason.
+        Abort: another execution of the run goes on.
+        RuntimeError: Prefect refused for another reason.
     """
     try:
         suspend_flow_run(**options)
     except RuntimeError:
-        # The process was declared dead (no heartbeat, a late report about an earlier one), and the run is scheduled
-        # again: an error from here would end it under the other execution.
+        # The process was taken for dead (no heartbeat, a late report about an earlier one), and the run was rescheduled:
+        # an error raised here would end it under the other execution.
         with get_client(sync_client=True) as client:
             state = client.read_flow_run(run.id).state
         if state is not None and not state.is_running():
@@ -188,34 +188,38 @@ def suspend(run: FlowRun, **options: Any) -> None:
 
 
 def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
-    """Resume oneself if it has become ready; whoever cannot look now is woken to look again.
+    """Resume this run if it has become ready; mark it for a retry if that cannot be checked now.
 
-    The run is suspended by now, so no error may leave this function: Prefect would take it for the run's own, and
-    end it.
+    The run is suspended by now, so no error may leave this function: Prefect would take it for the run's own and end
+    the run.
     """
     try:
-        value, trouble = _checked(ready)
+        value, failed = _checked(ready)
         if value is not None:
             with get_client(sync_client=True) as client:
                 resume(client, run.id)
     except Exception:  # noqa: BLE001 - see above; the next execution meets the same error where it may end the run
         get_run_logger().warning("Could not check after the suspension, will check again", exc_info=True)
-        trouble = True
-    if trouble:
+        failed = True
+    if failed:
         _mark(run)
 
 
 def _mark(run: FlowRun) -> None:
-    """Best effort: the sweep finds a run that cannot be marked by its updates and by what it waits for."""
+    """Best effort: the sweep finds an unmarked run by its updates and by its suspension key."""
     try:
-        note_trouble(run.id)
+        mark_retry(run.id)
     except Exception:  # noqa: BLE001 - whatever Prefect's client raises
         get_run_logger().warning("Could not mark the run as one to look at soon", exc_info=True)
 
 
 def this_run() -> FlowRun:
-    """The run that this code is executed in; only where `can_suspend()`."""
+    """Return the run that this code is executed in.
+
+    Raises:
+        ConfigurationError: there is no run.
+    """
     context = FlowRunContext.get()
-    assert context is not None  # noqa: S101 - can_suspend() has just looked
-    assert context.flow_run is not None  # noqa: S101
+    if context is None or context.flow_run is None:
+        raise ConfigurationError("this step works within a flow run only")
     return context.flow_run

@@ -1,4 +1,4 @@
-"""The policy that tasks share. Every task asks the service first, so none needs a cache: each may run twice."""
+"""The retry policies that tasks share. Every task reads the service first, so each may run twice and needs no cache."""
 
 from typing import Any, Final
 
@@ -10,18 +10,18 @@ from prefect_assay.errors import TransientError
 
 
 def is_transient(task: Task[..., Any], task_run: TaskRun, state: State[Any]) -> bool:
-    """Retry only what the error tree calls transient: a wrong token or a bad sequence stays wrong."""
+    """Return True if the task failed with a `TransientError`; a wrong token or a bad sequence stays wrong."""
     del task, task_run
     try:
         state.result()
     except TransientError:
         return True
-    except Exception:  # noqa: BLE001 - any other failure ends the task as it is
+    except Exception:  # noqa: BLE001 - any other failure ends the task
         return False
     return False
 
 
-# Reading may be repeated at will; the client has already retried for some seconds by itself.
+# Reads may be repeated at will; the client has retried for some seconds already.
 READ: Final[dict[str, Any]] = {
     "retries": 3,
     "retry_delay_seconds": [5, 20, 60],
@@ -30,5 +30,5 @@ READ: Final[dict[str, Any]] = {
     "persist_result": False,
 }
 
-# Nothing that may already have taken effect is repeated by Prefect.
+# Prefect repeats nothing that may have taken effect already.
 ONCE: Final[dict[str, Any]] = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}

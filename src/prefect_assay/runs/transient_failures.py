@@ -1,8 +1,7 @@
-"""What a run that waits does about trouble that passes: it goes on waiting, and is looked at again soon.
+"""Failures that end without anybody changing anything, and how a waiting run outlasts them.
 
-A service, a network or a store that is away must not end a run that has waited for ten days. Such a run suspends
-with a tag that counts how often in a row it could not look; the sweep wakes it after a pause that grows with it.
-It must not know what the run was doing.
+A service, a network or a store that is away must not end a run that has waited for ten days. Such a run suspends with
+a tag that counts its failed attempts in a row; the sweep wakes it after a pause that grows with the count.
 """
 
 import re
@@ -12,98 +11,111 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+import httpx
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterTags
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.errors import AssayError, BlockMissing, UnexpectedAnswer
-from prefect_assay.runs.queries import (
-    AGAIN_TAG,
+from prefect_assay.runs.queries import suspended_filter
+from prefect_assay.runs.states import suspension_key
+from prefect_assay.runs.tags import (
     ASKS_TAG,
     EXPERIMENT_TAG,
+    RETRY_TAG,
     WAITS_TAG,
     drop_tags,
-    in_state,
     set_tag,
     tag_values,
 )
+from prefect_assay.waiting.wake_decision import WaitsFor
 
-TIMES_MAX: Final = 5  # further ones count as the fifth
-AGAIN_KEY: Final = "again-"  # begins the suspension's key of a run that looks again, in its history
-_BLOCK: Final = re.compile(rf"{AGAIN_KEY}block-(?P<parameter>\w+)=(?P<block>[^:]+):")
+BUSY: Final = frozenset({408, 429})
+RETRIES_MAX: Final = 5  # a higher count is stored as this one
+RETRY_KEY: Final = f"{WaitsFor.RETRY}-"
+
+_BLOCK: Final = re.compile(rf"{RETRY_KEY}block-(?P<parameter>\w+)=(?P<block>[^:]+):")
 _FIRST: Final = timedelta(minutes=5)
-# The sweep comes every five minutes and some seconds; without it every second pause would be twice as long.
+# The sweep runs every five minutes and some seconds; without this margin every second pause would be doubled.
 _EARLY: Final = timedelta(minutes=1)
 
 
-def is_passing(error: BaseException) -> bool:
-    """Whether the same step may succeed later without anybody changing anything.
-
-    An answer that is no answer (a maintenance page with status 200) is among them.
-    """
+def is_temporary(error: BaseException) -> bool:
+    """Return True if the same step may succeed later; a maintenance page with status 200 counts, too."""
     return isinstance(error, UnexpectedAnswer) or (isinstance(error, AssayError) and error.retriable)
 
 
+def is_busy(error: BaseException | None) -> bool:
+    """Return True if Prefect answered that it cannot serve the request now."""
+    return isinstance(error, httpx.HTTPStatusError) and (
+        error.response.is_server_error or error.response.status_code in BUSY
+    )
+
+
+def is_away(error: BaseException | None) -> bool:
+    """Return True if Prefect is busy or did not answer."""
+    return is_busy(error) or isinstance(error, httpx.TransportError)
+
+
 def was_suspended(tags: Iterable[str]) -> bool:
-    """Whether a run with these tags has been suspended: by then it waits, and trouble that passes must not end it."""
-    return any(tag.startswith((AGAIN_TAG, ASKS_TAG, EXPERIMENT_TAG, WAITS_TAG)) for tag in tags)
+    """Return True if a run with these tags was suspended before: a temporary failure must not end it."""
+    return any(tag.startswith((RETRY_TAG, ASKS_TAG, EXPERIMENT_TAG, WAITS_TAG)) for tag in tags)
 
 
-def note_trouble(run_id: UUID) -> None:
-    """Mark a run as one that could not look: the sweep wakes it soon, whether there is news or not."""
+def mark_retry(run_id: UUID) -> None:
+    """Count a failed attempt in the run's tag; the sweep then wakes the run soon, with or without updates."""
     with get_client(sync_client=True) as client:
-        times = times_in_a_row(client.read_flow_run(run_id))
-    set_tag(run_id, AGAIN_TAG, str(min(times + 1, TIMES_MAX)))
+        retries = retry_count(client.read_flow_run(run_id))
+    set_tag(run_id, RETRY_TAG, str(min(retries + 1, RETRIES_MAX)))
 
 
 def clear_marks(run: FlowRun) -> None:
-    """Take the marks from a run that has looked and goes on waiting; most runs have none, which costs nothing."""
-    if any(tag.startswith((AGAIN_TAG, ASKS_TAG)) for tag in run.tags):
-        drop_tags(run.id, (AGAIN_TAG, ASKS_TAG))
+    """Remove the retry and question tags of a run that waits normally again; most runs have none."""
+    if any(tag.startswith((RETRY_TAG, ASKS_TAG)) for tag in run.tags):
+        drop_tags(run.id, (RETRY_TAG, ASKS_TAG))
 
 
-def times_in_a_row(run: FlowRun) -> int:
-    """How often in a row a run could not look; 0 for one without trouble, and for a mark nobody can read."""
-    for value in tag_values(run, AGAIN_TAG):
+def retry_count(run: FlowRun) -> int:
+    """Return the failed attempts in a row; 0 without a tag or with an unreadable one."""
+    for value in tag_values(run.tags, RETRY_TAG):
         with suppress(ValueError):
             return int(value)
     return 0
 
 
-def pause_after(times: int) -> timedelta:
-    """How long a run is left asleep: 5, 10, 20, 40 and then 60 minutes."""
-    return min(_FIRST * (1 << min(max(times, 1), TIMES_MAX) - 1), timedelta(hours=1))
+def pause_after(retries: int) -> timedelta:
+    """Return the pause before the next attempt: 5, 10, 20, 40, then 60 minutes."""
+    return min(_FIRST * (1 << min(max(retries, 1), RETRIES_MAX) - 1), timedelta(hours=1))
 
 
 def is_due(run: FlowRun, now: datetime) -> bool:
-    """Whether a marked, suspended run that asks nobody should look again.
+    """Return True if a marked, suspended run without an open question should try again.
 
-    One that bears the mark of a question only could not be marked: without trouble it would have lost that one.
+    A run with only the question's tag counts as well: its retry tag could not be set.
     """
-    pause = pause_after(max(times_in_a_row(run), 1))
+    pause = pause_after(max(retry_count(run), 1))
     return run.state is not None and now >= run.state.timestamp + pause - _EARLY
 
 
-def again_key(error: AssayError, step: str) -> str:
-    """The suspension's key of a run that looks again: it names the step, or the block that the run waits for."""
+def retry_key(error: AssayError, step: str) -> str:
+    """Return the suspension key of a run that tries again: it names the step, or the block that is missing."""
     if isinstance(error, BlockMissing):
-        return f"{AGAIN_KEY}block-{error.parameter}={error.block}"
-    return f"{AGAIN_KEY}{step}"
+        return f"{RETRY_KEY}block-{error.parameter}={error.block}"
+    return f"{RETRY_KEY}{step}"
 
 
 def missing_block(run: FlowRun) -> tuple[str, str] | None:
-    """The parameter and the block, as `type/name`, that a suspended run waits for; None if it waits for none."""
-    found = _BLOCK.match(str(run.state.state_details.pause_key)) if run.state else None
+    """Return the parameter and the block, as `type/name`, that a suspended run waits for; None for other waits."""
+    found = _BLOCK.match(suspension_key(run))
     return (found["parameter"], found["block"]) if found else None
 
 
-def could_not_be_marked(run: FlowRun) -> bool:
-    """Whether a suspended run is to look again, and has no mark that says so."""
-    key = str(run.state.state_details.pause_key) if run.state else ""
-    return key.startswith(AGAIN_KEY) and not tag_values(run, AGAIN_TAG)
+def lacks_retry_mark(run: FlowRun) -> bool:
+    """Return True if a suspended run is to try again but could not be tagged."""
+    return suspension_key(run).startswith(RETRY_KEY) and not tag_values(run.tags, RETRY_TAG)
 
 
 def marked_filter() -> FlowRunFilter:
-    """Suspended runs that ask a person or could not look."""
-    tags = [ASKS_TAG, *(f"{AGAIN_TAG}{times}" for times in range(1, TIMES_MAX + 1))]
-    return FlowRunFilter(tags=FlowRunFilterTags(any_=tags), state=in_state(StateType.PAUSED))
+    """Build a filter for suspended runs that ask a person or try again."""
+    retries = (f"{RETRY_TAG}{count}" for count in range(1, RETRIES_MAX + 1))
+    return suspended_filter(any_tags=[ASKS_TAG, *retries])

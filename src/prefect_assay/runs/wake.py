@@ -1,6 +1,6 @@
-"""Waking suspended runs. A wake-up is a hint: the woken run looks at the service and suspends again if it must.
+"""Waking suspended runs. A wake-up is a hint: the woken run reads the service and suspends again if it must.
 
-It must not know why a run should be woken; the receiver, the sweep and the last finished sibling decide that.
+This module does not know why a run is woken; the receiver, the sweep and the last finished sibling decide that.
 """
 
 import asyncio
@@ -19,16 +19,10 @@ from prefect.context import SettingsContext, get_settings_context
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.runs.prefect_errors import BUSY, is_away, is_busy
-from prefect_assay.runs.queries import (
-    EXPERIMENT_TAG,
-    ORDER_TAG,
-    resume,
-    runs_with,
-    tag_values,
-    tagged_filter,
-    waits_for_input,
-)
+from prefect_assay.runs.queries import read_runs, suspended_filter
+from prefect_assay.runs.states import resume, waits_for_input
+from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG, tag_values
+from prefect_assay.runs.transient_failures import BUSY, is_away, is_busy
 
 T = TypeVar("T")
 
@@ -36,26 +30,26 @@ _logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 1.0
-# Prefect's client sleeps for seconds after these, even where it is told not to try again.
+# Prefect's client sleeps for seconds after these, even with its retries switched off.
 _SLEPT_AFTER: Final = BUSY | {502, 503}
 
 
 def wake(client: SyncPrefectClient, tag: str, *, order_key: str | None = None) -> list[UUID]:
-    """Resume every suspended run with a tag, except those that ask a person; returns the runs resumed.
+    """Resume every suspended run with a tag, except those that ask a person; returns the resumed runs.
 
-    With an order key, runs of another order sleep on. The runs that were found carry it, so it costs no request.
+    With an order key, runs of other orders stay suspended. The key is one of the run's tags, so it costs no request.
     """
     waiting = [
         run
-        for run in runs_with(client, tagged_filter(tag, suspended_only=True))
-        if not waits_for_input(run) and not _is_of_another(order_key, run)
+        for run in read_runs(client, suspended_filter(tags=[tag]))
+        if not waits_for_input(run) and not _belongs_to_other_order(run, order_key)
     ]
     return [run.id for run in waiting if resume(client, run.id)]
 
 
-def _is_of_another(order_key: str | None, run: FlowRun) -> bool:
-    """A run of an earlier version says nothing of its order; it does as soon as it has been woken once."""
-    own = tag_values(run, ORDER_TAG)
+def _belongs_to_other_order(run: FlowRun, order_key: str | None) -> bool:
+    """A run of an earlier version has no order tag until it has been woken once; it counts as matching."""
+    own = tag_values(run.tags, ORDER_TAG)
     if order_key is None or not own or order_key in own:
         return False
     _logger.warning(
@@ -69,38 +63,39 @@ def _is_of_another(order_key: str | None, run: FlowRun) -> bool:
 
 
 class Waker:
-    """Wakes runs for a process that lives long, such as the webhook receiver.
+    """Wakes runs for a long-lived process such as the webhook receiver.
 
-    One thread and one Prefect client wake, so that wake-ups never overlap: a Prefect server on SQLite loses some of
-    a parallel burst. The client is kept, which saves a TLS set-up and two requests per wake-up, and is made anew
-    when it fails. The question whether Prefect is there has a thread and a client of its own, so that it is
-    answered in the middle of a burst.
+    One thread with one Prefect client does all wake-ups, so that they never overlap: a Prefect server on SQLite loses
+    some of a parallel burst. The client is kept, which saves a TLS set-up and two requests per wake-up, and replaced
+    when it fails. Readiness has its own thread and client, so that it is answered during a burst.
     """
 
     def __init__(self, *, patience_seconds: float = 10.0, request_seconds: float = 10.0) -> None:
-        """Nothing is connected yet.
+        """Prepare; nothing is connected yet.
 
         Args:
-            patience_seconds: how long one wake-up is tried again while Prefect is away or busy.
+            patience_seconds: how long one wake-up is retried while Prefect is away or busy.
             request_seconds: how long one request to Prefect may take.
         """
         self._patience = patience_seconds
-        # Of the thread that makes the waker: the new ones would fall back to the settings of the process.
+        # Taken from this thread: new threads would fall back to the settings of the process.
         context = get_settings_context()
-        # The client's own retries sleep for up to a minute, and nothing could be woken in it.
+        # The client's own retries sleep for up to a minute, which would block all other wake-ups.
         settings = context.settings.copy_with_update(updates={PREFECT_CLIENT_MAX_RETRIES: 0})
 
-        def line(name: str) -> _Line:
-            return _Line(name, request_seconds, SettingsContext(profile=context.profile, settings=settings))
+        def thread(name: str) -> _ClientThread:
+            return _ClientThread(
+                name, request_seconds, SettingsContext(profile=context.profile, settings=settings)
+            )
 
-        self._waking, self._asking = line("assay-wake"), line("assay-ready")
+        self._waking, self._asking = thread("assay-wake"), thread("assay-ready")
 
     async def __call__(self, experiment_id: str, order_key: str | None = None) -> int:
         """Resume the runs that wait for an experiment; returns how many this call resumed.
 
         Args:
-            experiment_id: what they wait for.
-            order_key: the order that they belong to; None for any.
+            experiment_id: the experiment.
+            order_key: the order that the runs must belong to; None for any.
 
         Raises:
             ConfigurationError: no Prefect API is configured.
@@ -112,28 +107,28 @@ class Waker:
         )
 
     async def ready(self) -> None:
-        """Return when Prefect's API answers the question that a wake-up begins with; raise when it does not."""
-        nobody = tagged_filter(f"{EXPERIMENT_TAG}is-anybody-there", suspended_only=True)
-        await self._asking.do(lambda client: client.read_flow_runs(flow_run_filter=nobody, limit=1), 1.0)
+        """Return if Prefect's API answers the query that a wake-up begins with; raise otherwise."""
+        no_run = suspended_filter(tags=[f"{EXPERIMENT_TAG}is-anybody-there"])
+        await self._asking.do(lambda client: client.read_flow_runs(flow_run_filter=no_run, limit=1), 1.0)
 
     def connect(self) -> None:
-        """Begin to set the clients up before they are needed. Whatever is wrong is told to the first who wakes."""
+        """Begin to connect before the first wake-up, which also reports any failure."""
         self._waking.connect()
         self._asking.connect()
 
     def close(self) -> None:
-        """Let the threads end when what they are doing is done; nothing is waited for."""
+        """End the threads after their present work, without waiting for them."""
         self._waking.close()
         self._asking.close()
 
 
-class _Line:
-    """One thread with one Prefect client: what is to be done is done one after the other."""
+class _ClientThread:
+    """One thread with one Prefect client; work is done in turn."""
 
     def __init__(self, name: str, request_seconds: float, settings: SettingsContext) -> None:
         self._timeout = httpx.Timeout(request_seconds)
         self._client: SyncPrefectClient | None = None
-        # The settings hold for the life of the thread, and are never left.
+        # The settings context is entered once and never left.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=settings.__enter__)
 
     async def do(self, work: Callable[[SyncPrefectClient], T], patience_seconds: float) -> T:
@@ -149,16 +144,15 @@ class _Line:
         self._thread.shutdown(wait=False)
 
     def _do(self, work: Callable[[SyncPrefectClient], T], patience_seconds: float) -> T:
-        """Try until it works; a repeated resume changes nothing, so whatever failed may be tried again."""
+        """Retry until it works; resuming twice changes nothing, so any failed work may be repeated."""
         end = time.monotonic() + patience_seconds
         pause = _FIRST_PAUSE_SECONDS
         for attempt in count():
             try:
                 return work(self._connected())
             except Exception as error:
-                if not is_busy(
-                    error
-                ):  # else there is nothing wrong with the client, and a new one costs more than a wake-up
+                # A busy Prefect leaves the client intact, and a new one costs more than a wake-up.
+                if not is_busy(error):
                     self._drop()
                 if not _may_pass(error, attempt) or time.monotonic() + pause > end:
                     raise
@@ -169,7 +163,7 @@ class _Line:
     def _connected(self) -> SyncPrefectClient:
         if self._client is None:
             if not PREFECT_API_URL.value():
-                # Prefect would start a server of its own here, in which nobody waits, and every wake-up be lost.
+                # Prefect would start an ephemeral server without any runs, and every wake-up would be lost.
                 raise ConfigurationError("no Prefect API is configured; set PREFECT_API_URL")
             hooks = {"response": [_raise_at_once]}
             client = get_client(
@@ -190,7 +184,7 @@ def _raise_at_once(response: httpx.Response) -> None:
 
 
 def _may_pass(error: Exception, attempt: int) -> bool:
-    """Whether the same question may be answered in a moment: Prefect is away, starting or busy."""
-    # A refusal counts the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
+    """Return True if the same request may succeed in a moment."""
+    # A refusal is final the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
     refused_once = isinstance(error, httpx.HTTPStatusError) and attempt == 0
     return refused_once or is_away(error)

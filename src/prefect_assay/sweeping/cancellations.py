@@ -13,12 +13,6 @@ from typing import Any, Final, cast
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import ArtifactCreate
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterEndTime,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-)
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.flows import Flow
 
@@ -31,19 +25,18 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
 from prefect_assay.reporting import artifacts
-from prefect_assay.runs.ownership import OUR_FLOWS, is_ours
-from prefect_assay.runs.queries import (
+from prefect_assay.runs.ownership import ASSAY_FLOWS, is_assay_run
+from prefect_assay.runs.queries import read_runs, run_filter
+from prefect_assay.runs.states import lost_its_deployment
+from prefect_assay.runs.tags import (
     CANCELED_TAG,
     CHILDREN_TAG,
     EXPERIMENT_TAG,
     GROUP_TAG,
     REPLACED_TAG,
     WAITS_TAG,
-    lost_its_deployment,
-    runs_with,
     set_tag,
     tag_values,
-    tagged_filter,
 )
 from prefect_assay.sweeping.cancellation_report import remains_text
 from prefect_assay.sweeping.settle_cancellation import Remainder, Remains, wind_up
@@ -82,14 +75,11 @@ def tell_canceled(
     client: SyncPrefectClient, now: datetime, problems: list[str], *, since: datetime | None = None
 ) -> Told:
     """Look at every run, canceled since then (at most 60 days ago), that has not been told for good."""
-    ended = FlowRunFilter(
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CANCELLED])),
-        end_time=FlowRunFilterEndTime.model_validate(
-            {"after_": max(now - LOOK_BACK, since or now - LOOK_BACK)}
-        ),
+    ended = run_filter(
+        states=[StateType.CANCELLED], ended_after=max(now - LOOK_BACK, since or now - LOOK_BACK)
     )
-    canceled = filter(is_ours, runs_with(client, ended, OUR_FLOWS))
-    open_runs = [run for run in canceled if _told(run) != _TOLD and not tag_values(run, REPLACED_TAG)]
+    canceled = filter(is_assay_run, read_runs(client, ended, ASSAY_FLOWS))
+    open_runs = [run for run in canceled if _told(run) != _TOLD and not tag_values(run.tags, REPLACED_TAG)]
     homes = Homes(client)
     for run in open_runs:
         try:
@@ -105,7 +95,7 @@ def tell_canceled(
 def _told(run: FlowRun) -> str | None:
     """What this execution of the run has been told already: a run that is retried and canceled again starts anew."""
     prefix = f"{run.run_count}-"
-    values = [v.removeprefix(prefix) for v in tag_values(run, CANCELED_TAG) if v.startswith(prefix)]
+    values = [v.removeprefix(prefix) for v in tag_values(run.tags, CANCELED_TAG) if v.startswith(prefix)]
     return values[0] if values else None
 
 
@@ -160,7 +150,7 @@ def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | No
     recorded = recorded_order(service, book)
     if recorded is not None:
         return recorded
-    for experiment_id in tag_values(run, EXPERIMENT_TAG):
+    for experiment_id in tag_values(run.tags, EXPERIMENT_TAG):
         return read_order(service, experiment_id, book.order_key)
     return find_order(service, book.order_key, _spec_of(run))
 
@@ -170,7 +160,7 @@ def _tell_parent(client: SyncPrefectClient, run: FlowRun) -> None:
     lines = []
     for group in _groups(run):
         others = [o.name for o in _others(client, run, [WAITS_TAG + group, CHILDREN_TAG + group])]
-        children = runs_with(client, tagged_filter(GROUP_TAG + group, suspended_only=False))
+        children = read_runs(client, run_filter(tags=[GROUP_TAG + group]))
         lines += [f"- {child.name}: {_cancel(client, child, others)}" for child in children]
     text = "\n".join(
         [
@@ -188,7 +178,7 @@ def _tell_parent(client: SyncPrefectClient, run: FlowRun) -> None:
 
 
 def _groups(run: FlowRun) -> list[str]:
-    return sorted({*tag_values(run, CHILDREN_TAG), *tag_values(run, WAITS_TAG)})
+    return sorted({*tag_values(run.tags, CHILDREN_TAG), *tag_values(run.tags, WAITS_TAG)})
 
 
 def _cancel(client: SyncPrefectClient, child: FlowRun, others: list[str]) -> str:
@@ -205,7 +195,7 @@ def _others(client: SyncPrefectClient, run: FlowRun, tags: Iterable[str]) -> lis
     found = {
         other.id: other
         for tag in tags
-        for other in runs_with(client, tagged_filter(tag, suspended_only=False))
+        for other in read_runs(client, run_filter(tags=[tag]))
         if other.id != run.id and other.state is not None and not _ending(other.state)
     }
     return list(found.values())

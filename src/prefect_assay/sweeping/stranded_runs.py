@@ -13,23 +13,16 @@ from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas import OrchestrationResult
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import DeploymentResponse, SetStateStatus
 from prefect.states import Cancelled, Scheduled, Suspended
 
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.runs.heartbeats import heartbeat_is_due, last_heartbeat
-from prefect_assay.runs.ownership import OUR_FLOWS, is_ours
-from prefect_assay.runs.queries import (
-    INDEX_TAGS,
-    REPLACED_TAG,
-    in_state,
-    is_own_wait,
-    lost_its_deployment,
-    pages_with,
-    waits_for_input,
-)
+from prefect_assay.runs.ownership import ASSAY_FLOWS, is_assay_run
+from prefect_assay.runs.queries import read_run_pages, run_filter
+from prefect_assay.runs.states import is_own_wait, lost_its_deployment, waits_for_input
+from prefect_assay.runs.tags import INDEX_TAGS, REPLACED_TAG
 
 # A served process takes a run within seconds, whatever its queue says.
 _PICKED_UP_WITHIN: Final = timedelta(minutes=2)
@@ -44,7 +37,7 @@ class Homes:
 
     @cached_property
     def _deployments(self) -> list[DeploymentResponse]:
-        return self._client.read_deployments(flow_filter=OUR_FLOWS, limit=_PAGE)
+        return self._client.read_deployments(flow_filter=ASSAY_FLOWS, limit=_PAGE)
 
     def better(self, run: FlowRun) -> DeploymentResponse | None:
         """The deployment that can start a run which its own cannot; None where there is none, or no need."""
@@ -58,16 +51,13 @@ class Homes:
 
 def move_waiting(client: SyncPrefectClient) -> list[FlowRun]:
     """Replace every waiting run whose deployment or work pool was deleted and made again; returns the new runs."""
-    waiting = FlowRunFilter(
-        state=in_state(StateType.PAUSED, StateType.SCHEDULED),
-        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
-    )
+    waiting = run_filter(states=[StateType.PAUSED, StateType.SCHEDULED], deployed=True)
     homes = Homes(client)
     moving = [
         (run, home)
-        for page in pages_with(client, waiting, OUR_FLOWS)
+        for page in read_run_pages(client, waiting, ASSAY_FLOWS)
         for run in page
-        if is_ours(run) and (home := homes.better(run))
+        if is_assay_run(run) and (home := homes.better(run))
     ]
     return [replace(client, run, home) for run, home in moving]
 

@@ -8,50 +8,28 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterDeploymentId,
-    FlowRunFilterEndTime,
-    FlowRunFilterExpectedStartTime,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-)
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 
 from prefect_assay.runs.heartbeats import default_silence, last_heartbeat
-from prefect_assay.runs.ownership import OUR_FLOWS, is_ours
-from prefect_assay.runs.queries import LOST_AFTER
-from prefect_assay.runs.transient_failures import missing_block, times_in_a_row
+from prefect_assay.runs.queries import read_first_page, run_filter
+from prefect_assay.runs.states import LOST_AFTER
+from prefect_assay.runs.transient_failures import missing_block, retry_count
 
 LATE_AFTER: Final = timedelta(minutes=10)
 SILENT_AFTER: Final = timedelta(minutes=30)  # an execution takes seconds; with every retry, some minutes
-_PAGE: Final = 200
 _TIMES: Final = 3  # in a row, and the trouble has lasted for more than half an hour
 _ACTIVE: Final = [StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 
 
 def need_attention(client: SyncPrefectClient, now: datetime) -> list[str]:
     """One line for each run of ours that has crashed or does not get on."""
-    active = FlowRunFilter(
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=_ACTIVE)),
-        expected_start_time=FlowRunFilterExpectedStartTime.model_validate({"before_": now - LATE_AFTER}),
-        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
-    )
-    crashed = FlowRunFilter(
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
-        end_time=FlowRunFilterEndTime.model_validate({"after_": now - LOST_AFTER}),
-    )
+    active = run_filter(states=_ACTIVE, expected_before=now - LATE_AFTER, deployed=True)
+    crashed = run_filter(states=[StateType.CRASHED], ended_after=now - LOST_AFTER)
     # One page each: a list of more is read by nobody, and the oldest come first.
-    stuck = client.read_flow_runs(
-        flow_filter=OUR_FLOWS,
-        flow_run_filter=active,
-        sort=FlowRunSort.EXPECTED_START_TIME_ASC,
-        limit=_PAGE,
-    )
-    fallen = client.read_flow_runs(flow_filter=OUR_FLOWS, flow_run_filter=crashed, limit=_PAGE)
-    lines = [_crashed(run) for run in fallen if is_ours(run)]
-    return sorted(lines + _stuck(client, filter(is_ours, stuck), now))
+    stuck = read_first_page(client, active, FlowRunSort.EXPECTED_START_TIME_ASC)
+    lines = [_crashed(run) for run in read_first_page(client, crashed)]
+    return sorted(lines + _stuck(client, stuck, now))
 
 
 def cannot_go_on(runs: Iterable[FlowRun]) -> list[str]:
@@ -67,7 +45,7 @@ def cannot_go_on(runs: Iterable[FlowRun]) -> list[str]:
         f"run {run.name} is suspended and could not go on {times} times in a row: its log says why. It is woken "
         "again every hour at the latest; bring back what is away, or correct the block that its log names"
         for run in runs
-        if (times := times_in_a_row(run)) >= _TIMES and not missing_block(run)
+        if (times := retry_count(run)) >= _TIMES and not missing_block(run)
     )
 
 

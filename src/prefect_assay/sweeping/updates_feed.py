@@ -13,22 +13,18 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
-)
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
 from prefect_assay.errors import AssayError, NotFound, Unauthorized
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
-from prefect_assay.runs.queries import EXPERIMENT_TAG, pages_with, tag_values, waits_for_input
+from prefect_assay.runs.queries import read_run_pages, suspended_filter
+from prefect_assay.runs.states import suspension_key, waits_for_input
+from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.runs.transient_failures import missing_block
-from prefect_assay.waiting.wake_decision import is_worth_waking, waits_for
+from prefect_assay.waiting import WaitsFor, is_worth_waking, waits_for
 
 T = TypeVar("T")
 
@@ -49,7 +45,7 @@ class Waiting:
 
     run_id: UUID
     name: str
-    kind: str
+    kind: WaitsFor | None
     experiment_ids: tuple[str, ...]
     patience: timedelta
 
@@ -82,13 +78,12 @@ class Verdict:
 
 def waiting_of(run: FlowRun, default_days: int) -> Waiting | None:
     """A run that waits for an experiment, or None; one that waits for a person or a block can do nothing with news."""
-    experiment_ids = tuple(tag_values(run, EXPERIMENT_TAG))
+    experiment_ids = tuple(tag_values(run.tags, EXPERIMENT_TAG))
     if not experiment_ids or waits_for_input(run) or missing_block(run):
         return None
     days = run.parameters.get("deadline_days")
     known = days if isinstance(days, int | float) and 0 < days <= 3650 else default_days  # noqa: PLR2004
-    key = run.state.state_details.pause_key if run.state else None
-    return Waiting(run.id, run.name, waits_for(key), experiment_ids, timedelta(days=known))
+    return Waiting(run.id, run.name, waits_for(suspension_key(run)), experiment_ids, timedelta(days=known))
 
 
 def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> News:
@@ -137,11 +132,10 @@ def those_waiting(
     client: SyncPrefectClient, experiment_ids: Iterable[str], default_days: int
 ) -> list[Waiting]:
     """The suspended runs that wait for one of these experiments."""
-    suspended = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PAUSED]))
     found: dict[UUID, Waiting] = {}
     for chunk in _chunks(sorted(experiment_ids)):
-        tags = FlowRunFilterTags(any_=[EXPERIMENT_TAG + experiment_id for experiment_id in chunk])
-        for page in pages_with(client, FlowRunFilter(tags=tags, state=suspended)):
+        tags = [EXPERIMENT_TAG + experiment_id for experiment_id in chunk]
+        for page in read_run_pages(client, suspended_filter(any_tags=tags)):
             found.update((run.id, waiting) for run in page if (waiting := waiting_of(run, default_days)))
     return list(found.values())
 

@@ -1,4 +1,4 @@
-"""What an experiment's status means for whoever waits for its results. Pure: no clock, no I/O, no Prefect."""
+"""What an experiment's status means for a run that waits for its results. Pure: no clock, no I/O, no Prefect."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,13 +18,13 @@ class Partial:
 
 @dataclass(frozen=True)
 class Failed:
-    """The experiment will not give results any more."""
+    """The experiment will give no more results."""
 
     status: str
 
 
 @dataclass(frozen=True)
-class Overdue:
+class PastDeadline:
     """The deadline has passed and the results are not complete."""
 
 
@@ -33,14 +33,14 @@ class Wait:
     """Nothing to do yet."""
 
 
-Decision = Ready | Partial | Failed | Overdue | Wait
+Decision = Ready | Partial | Failed | PastDeadline | Wait
 
 
 def decide(status: str, results_status: str, now: datetime, deadline: datetime) -> Decision:
-    """Decide from what the service says (contract 3).
+    """Decide from the service's words (contract 3).
 
-    Complete results win over the deadline, and the deadline wins over preliminary ones. A status that is not
-    in the vocabulary means "not yet": an interface that grows must not end a run that has waited ten days.
+    Complete results win over the deadline, and the deadline wins over preliminary ones. An unknown status means "not
+    yet": an interface that grows must not end a run that has waited for ten days.
 
     Args:
         status: the experiment's status, any spelling the models accept.
@@ -53,7 +53,7 @@ def decide(status: str, results_status: str, now: datetime, deadline: datetime) 
     if status == ExperimentStatus.CANCELED:
         return Failed(status)
     if now >= deadline:
-        return Overdue()
+        return PastDeadline()
     if results_status in {ResultsStatus.PARTIAL, ResultsStatus.ALL}:
         # `all` before Done is not final: InReview is the validation before release (contract 3).
         return Partial()

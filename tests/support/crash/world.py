@@ -29,7 +29,7 @@ from prefect_assay.localstack.environment import HOST, StackDatabase, free_ports
 from prefect_assay.localstack.processes import Child
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key
-from prefect_assay.runs.queries import start_run
+from prefect_assay.runs.children import start_run
 from support.archive.moto_s3 import bucket_address
 from support.crash.process import KILLED, Execution, Killable, token_issuer
 from support.crash.story import End, Kill, Schedule

@@ -18,7 +18,7 @@ from prefect.flows import Flow
 
 from prefect_assay import payments
 from prefect_assay.flows import campaign, experiment
-from prefect_assay.runs.queries import start_run
+from prefect_assay.runs.children import start_run
 from support.runs.world import EGFR, World
 
 DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"

@@ -32,7 +32,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
-from prefect_assay.runs.queries import start_run
+from prefect_assay.runs.children import start_run
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)

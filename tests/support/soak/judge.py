@@ -15,7 +15,8 @@ from prefect_assay.archive.layout import experiment_folder, version_folder
 from prefect_assay.archive.read import read_manifest, versions
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.models.vocabulary import MACHINE_RAILS
-from prefect_assay.runs.queries import EXPERIMENT_TAG, runs_with, tag_values
+from prefect_assay.runs.queries import read_runs
+from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from support.crash.story import contradictions
 from support.soak.story import FAULTS, Soak, patiently
 
@@ -57,7 +58,7 @@ def lost_wakes(soak: Soak) -> list[FlowRun]:
     """Runs that sleep although their experiment has ended. Asked for after the last sweep has run."""
     settled = {e.id for e in soak.world.service.iter_experiments() if e.status in {"done", "canceled"}}
     asleep = [run for run in _runs(soak, "experiment") if run.state.type == StateType.PAUSED]
-    return [run for run in asleep if settled.intersection(tag_values(run, EXPERIMENT_TAG))]
+    return [run for run in asleep if settled.intersection(tag_values(run.tags, EXPERIMENT_TAG))]
 
 
 def _ordered_and_paid_once(soak: Soak) -> Iterator[str]:
@@ -156,7 +157,7 @@ def _forgeries_refused(soak: Soak, deliveries: list[dict[str, Any]]) -> Iterator
 
 def _runs(soak: Soak, flow: str) -> list[FlowRun]:
     chosen = FlowRunFilterDeploymentId(any_=[soak.world.deployments[flow]])
-    return patiently(lambda: runs_with(soak.world.api, FlowRunFilter(deployment_id=chosen)))
+    return patiently(lambda: read_runs(soak.world.api, FlowRunFilter(deployment_id=chosen)))
 
 
 def _deliveries(soak: Soak) -> list[dict[str, Any]]:

@@ -24,7 +24,9 @@ from prefect.client.schemas.objects import FlowRun, StateType
 
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key
-from prefect_assay.runs.queries import EXPERIMENT_TAG, as_parameter, runs_with, suspended_filter, tag_values
+from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.runs.queries import read_runs, suspended_filter
+from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from support.runs.world import EGFR
 from support.soak.world import SoakWorld
 from support.webhooks.deliveries import body_of, headers_of
@@ -240,7 +242,7 @@ class Soak:
     def forge(self) -> None:
         """Deliveries that nobody has signed, for runs that are asleep: refused, and the runs sleep on."""
         keys = {run_id: self._order_key(campaign) for campaign, run_id in self.runs.items()}
-        suspended = patiently(lambda: runs_with(self.world.api, suspended_filter()))
+        suspended = patiently(lambda: read_runs(self.world.api, suspended_filter()))
         asleep = [run for run in suspended if run.id in keys]
         chosen = self._draw.sample(asleep, min(len(asleep), max(4, len(self.runs) // 100)))
         other = next(iter(keys.values()))
@@ -254,7 +256,7 @@ class Soak:
                 self.forged.append((how, answer.status_code, now.state.id == run.state.id))
 
     def _forgery(self, number: int, run: FlowRun, other: str) -> tuple[str, dict[str, str], bytes]:
-        body = body_of(data_experiment_id=tag_values(run, EXPERIMENT_TAG)[0])
+        body = body_of(data_experiment_id=tag_values(run.tags, EXPERIMENT_TAG)[0])
         signed = headers_of(body, "a secret that nobody has given out, ever")
         signature = next(name for name in signed if name.endswith("-Signature"))
         match number % 4:

@@ -24,7 +24,7 @@ from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Me
 from prefect_assay.ordering import find_order
 from prefect_assay.reporting.money import usd
 from prefect_assay.results import molar, rich_table, summaries
-from prefect_assay.runs.queries import start_run
+from prefect_assay.runs.children import start_run
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
 CAMPAIGN: Final = "egfr-round1"

@@ -11,7 +11,8 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRun
 from prefect.client.schemas.objects import FlowRun, State
 
 from prefect_assay.localstack.stack import LocalStack
-from prefect_assay.runs.queries import GROUP_TAG, campaign_group, runs_with, tagged_filter
+from prefect_assay.runs.queries import read_runs, run_filter
+from prefect_assay.runs.tags import GROUP_TAG, campaign_group
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class Watch:
     def experiment(self) -> FlowRun | None:
         """The run of the campaign's experiment, once it exists."""
         tag = GROUP_TAG + campaign_group(self._campaign_id)
-        found = runs_with(self._client, tagged_filter(tag, suspended_only=False))
+        found = read_runs(self._client, run_filter(tags=[tag]))
         return found[0] if found else None
 
     def asleep(self) -> FlowRun | None:

@@ -1,0 +1,83 @@
+"""What the state of a run means to this package, and the changes of state that it requests."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas import OrchestrationResult
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.responses import SetStateStatus
+from prefect.states import Scheduled
+
+from prefect_assay.runs.tags import REPLACED_TAG, tag_values
+
+# A crashed run is rescheduled for this long; afterwards it counts as ended.
+LOST_AFTER: Final = timedelta(days=7)
+
+_EXPIRED: Final = "and never resumed"  # Prefect's message for a suspension that timed out
+_EXPIRED_FOR: Final = timedelta(hours=1)  # by then the sweep has rescheduled the run or never will
+
+
+def waits_for_input(run: FlowRun) -> bool:
+    """Return True if the run asks a person; only the person's answer may wake it."""
+    return bool(run.state and run.state.state_details.run_input_keyset)
+
+
+def suspension_key(run: FlowRun) -> str:
+    """Return the key under which a suspended run waits; empty for any other run."""
+    return (run.state.state_details.pause_key or "") if run.state else ""
+
+
+def is_own_wait(state: State[Any]) -> bool:
+    """Return True if the run suspended itself: its key names what it waits for, or it has a form."""
+    return bool(state.state_details.run_input_keyset) or ":" in (state.state_details.pause_key or "")
+
+
+def has_ended(run: FlowRun) -> bool:
+    """Return True if neither Prefect nor the sweep will start the run again."""
+    if run.state is None or not run.state.is_final():
+        return False
+    if tag_values(run.tags, REPLACED_TAG):
+        return False  # its successor goes on
+    age = datetime.now(UTC) - run.state.timestamp
+    if run.state.is_crashed() or lost_its_deployment(run):
+        return age > LOST_AFTER
+    return not has_expired(run) or age > _EXPIRED_FOR
+
+
+def has_expired(run: FlowRun) -> bool:
+    """Return True if the run failed because its suspension timed out."""
+    return run.state is not None and run.state.is_failed() and _EXPIRED in (run.state.message or "")
+
+
+def lost_its_deployment(run: FlowRun) -> bool:
+    """Return True if a worker canceled the run because its deployment was deleted."""
+    message = f"Deployment {run.deployment_id} no longer exists"
+    return run.state is not None and run.state.is_cancelled() and message in (run.state.message or "")
+
+
+def successor_of(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
+    """Follow `assay-replaced` tags to the run that goes on; the run itself if it was not replaced."""
+    while ids := tag_values(run.tags, REPLACED_TAG):
+        run = client.read_flow_run(UUID(ids[0]))
+    return run
+
+
+def resume(client: SyncPrefectClient, run_id: UUID) -> bool:
+    """Resume a suspended run; True if this call did it.
+
+    The API also answers 200 for a run that is not paused, so the status counts.
+    """
+    return client.resume_flow_run(run_id).status == SetStateStatus.ACCEPT
+
+
+def reschedule(client: SyncPrefectClient, run_id: UUID, message: str, *, force: bool = False) -> bool:
+    """Schedule another execution of a run; True if Prefect accepts. `force` also takes back a begun start."""
+    return set_state(client, run_id, Scheduled(name="AwaitingRetry", message=message), force=force)
+
+
+def set_state(client: SyncPrefectClient, run_id: UUID, state: State[Any], *, force: bool = False) -> bool:
+    """Propose a state; True if Prefect accepts it."""
+    result: OrchestrationResult[Any] = client.set_flow_run_state(run_id, state, force=force)
+    return result.status == SetStateStatus.ACCEPT

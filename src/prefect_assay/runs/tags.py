@@ -1,0 +1,86 @@
+"""Tags and labels of assay runs. Tags are the only index by which a run is found; their texts never change.
+
+| tag | carried by |
+|---|---|
+| `assay-experiment:<id>` | a run that waits for an experiment |
+| `assay-archive:<id>`, `assay-order:<order key>` | the same run |
+| `assay-campaign:<id>` | a campaign |
+| `assay-children:<group>` | the run that starts a group of child runs |
+| `assay-group:<group>` | each child run of the group |
+| `assay-waits:<group>` | the run that waits for the whole group |
+| `assay-asks` | a run that asks a person |
+| `assay-again:<times>` | a run that could not read what it waits for, this many times in a row |
+| `assay-canceled:<execution>-<reported>` | a canceled run and what was reported of it |
+| `assay-replaced:<run id>` | a run that was replaced by another run |
+"""
+
+from collections.abc import Iterable
+from typing import Final
+from uuid import UUID
+
+from prefect.client.orchestration import get_client
+from prefect.runtime import flow_run as current_run
+
+EXPERIMENT_TAG: Final = "assay-experiment:"
+ARCHIVE_TAG: Final = "assay-archive:"
+ORDER_TAG: Final = "assay-order:"
+CHILDREN_TAG: Final = "assay-children:"
+GROUP_TAG: Final = "assay-group:"
+WAITS_TAG: Final = "assay-waits:"
+CAMPAIGN_TAG: Final = "assay-campaign:"
+CANCELED_TAG: Final = "assay-canceled:"
+RETRY_TAG: Final = "assay-again:"
+ASKS_TAG: Final = "assay-asks"
+REPLACED_TAG: Final = "assay-replaced:"
+
+# A replaced run leaves these to its successor.
+INDEX_TAGS: Final = (
+    EXPERIMENT_TAG,
+    ARCHIVE_TAG,
+    CHILDREN_TAG,
+    GROUP_TAG,
+    WAITS_TAG,
+    CAMPAIGN_TAG,
+    CANCELED_TAG,
+    RETRY_TAG,
+    ASKS_TAG,
+)
+
+
+def campaign_group(campaign_id: str, scope: str = "") -> str:
+    """Return the group of a campaign's experiments; without a scope, the group that people search by."""
+    return f"campaign-{campaign_id}{scope and '@'}{scope}"
+
+
+def tag_values(tags: Iterable[str], prefix: str) -> list[str]:
+    """Return what follows the prefix in each tag that begins with it."""
+    return [tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix)]
+
+
+def own_tags() -> list[str]:
+    """Return the tags of the current run; empty outside of a run."""
+    return list(current_run.tags or [])
+
+
+def add_tags(run_id: UUID, tags: list[str]) -> None:
+    """Add tags to a run; tags that it already has cost no write."""
+    _change_tags(run_id, (), tags)
+
+
+def set_tag(run_id: UUID, prefix: str, value: str) -> None:
+    """Give a run one tag with this prefix in place of those it has."""
+    _change_tags(run_id, (prefix,), [prefix + value])
+
+
+def drop_tags(run_id: UUID, prefixes: tuple[str, ...]) -> None:
+    """Remove the tags with these prefixes from a run."""
+    _change_tags(run_id, prefixes, [])
+
+
+def _change_tags(run_id: UUID, dropped: tuple[str, ...], added: list[str]) -> None:
+    with get_client(sync_client=True) as client:
+        tags = client.read_flow_run(run_id).tags
+        kept = [tag for tag in tags if not tag.startswith(dropped)]
+        changed = [*kept, *(tag for tag in added if tag not in kept)]
+        if sorted(changed) != sorted(tags):
+            client.update_flow_run(run_id, tags=changed)
