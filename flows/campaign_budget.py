@@ -11,9 +11,9 @@ from prefect.runtime import flow_run as current_run
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.books.records import Approved
 from prefect_assay.flows.run_options import CampaignRun
+from prefect_assay.models.billing import usd
 from prefect_assay.models.plan import Plan
 from prefect_assay.reporting import artifacts
-from prefect_assay.reporting.money import usd
 from prefect_assay.runs import was_suspended
 from prefect_assay.tasks.price import open_price
 

@@ -14,12 +14,11 @@ from prefect_assay.approvals.uncertain_payment import answered_doubt, ask_about_
 from prefect_assay.books.records import Approved
 from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
 from prefect_assay.flows.run_options import ExperimentRun
-from prefect_assay.models.billing import Quote
+from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.payments.payment_status import MoneyFacts, money_facts
 from prefect_assay.reporting import artifacts
-from prefect_assay.reporting.money import usd
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.tasks.order import order_experiment

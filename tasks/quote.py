@@ -11,10 +11,9 @@ from prefect_assay.books.records import Confirming, Withdrawn
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict, NotReady, PaymentRefused, TransientError
 from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Quote
+from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus
 from prefect_assay.payments.guard import CURRENCY
-from prefect_assay.payments.terms import dollars as usd
 from prefect_assay.runs.task_policy import ONCE
 
 

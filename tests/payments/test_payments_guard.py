@@ -13,14 +13,14 @@ from prefect_assay.errors import (
     PaymentRefused,
     PaymentsDisabled,
 )
-from prefect_assay.models.billing import Invoice
+from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import guard
 from prefect_assay.payments.api import address, origin, pay_url
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.ledger import LedgerEntry
-from prefect_assay.payments.terms import Offers, X402Terms, dollars
+from prefect_assay.payments.terms import Offers, X402Terms
 
 BASE = "https://assay.example"
 ASSET = "0x" + "aB" * 20
@@ -63,7 +63,7 @@ TERMS = X402Terms(
     ],
 )
 def test_an_amount_is_shown_with_its_sign_and_thousands_separators(cents, figure):
-    assert dollars(cents) == figure
+    assert usd(cents) == figure
 
 
 BASE_MAIN, BASE_TEST = "eip155:8453", "eip155:84532"

@@ -10,7 +10,7 @@ from pydantic import Field
 from prefect_assay.approvals.questions import Answer, Question, answers, ask
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
-from prefect_assay.reporting.money import usd
+from prefect_assay.models.billing import usd
 from prefect_assay.runs import can_suspend
 
 

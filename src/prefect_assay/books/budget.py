@@ -15,8 +15,8 @@ from prefect_assay.books.log import Log
 from prefect_assay.books.records import Record
 from prefect_assay.errors import BudgetExceeded
 from prefect_assay.models.base import Model, StoredModel
+from prefect_assay.models.billing import usd
 from prefect_assay.payments.ledger import RollingCap
-from prefect_assay.payments.terms import dollars
 
 EVERY: Final = 32
 LONGEST_WINDOW: Final = timedelta(days=366)
@@ -234,8 +234,8 @@ def _checkpoint(state: BudgetState) -> Checkpoint:
 def _check(name: str, words: str, wanted: Reservation, total: int, cap: int) -> None:
     if total > cap:
         raise BudgetExceeded(
-            f"order {wanted.order_key} of {dollars(wanted.cents)} would pass {words}: "
-            f"{dollars(total - wanted.cents)} of {dollars(cap)} is committed",
+            f"order {wanted.order_key} of {usd(wanted.cents)} would pass {words}: "
+            f"{usd(total - wanted.cents)} of {usd(cap)} is committed",
             cap=name,
             total_cents=total,
             cap_cents=cap,

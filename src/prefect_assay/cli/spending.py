@@ -22,7 +22,7 @@ from prefect_assay.books.state import (
 )
 from prefect_assay.cli.archive import opened
 from prefect_assay.cli.prefect_api import api_errors, load_block
-from prefect_assay.payments.terms import dollars
+from prefect_assay.models.billing import usd
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import SpendingPolicy
@@ -118,7 +118,7 @@ def table(lines: Sequence[OrderLine]) -> Table:
         shown.add_column(name, no_wrap=name == "When (UTC)", overflow="fold")
     shown.add_column("Amount", justify="right", no_wrap=True)
     for line in lines:
-        amount = "" if line.amount_cents is None else dollars(line.amount_cents)
+        amount = "" if line.amount_cents is None else usd(line.amount_cents)
         shown.add_row(line.when[:16].replace("T", " "), line.campaign_id, line.rail or "", line.state, amount)
     return shown
 
@@ -127,10 +127,10 @@ def sentence(window: Window, *, any_order: bool) -> str:
     """The sum in words."""
     if not any_order:
         return "The archive has no order in its log."
-    counted = f"{dollars(window.counted_cents)} paid by machine in the last {window.days} days"
+    counted = f"{usd(window.counted_cents)} paid by machine in the last {window.days} days"
     if window.cap_cents is None:
         return f"{counted}."
-    return f"{counted}, of {dollars(window.cap_cents)} allowed: {dollars(window.left_cents or 0)} left."
+    return f"{counted}, of {usd(window.cap_cents)} allowed: {usd(window.left_cents or 0)} left."
 
 
 def _line(book: OrderBook) -> OrderLine:

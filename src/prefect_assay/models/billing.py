@@ -12,6 +12,14 @@ from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus
 Cents = Annotated[int, Field(strict=True, ge=0)]
 
 
+def usd(cents: int | None) -> str:
+    """`123450` becomes `1,234.50 USD`; None, an amount that is not known yet, becomes `unknown`."""
+    if cents is None:
+        return "unknown"
+    whole, rest = divmod(abs(cents), 100)
+    return f"{'-' if cents < 0 else ''}{whole:,}.{rest:02d} USD"
+
+
 class LineItem(WireModel):
     """One position of a quote."""
 

@@ -14,13 +14,13 @@ from pydantic import Field, model_validator
 
 from prefect_assay.errors import BudgetExceeded, PaymentFailed, PaymentRefused, PaymentsDisabled
 from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Invoice
+from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard_terms
 from prefect_assay.payments.api import origin, pay_url
 from prefect_assay.payments.guard_terms import named
 from prefect_assay.payments.ledger import MAYBE_PAID, LedgerEntry, PaymentAttempt, RollingCap
-from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, dollars, shown
+from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, shown
 
 CURRENCY: Final = "usd"
 MAX_VALID_SECONDS: Final = 600
@@ -100,9 +100,7 @@ def check_payment_cap(policy: PaymentPolicy, cents: int) -> None:
     if cap is None:
         raise BudgetExceeded("the spending policy sets no max_cents_per_payment")
     if cents > cap:
-        raise BudgetExceeded(
-            f"{dollars(cents)} is over max_cents_per_payment of the spending policy, {dollars(cap)}"
-        )
+        raise BudgetExceeded(f"{usd(cents)} is over max_cents_per_payment of the spending policy, {usd(cap)}")
 
 
 def check_origin(policy: PaymentPolicy, base_url: str) -> None:
@@ -137,7 +135,7 @@ def check_invoice(invoice: Invoice, expected_cents: int) -> None:
         raise PaymentRefused(f"invoice {invoice.id} shows no amount to compare the challenge with")
     if invoice.amount != expected_cents:
         raise PaymentRefused(
-            f"invoice {invoice.id} asks for {dollars(invoice.amount)}, but {dollars(expected_cents)} was approved"
+            f"invoice {invoice.id} asks for {usd(invoice.amount)}, but {usd(expected_cents)} was approved"
         )
 
 
@@ -237,7 +235,7 @@ def _amount(terms: Terms, cents: int) -> str | None:
     # The invoice's own amount equals `cents` already: check_invoice comes first.
     if terms.amount_units == cents * terms.units_per_cent:
         return None
-    return f"the challenge asks for {terms.amount}, the invoice for {dollars(cents)}"
+    return f"the challenge asks for {terms.amount}, the invoice for {usd(cents)}"
 
 
 def _window(terms: Terms, longest: int, now: datetime) -> str | None:

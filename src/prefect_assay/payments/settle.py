@@ -20,7 +20,7 @@ from prefect_assay.errors import (
     PaymentsDisabled,
     ServiceUnavailable,
 )
-from prefect_assay.models.billing import Invoice
+from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard
@@ -38,7 +38,7 @@ from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.ledger import Ledger, LedgerEntry, PaymentAttempt
 from prefect_assay.payments.rails.registry import Rail
 from prefect_assay.payments.reconciliation import Reconciliation
-from prefect_assay.payments.terms import Settlement, Terms, dollars
+from prefect_assay.payments.terms import Settlement, Terms
 
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 READ_DELAYS: Final = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each reading of an invoice in doubt
@@ -202,7 +202,7 @@ class _Settling:
         sent = self.ledger.begin(payment, previous=previous)
         if sent is None:
             return self.another_run(invoice)
-        logger.info("invoice %s: paying %s by %s", invoice.id, dollars(self.cents), self.rail.method.value)
+        logger.info("invoice %s: paying %s by %s", invoice.id, usd(self.cents), self.rail.method.value)
         idempotency = f"pa-{invoice.id}"
         try:
             answer = self.api.pay(invoice.id, {**credential, IDEMPOTENCY_HEADER: idempotency})
@@ -232,7 +232,7 @@ class _Settling:
             )
         self.books.record(sent, PaymentState.UNKNOWN, remark)
         raise PaymentOutcomeUnknown(
-            f"a payment of {dollars(self.cents)} for invoice {sent.invoice_id} was sent and answered with {told}; the "
+            f"a payment of {usd(self.cents)} for invoice {sent.invoice_id} was sent and answered with {told}; the "
             f"invoice is {latest.status if latest else 'not readable'}. Read the invoice before anything else; "
             f"nonce {sent.nonce}, valid until {sent.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         )

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 from pydantic import AwareDatetime
 
 from prefect_assay.models.base import Model
+from prefect_assay.models.billing import usd
 
 UNITS_PER_CENT: Final = 10_000  # USDC has 6 decimals
 SHOWN_MAX: Final = 120
@@ -20,12 +21,6 @@ def shown(value: object) -> str:
     """A foreign value for an error message: ASCII only, no control characters, never long."""
     text = ascii(value)
     return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 3]}..."
-
-
-def dollars(cents: int) -> str:
-    """Integer cents as a figure for people: 123450 becomes `1,234.50 USD`."""
-    whole, rest = divmod(abs(cents), 100)
-    return f"{'-' if cents < 0 else ''}{whole:,}.{rest:02d} USD"
 
 
 class Terms(Model):
@@ -62,7 +57,7 @@ class Terms(Model):
     def amount(self) -> str:
         """The amount for people; a fraction of a cent is shown in units."""
         cents, rest = divmod(self.amount_units, self.units_per_cent)
-        return f"{self.amount_units} units" if rest else dollars(cents)
+        return f"{self.amount_units} units" if rest else usd(cents)
 
 
 class X402Terms(Terms):

@@ -16,13 +16,13 @@ from prefect.client.schemas.sorting import ArtifactSort
 from prefect.events import emit_event
 from prefect.runtime import flow_run as current_run
 
+from prefect_assay.models.billing import usd
 from prefect_assay.models.estimate import CostEstimate
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.plan import Plan
 from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.payments.payment_status import MoneyFacts
-from prefect_assay.reporting.money import usd
 from prefect_assay.results import markdown_table, molar
 from prefect_assay.results.kept import CampaignTable, KeptResults
 

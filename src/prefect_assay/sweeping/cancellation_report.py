@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from prefect_assay.models.billing import usd
 from prefect_assay.reporting.artifacts import money_lines
-from prefect_assay.reporting.money import usd
 from prefect_assay.sweeping.settle_cancellation import Remainder, Remains
 
 _REMAINS: Final = {

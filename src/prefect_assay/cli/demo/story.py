@@ -17,12 +17,12 @@ from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order
 from prefect_assay.models.plan import Plan
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method, PaymentMethod
 from prefect_assay.ordering import find_order
-from prefect_assay.reporting.money import usd
 from prefect_assay.results import molar, rich_table, summaries
 from prefect_assay.runs.children import start_run
 from prefect_assay.tasks.collate import kept_plan, kept_table
