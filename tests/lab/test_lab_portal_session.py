@@ -5,7 +5,6 @@ from html import unescape
 
 import pytest
 
-from prefect_assay.lab.control import actions as sim_actions
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.portal import account_html as pages_portal
 from prefect_assay.lab.portal import account_pages as portal_account
@@ -288,9 +287,9 @@ def test_forms_lead_to_the_named_place_and_nothing_slips_into_the_policy(target,
 
 
 def test_the_control_surface_knows_every_users_link(core):
-    assert sim_actions.link(core, "Viewer@lab.example").endswith("/")
+    assert core.sign_in_link("Viewer@lab.example").endswith("/")
     with pytest.raises(Refusal) as caught:
-        sim_actions.link(core, "nobody@lab.example")
+        core.sign_in_link("nobody@lab.example")
     assert caught.value.status == 404
 
 

@@ -14,6 +14,7 @@ from prefect_assay.lab.requests.core import Answer, Call, Lab, uuid_or_none
 from prefect_assay.lab.requests.lists import Column, Listing
 from prefect_assay.models.vocabulary import InvoiceStatus, QuoteStatus
 
+PAYABLE: Final = frozenset({InvoiceStatus.DRAFT, InvoiceStatus.OPEN})
 LISTING: Final = Listing(
     source="invoices",
     columns={

@@ -21,7 +21,6 @@ from prefect_assay.lab.service import seeding
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.service.faults import Fault
 from prefect_assay.lab.service.limiter import RateLimit
-from prefect_assay.lab.tokens import sessions
 
 router = Surface()
 
@@ -290,15 +289,7 @@ def reset(core: Core) -> dict[str, Any]:
 @router.handles(commands.SIGN_IN_LINK)
 def sign_in_link(core: Core, body: bodies.SignIn) -> dict[str, Any]:
     """The link that signs this user in to the portal."""
-    return {"portal_url": link(core, body.email)}
-
-
-def link(core: LabCore, email: str) -> str:
-    """The user's sign-in link; 404 when there is no such user."""
-    with core.lab.store.transaction() as db:
-        if db.one("SELECT 1 FROM users WHERE email = ?", email.lower()) is None:
-            raise Refusal(404, f"no user {email!r}")
-    return sessions.sign_in_link(core.lab.settings, email)
+    return {"portal_url": core.sign_in_link(body.email)}
 
 
 @router.handles(commands.END_SESSIONS)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from prefect_assay.lab.billing import delays as plan
+from prefect_assay.lab.billing import invoices
 from prefect_assay.lab.control import bodies
 from prefect_assay.lab.experiments import custom_targets
 from prefect_assay.lab.kernel import schedule, times
@@ -16,7 +17,6 @@ from prefect_assay.lab.kernel.bodies import Body
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.laboratory import machine, measuring
-from prefect_assay.lab.rails import payment
 from prefect_assay.lab.requests.core import Lab, uuid_or_none
 from prefect_assay.lab.webhooks import updates
 from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus, ResultsStatus
@@ -161,13 +161,13 @@ def _unpaid(db: Db, experiment: Row) -> Row:
     invoice = db.one(
         "SELECT * FROM invoices WHERE experiment_id = ? ORDER BY seq DESC LIMIT 1", experiment["id"]
     )
-    if invoice is None or invoice["status"] not in payment.PAYABLE:
+    if invoice is None or invoice["status"] not in invoices.PAYABLE:
         raise Refusal(409, "the experiment has no invoice that can be paid")
     return invoice
 
 
 def _pay_invoice(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
-    payment.settle(lab, db, _unpaid(db, experiment), at)
+    machine.settle(lab, db, _unpaid(db, experiment), at)
 
 
 def _void_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bodies.Event) -> None:

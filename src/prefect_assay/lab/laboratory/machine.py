@@ -5,6 +5,7 @@ confirm, reject, pay) are in `experiments`, `quotes` and `invoices`; they queue 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.laboratory import measuring, milestones
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.webhooks import updates
-from prefect_assay.models.vocabulary import ExperimentStatus
+from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, PaymentMethod
 
 
 def submitted(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
@@ -52,8 +53,43 @@ def confirmed(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bo
     )
 
 
-def paid(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
-    """The invoice is settled: work starts, unless it runs already."""
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What a machine rail settled: (payer, nonce) is entered into the books once."""
+
+    method: PaymentMethod
+    payer: str | None
+    nonce: str | None
+    reference: str | None
+
+
+def settle(lab: Lab, db: Db, invoice: Row, at: datetime, *, rail: Payment | None = None) -> Row:
+    """Enter the settlement into the books, mark the invoice as paid and start the work.
+
+    `rail` is what a machine rail settled; None when a person paid the hosted invoice.
+    """
+    db.insert(
+        "settlements",
+        {
+            "invoice_id": invoice["id"],
+            "experiment_id": invoice["experiment_id"],
+            "payment_method": rail.method if rail else PaymentMethod.ASYNC_INVOICE,
+            "amount_cents": invoice["amount_cents"],
+            "payer": rail.payer if rail else None,
+            "nonce": rail.nonce if rail else None,
+            "reference": rail.reference if rail else None,
+            "settled_at": at,
+        },
+    )
+    changes = {"status": InvoiceStatus.PAID, "paid_at": times.stamp(at)}
+    db.update("invoices", invoice["id"], **changes)
+    experiment = db.one("SELECT * FROM experiments WHERE id = ?", invoice["experiment_id"])
+    if experiment is not None:
+        _paid(lab, db, experiment, at)
+    return invoice | changes
+
+
+def _paid(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
     updates.record(db, experiment, "progress", "Payment received", "The invoice is paid.", at)
     if experiment["work_started_at"] is not None:
         return

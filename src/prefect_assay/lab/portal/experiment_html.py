@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
 
+from prefect_assay.lab.billing.invoices import PAYABLE
 from prefect_assay.lab.portal import charts, frame
 from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus
 
@@ -16,7 +17,6 @@ Record = dict[str, Any]
 CURVES_MAX: Final = 6
 REJECT_REASONS: Final = ("price", "scope", "timeline", "budget", "other")
 _OPEN_QUOTES: Final = frozenset({QuoteStatus.OPEN, QuoteStatus.PENDING})
-_PAYABLE: Final = frozenset({InvoiceStatus.OPEN, InvoiceStatus.DRAFT})
 _CALL: Final = "_call"
 _FINAL: Final = frozenset({ExperimentStatus.DONE, ExperimentStatus.CANCELED})
 
@@ -82,7 +82,7 @@ def invoice_page(invoice: Record, experiment: Record) -> str:
     """
     status = str(invoice.get("status", ""))
     action = ""
-    if status in _PAYABLE:
+    if status in PAYABLE:
         action = '<form method="post" action="./pay"><button>Pay this invoice</button></form>'
     elif status == InvoiceStatus.PAID:
         when = f" on {frame.time(invoice['paid_at'])}" if invoice.get("paid_at") else ""

@@ -12,10 +12,9 @@ from prefect_assay.lab.billing import documents, invoices
 from prefect_assay.lab.experiments import acceptance, experiments, records
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row, load
-from prefect_assay.lab.laboratory import measuring
+from prefect_assay.lab.laboratory import machine, measuring
 from prefect_assay.lab.portal import experiment_html as pages
 from prefect_assay.lab.portal.base import Core, Form, page
-from prefect_assay.lab.rails import payment
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.service.core import LabCore
 
@@ -115,7 +114,7 @@ def pay(core: Core, key: str) -> Response:
     """A person pays the hosted invoice."""
     with core.lab.store.transaction() as db:
         invoice = db.opened("invoices", key)
-        if invoice["status"] not in payment.PAYABLE:
+        if invoice["status"] not in invoices.PAYABLE:
             raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
-        payment.settle(core.lab, db, invoice, core.lab.clock.now(invoice["org_id"]))
+        machine.settle(core.lab, db, invoice, core.lab.clock.now(invoice["org_id"]))
     return _done(core)

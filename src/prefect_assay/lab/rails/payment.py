@@ -5,37 +5,25 @@ payer. Settlement, the spent credential and the experiment's next step are one t
 settles once whatever happens. The token was checked before: 401 comes first, then 402.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from prefect_assay.lab.billing import invoices
-from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.kernel.store import Db, Row
-from prefect_assay.lab.laboratory import machine
+from prefect_assay.lab.laboratory.machine import Payment, settle
 from prefect_assay.lab.rails import mpp, x402
 from prefect_assay.lab.requests.core import Answer, Call, Lab
 from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
 
-PAYABLE: Final = frozenset({InvoiceStatus.DRAFT, InvoiceStatus.OPEN})
 _CREDENTIALS: Final = {
     PaymentMethod.X402_EXACT: x402.SIGNATURE_HEADER.lower(),
     PaymentMethod.MPP_SPT: mpp.CREDENTIAL_HEADER.lower(),
 }
 _REFUSALS: Final = {"always_402": "the payment was refused", "insufficient_funds": "insufficient_funds"}
-
-
-@dataclass(frozen=True, slots=True)
-class Payment:
-    """What a machine rail settled: (payer, nonce) is entered into the books once."""
-
-    method: PaymentMethod
-    payer: str | None
-    nonce: str | None
-    reference: str | None
 
 
 def pay(call: Call) -> Answer:
@@ -67,7 +55,7 @@ def _hosted(call: Call, invoice: Row) -> Answer:
 
 
 def _check_payable(invoice: Row) -> None:
-    if invoice["status"] not in PAYABLE:
+    if invoice["status"] not in invoices.PAYABLE:
         raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
 
 
@@ -175,32 +163,3 @@ def _spent(db: Db, payer: str, nonce: str) -> bool:
 def _used(db: Db, payer: str, nonce: str) -> bool:
     """A shared payment token, and a challenge, are each good for one payment."""
     return db.one("SELECT 1 FROM settlements WHERE payer = ? OR nonce = ?", payer, nonce) is not None
-
-
-def settle(  # noqa: D417 - the parts of the transaction explain themselves
-    lab: Lab, db: Db, invoice: Row, at: datetime, *, rail: Payment | None = None
-) -> Row:
-    """Enter the settlement into the books, mark the invoice as paid and let the experiment go on.
-
-    Args:
-        rail: what the machine rail settled; None when a person paid the hosted invoice.
-    """
-    db.insert(
-        "settlements",
-        {
-            "invoice_id": invoice["id"],
-            "experiment_id": invoice["experiment_id"],
-            "payment_method": rail.method if rail else PaymentMethod.ASYNC_INVOICE,
-            "amount_cents": invoice["amount_cents"],
-            "payer": rail.payer if rail else None,
-            "nonce": rail.nonce if rail else None,
-            "reference": rail.reference if rail else None,
-            "settled_at": at,
-        },
-    )
-    changes = {"status": InvoiceStatus.PAID, "paid_at": times.stamp(at)}
-    db.update("invoices", invoice["id"], **changes)
-    experiment = db.one("SELECT * FROM experiments WHERE id = ?", invoice["experiment_id"])
-    if experiment is not None:
-        machine.paid(lab, db, experiment, at)
-    return invoice | changes

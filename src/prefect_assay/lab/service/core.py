@@ -19,6 +19,7 @@ from prefect_assay.lab.service.faults import Faults
 from prefect_assay.lab.service.journal import Journal, name_caller
 from prefect_assay.lab.service.limiter import Limiter
 from prefect_assay.lab.service.snapshots import Snapshot, Snapshots, new_id
+from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.registry import NOBODY
 from prefect_assay.lab.webhooks.faults import WebhookFaults
 from prefect_assay.lab.webhooks.sender import Courier
@@ -101,6 +102,13 @@ class LabCore:
             self.seeded = snapshot.seeded
         self.lab.changed()
         return self.seeded
+
+    def sign_in_link(self, email: str) -> str:
+        """The link that signs a user in to the portal; 404 when there is no such user."""
+        with self.lab.store.transaction() as db:
+            if db.one("SELECT 1 FROM users WHERE email = ?", email.lower()) is None:
+                raise Refusal(404, f"no user {email!r}")
+        return sessions.sign_in_link(self.lab.settings, email)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -18,7 +18,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.web.app import create_app
 
 
@@ -104,7 +103,7 @@ def _announce(core: LabCore) -> None:
         "partner_token": core.seeded.partner_token,
         "token_public_key": core.lab.tokens.public_key,
         "mcp_url": f"{settings.base_url}/mcp",
-        "portal_url": sessions.sign_in_link(settings, seeding.email("member")),
+        "portal_url": core.sign_in_link(seeding.email("member")),
         "sim_token": settings.sim_token,
         "organization_id": core.seeded.organization_id,
     }
