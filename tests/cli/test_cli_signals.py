@@ -8,12 +8,12 @@ import weakref
 
 import pytest
 
-from prefect_assay.cli.services.signals import Ending
+from prefect_assay.cli.demo.signals import EndingSignals
 
 # SIGTERM where the import system has just taken its lock and nothing gives it back yet; then another thread imports.
 IN_THE_MIDDLE_OF_AN_IMPORT = """
 import os, signal, sys, threading, time
-from prefect_assay.cli.services.signals import Ending
+from prefect_assay.cli.demo.signals import EndingSignals
 
 def watch(frame, event, _):
     if frame.f_globals.get("__name__") != "importlib._bootstrap" or frame.f_code.co_name != "cb":
@@ -32,7 +32,7 @@ def elsewhere():
     import colorsys
     print("imported", flush=True)
 
-with Ending() as ending:
+with EndingSignals() as ending:
     try:
         sys.settrace(watch)
         import wave
@@ -67,7 +67,7 @@ def test_a_signal_that_is_swallowed_is_raised_again(number, kind):
         time.sleep(0.05)  # the handler runs here, where exceptions are swallowed
 
     before = signal.getsignal(number)
-    with Ending() as ending:
+    with EndingSignals() as ending:
         held = [Thing()]
         watched = weakref.ref(held[0], collected)
         with pytest.raises(kind):

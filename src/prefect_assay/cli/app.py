@@ -203,10 +203,9 @@ def drift(
 ) -> None:
     """Compare the service's openapi.json with what the client knows; exit code 1 when something would break."""
     with reported(as_json=as_json):
-        from prefect_assay.cli.drift import show_drift
-        from prefect_assay.cli.wire_words import checked_words
+        from prefect_assay.cli.drift import show_drift, wire_words
 
-        words = checked_words(provider_word, service_word)
+        words = wire_words(provider_word, service_word)
         show_drift(document, base_url=base_url, credentials=credentials, words=words, as_json=as_json)
 
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from prefect_assay.cli.failures import FAILED
@@ -56,6 +57,20 @@ def show_drift(
         _show(source, changes, broken)
     if broken:
         raise SystemExit(FAILED)
+
+
+def wire_words(provider: str, service: str) -> WireWords:
+    """The words of a deployment, from options.
+
+    Raises:
+        InputError: one of them cannot be part of a field or header name.
+    """
+    try:
+        return WireWords(provider=provider, service=service)
+    except ValidationError:
+        raise InputError(
+            "--provider-word takes lower-case letters and digits, --service-word letters and digits"
+        ) from None
 
 
 def known_interface() -> dict[str, Facts]:

@@ -1,7 +1,4 @@
-"""`prefect-assay demo`: one campaign on this machine, told as it happens.
-
-This module sets the stage and clears it; `demo_story.py` tells, `demo_watch.py` reads what really happens.
-"""
+"""Sets up a stack for the demo, plays the story, and removes everything but the archive."""
 
 import contextlib
 import importlib.util
@@ -13,13 +10,15 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from threading import Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from prefect_assay.cli.services.signals import Ending
+from prefect_assay.cli.demo.signals import EndingSignals
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.stack import LocalStack
+
+if TYPE_CHECKING:
+    from prefect_assay.localstack import LocalStack
 
 _DESIGNS: Final = "egfr_round1_designs.fasta"
 _FOLDER: Final = "assay-demo"
@@ -27,7 +26,7 @@ _WIDTH: Final = 118  # of output that is not a terminal, so that no table breaks
 
 
 def run_demo(folder: Path | None, *, keep: bool) -> None:
-    """Run the demo; everything it started has ended when this returns or raises.
+    """Run the demo; everything that it started has ended when this returns or raises.
 
     Args:
         folder: where archive and designs go; a new `assay-demo/<number>` when None.
@@ -43,29 +42,31 @@ def run_demo(folder: Path | None, *, keep: bool) -> None:
         console = Console(highlight=False, width=_WIDTH)
     place = _new_folder(folder)
     machinery = Path(tempfile.mkdtemp(prefix="assay-demo-"))
-    with Ending() as ending:
+    with EndingSignals() as ending:
         try:
             _play(console, place, machinery, ending, keep=keep)
-        except BaseException as error:
-            if not isinstance(error, KeyboardInterrupt | SystemExit):
-                console.print(
-                    f"[red]The demo failed. All logs are kept in {machinery / 'logs'}[/red]", soft_wrap=True
-                )
-                raise
+        except Exception:
+            console.print(
+                f"[red]The demo failed. All logs are kept in {machinery / 'logs'}[/red]", soft_wrap=True
+            )
+            raise
+        except BaseException:
             shutil.rmtree(machinery, ignore_errors=True)
             raise
     shutil.rmtree(machinery, ignore_errors=True)
 
 
-def _play(console: Console, place: Path, machinery: Path, ending: Ending, *, keep: bool) -> None:
+def _play(console: Console, place: Path, machinery: Path, ending: EndingSignals, *, keep: bool) -> None:
+    from prefect_assay.localstack import LocalStack
+
     began = time.monotonic()
     designs = place / "designs.fasta"
     designs.write_bytes((files("prefect_assay.lab") / "data" / _DESIGNS).read_bytes())
     stack, here = LocalStack(machinery), Path.cwd()
     try:
         with _prefect_of(stack):
-            # Prefect takes seconds to import: meanwhile the processes start. No daemon: one that is
-            # in the middle of an import would hang the end of the process.
+            # Prefect takes seconds to import: meanwhile the processes start. Not a daemon thread, because one
+            # that is in the middle of an import would hang the end of the process.
             warm_up = Thread(target=_import_all)
             warm_up.start()
             with console.status("Starting Prefect server, lab, webhook receiver and flows …"):
@@ -74,7 +75,7 @@ def _play(console: Console, place: Path, machinery: Path, ending: Ending, *, kee
             from prefect_assay.cli.demo.story import Story
 
             story = Story(console, stack, designs=designs, archive=place / "archive", here=here)
-            story.tell(began)
+            story.play(began)
             if keep:
                 with contextlib.suppress(KeyboardInterrupt):
                     story.stay()
@@ -87,14 +88,14 @@ def _play(console: Console, place: Path, machinery: Path, ending: Ending, *, kee
 
 
 def _import_all() -> None:
-    # A failure to import shows itself again, and readably, where it is needed.
+    # A failing import is reported, readably, where the module is needed.
     with contextlib.suppress(ImportError):
         import prefect_assay.cli.demo.story
         import prefect_assay.flows  # noqa: F401 - loaded for later
 
 
 def _new_folder(folder: Path | None) -> Path:
-    """The folder of this run, made; numbered when the user names none."""
+    """Make the folder of this run; numbered when the user names none."""
     if folder is not None:
         place = folder.expanduser().absolute()
         if place.exists() and any(place.iterdir()):
@@ -113,8 +114,8 @@ def _new_folder(folder: Path | None) -> Path:
 
 
 @contextlib.contextmanager
-def _prefect_of(stack: LocalStack) -> Iterator[None]:
-    """Let Prefect in this process talk to the stack, and see nothing of the user's own settings."""
+def _prefect_of(stack: "LocalStack") -> Iterator[None]:
+    """Let Prefect in this process use the stack, without the user's own settings."""
     before, folder = dict(os.environ), Path.cwd()
     os.environ.clear()
     os.environ.update(stack.env)

@@ -1,22 +1,22 @@
-"""The demo's story. Every figure in it is read from the Prefect API, the lab, the process table or the archive."""
+"""The demo's story. Every figure is read from the Prefect API, the lab, the process table or the archive."""
 
 import time
 from pathlib import Path
 from typing import Any, Final
 
+from prefect.client.orchestration import get_client
 from rich.console import Console
 from rich.tree import Tree
 
 from prefect_assay.archive import LocalStore, verify, versions
-from prefect_assay.blocks import AssayCredentials, LocalArchive
+from prefect_assay.blocks import LocalArchive
 from prefect_assay.cli.archive import show_report
-from prefect_assay.cli.demo.blocks import CAP_CENTS, save_blocks
-from prefect_assay.cli.demo.watch import Watch
+from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_blocks
 from prefect_assay.cli.run import DEPLOYMENT
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.localstack import LocalStack
 from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order
 from prefect_assay.models.plan import Plan
@@ -32,17 +32,17 @@ TARGET: Final = "Human EGFR, extracellular domain"
 _DAYS_MAX: Final = 30
 _PAUSE_SECONDS: Final = 0.15
 _FILES_SHOWN: Final = 6
-# Prefect goes from one of these to the next through Pending and Submitting.
-_STATES_TOLD: Final = ("Running", "Suspended", "Resuming", "Completed")
+# Between two of these a run is Pending or Submitting.
+_STATES_SHOWN: Final = ("Running", "Suspended", "Resuming", "Completed")
 
 
 class Story:
-    """Tells one campaign from its designs to its verified archive."""
+    """Follows one campaign from its designs to its verified archive."""
 
     def __init__(
         self, console: Console, stack: LocalStack, *, designs: Path, archive: Path, here: Path
     ) -> None:
-        """Prepare; `here` is the user's working directory, to which paths are shown relative."""
+        """Paths are shown relative to `here`, the user's working directory."""
         self._console = console
         self._stack = stack
         self._designs = designs
@@ -51,8 +51,8 @@ class Story:
         self._archive = LocalArchive(root=str(archive))
         self._portal = ""
 
-    def tell(self, began: float) -> None:
-        """Play it once.
+    def play(self, began: float) -> None:
+        """Play the whole story.
 
         Raises:
             ConfigurationError: a part or a run failed.
@@ -62,22 +62,21 @@ class Story:
             f"Prefect server, lab, webhook receiver and served flows are up ({time.monotonic() - began:.0f} s)",
         )
         self._line(f"archive and designs: {self._short(self._designs.parent)}/")
-        blocks = save_blocks(self._stack, self._folder)
+        credentials, blocks = save_blocks(self._stack, self._folder)
         self._line(
             "blocks saved: credentials, spending policy, archive, wallet with a fresh key, webhook endpoint"
         )
         run = start_run(DEPLOYMENT, self._parameters(blocks), name=CAMPAIGN)
-        credentials = blocks["credentials"]
-        assert isinstance(credentials, AssayCredentials)  # noqa: S101 - save_blocks() has just made it
-        with Watch(self._stack, run.id, CAMPAIGN) as watch, credentials.get_client() as service:
-            plan = self._tell_designs(watch)
-            order = self._tell_order(watch, service, plan)
-            self._tell_payment(watch, service, order)
-            self._tell_sleep(watch)
-            self._tell_days(watch, service, order)
-            self._tell_wake(watch, order)
-        self._tell_results()
-        self._tell_archive()
+        with get_client(sync_client=True) as client, credentials.get_client() as service:
+            watch = CampaignWatch(self._stack, client, run.id, CAMPAIGN)
+            plan = self._show_designs(watch)
+            order = self._show_order(watch, service, plan)
+            self._show_payment(watch, service, order)
+            self._show_sleep(watch)
+            self._show_days(watch, service, order)
+            self._show_wake(watch, order)
+        self._show_results()
+        self._show_archive()
 
     def _parameters(self, blocks: dict[str, object]) -> dict[str, Any]:
         assay = Assay(experiment_type=ExperimentType.AFFINITY, target=TARGET, method=Method.BLI)
@@ -89,13 +88,13 @@ class Story:
             **blocks,
         }
 
-    def _tell_designs(self, watch: Watch) -> Plan:
+    def _show_designs(self, watch: CampaignWatch) -> Plan:
         sequences = read_sequences(str(self._designs))
         self._step("Order", f"{len(sequences)} designs against {TARGET}, binding affinity by BLI")
         with self._console.status("The campaign reads and checks the designs …"):
             return watch.until(lambda: kept_plan(self._archive, CAMPAIGN), "a plan")
 
-    def _tell_order(self, watch: Watch, service: AssayClient, plan: Plan) -> Order:
+    def _show_order(self, watch: CampaignWatch, service: AssayClient, plan: Plan) -> Order:
         planned = plan.experiments[0]
         estimate = service.estimate(planned.spec)
         parts = estimate.breakdown
@@ -106,16 +105,16 @@ class Story:
             f"estimate: assay {usd(parts.assay.subtotal_cents)} + materials {usd(materials)} = "
             f"[bold]{usd(parts.total_cents)}[/bold]; the policy's cap is {usd(CAP_CENTS)}"
         )
-        with self._console.status("A run of its own orders the experiment …"):
+        with self._console.status("A separate run orders the experiment …"):
             order = watch.until(lambda: find_order(service, planned.order_key, planned.spec), "an order")
         self._portal = order.experiment_url or self._stack.lab.base_url
         self._line(
-            f"ordered: experiment [bold]{order.experiment_code}[/bold], order key {planned.order_key} stands in its "
-            "name, so it is never ordered twice"
+            f"ordered: experiment [bold]{order.experiment_code}[/bold]; its name contains the order key "
+            f"{planned.order_key}, so it is never ordered twice"
         )
         return order
 
-    def _tell_payment(self, watch: Watch, service: AssayClient, order: Order) -> None:
+    def _show_payment(self, watch: CampaignWatch, service: AssayClient, order: Order) -> None:
         self._step(
             "Pay", "by machine: x402-exact, a signed stablecoin transfer, settled by the lab without a chain"
         )
@@ -135,9 +134,9 @@ class Story:
             if name in {"transaction", "network", "payer"}:
                 self._line(f"receipt: {name} {value.strip('` ')}")
 
-    def _tell_sleep(self, watch: Watch) -> None:
+    def _show_sleep(self, watch: CampaignWatch) -> None:
         with self._console.status("The run suspends …"):
-            run = watch.until(watch.asleep, "a suspended run")
+            run = watch.until(watch.suspended, "a suspended run")
         state = run.state.name if run.state else ""
         self._step(
             "Wait", f"flow run {run.name} is [bold cyan]{state}[/bold cyan]: the laboratory takes its time"
@@ -147,8 +146,8 @@ class Story:
             "a wait of days holds none"
         )
 
-    def _tell_days(self, watch: Watch, service: AssayClient, order: Order) -> None:
-        """Lab days pass, each in a moment; every update of the laboratory is a signed webhook."""
+    def _show_days(self, watch: CampaignWatch, service: AssayClient, order: Order) -> None:
+        """Let lab days pass, each in a moment; every update of the laboratory is a signed webhook."""
         status = ""
         delivered = len(self._stack.lab.deliveries())
         for day in range(1, _DAYS_MAX):
@@ -162,29 +161,29 @@ class Story:
             if status == ExperimentStatus.DONE:
                 return
             if status == ExperimentStatus.IN_REVIEW != before:
-                self._tell_early_wake(watch, order)
+                self._show_early_wake(watch, order)
             time.sleep(_PAUSE_SECONDS)
         raise ConfigurationError(f"the lab has not finished after {_DAYS_MAX} lab days")
 
-    def _tell_early_wake(self, watch: Watch, order: Order) -> None:
-        """Every update wakes the run; see it asleep again before the one that counts."""
+    def _show_early_wake(self, watch: CampaignWatch, order: Order) -> None:
+        """Wait until the run is suspended again, before the update that completes it."""
         with self._console.status("Each update wakes the run; it looks, and suspends again …"):
-            watch.until(watch.asleep, "a suspended run")
+            watch.until(watch.suspended, "a suspended run")
         kept = versions(LocalStore(self._folder), "", CAMPAIGN, str(order.experiment_code))
         found = (
             "preliminary results are archived as v001, the wait goes on" if kept else "nothing to fetch yet"
         )
         self._line(
-            f"            [dim]the run woke, looked and sleeps again: {found}; processes: {self._flow_processes()}[/dim]"
+            f"            [dim]the run woke, looked and suspended again: {found}; processes: {self._flow_processes()}[/dim]"
         )
 
-    def _tell_wake(self, watch: Watch, order: Order) -> None:
-        self._step("Wake", f"the last webhook told that {order.experiment_code} is done")
+    def _show_wake(self, watch: CampaignWatch, order: Order) -> None:
+        self._step("Wake", f"the last webhook reports that {order.experiment_code} is done")
         with self._console.status("The run wakes, fetches and archives; its campaign collates …"):
             ended = watch.until(watch.finished, "a finished campaign")
         run = watch.experiment()
         if run is not None:
-            names = [str(state.name) for state in watch.history(run) if state.name in _STATES_TOLD]
+            names = [str(state.name) for state in watch.history(run) if state.name in _STATES_SHOWN]
             self._line(f"states of {run.name}: {' > '.join(names)}")
         state = ended.state
         if state is None or not state.is_completed():
@@ -193,7 +192,7 @@ class Story:
             )
         self._line(f"campaign {ended.name}: [bold green]{state.name}[/bold green], {state.message}")
 
-    def _tell_results(self) -> None:
+    def _show_results(self) -> None:
         table = kept_table(self._archive, CAMPAIGN)
         if table is None:
             raise ConfigurationError(f"the campaign completed and {self._folder} holds no table")
@@ -207,7 +206,7 @@ class Story:
         )
         self._line(f"table: {self._short(Path(table.location or ''))}")
 
-    def _tell_archive(self) -> None:
+    def _show_archive(self) -> None:
         self._step("Archive", "every answer of the service as received, sealed by manifests with SHA-256")
         self._console.print(_tree(self._folder, self._short(self._folder)))
         report = verify(LocalStore(self._folder))
@@ -217,10 +216,10 @@ class Story:
             raise ConfigurationError("the demo's archive is damaged")
 
     def stay(self) -> None:
-        """Leave everything up until Ctrl-C; say where to look.
+        """Leave everything running until Ctrl-C, and print where to look.
 
         Raises:
-            ConfigurationError: a process ended by itself.
+            ConfigurationError: a process ended.
         """
         stack = self._stack
         self._step(
@@ -241,7 +240,7 @@ class Story:
                 time.sleep(1)
 
     def say_goodbye(self, seconds: float) -> None:
-        """What to try next."""
+        """Print what to try next."""
         self._step("Done", f"in {seconds:.0f} s")
         for command, what in (
             ("prefect-assay demo --keep", "the same, and everything stays up to look at in the Prefect UI"),

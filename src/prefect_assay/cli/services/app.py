@@ -32,7 +32,7 @@ def demo(
 ) -> None:
     """Run one campaign end to end on this machine: no account, no network, real measured data."""
     with reported():
-        from prefect_assay.cli.demo.command import run_demo
+        from prefect_assay.cli.demo import run_demo
 
         run_demo(folder, keep=keep)
 

@@ -1,22 +1,22 @@
-"""Ctrl-C, SIGTERM and a closed terminal as exceptions that do not get lost."""
+"""Ctrl-C, SIGTERM and a closed terminal as exceptions that cannot get lost."""
 
 import signal
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_AGAIN_SECONDS: Final = 0.2
+_REPEAT_SECONDS: Final = 0.2
 _EXIT_BASE: Final = 128
 _IMPORTING: Final = "importlib._bootstrap"
 
 
-class Ending:
-    """While it is entered, each of the signals raises in the main thread, again and again until it is seen.
+class EndingSignals:
+    """In its block each of the signals raises in the main thread, repeatedly until `seen` is called.
 
-    Once would not do: an exception of a signal handler is swallowed when it strikes a callback of the import
-    system or of the garbage collector. During an import of the main thread it waits for the import's end: raised
-    between two steps of the import system, it would leave a lock taken for which every other thread then waits for
-    ever. `KeyboardInterrupt` stands for Ctrl-C, `SystemExit` for the others.
+    Once is not enough: an exception of a signal handler is swallowed where it interrupts a callback of the import
+    system or of the garbage collector. During an import of the main thread it is deferred to the import's end: raised
+    inside the import system it could leave a lock taken, and every other thread would wait for it forever.
+    Ctrl-C raises `KeyboardInterrupt`, the other signals `SystemExit`.
     """
 
     def __init__(self) -> None:
@@ -25,8 +25,8 @@ class Ending:
 
     def __enter__(self) -> Self:
         for number in (*_SIGNALS, signal.SIGALRM):
-            # Set in any case: a process that was started in the background inherits that it ignores Ctrl-C.
-            self._before[number] = signal.signal(number, self._leave)
+            # Always set: a process that was started in the background inherits that it ignores Ctrl-C.
+            self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -37,17 +37,17 @@ class Ending:
             signal.signal(number, handler)
 
     def seen(self) -> None:
-        """Stop raising; further signals are ignored, because what is being ended must be ended whole."""
+        """Stop raising, and ignore further signals, so that cleaning up is not interrupted."""
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _leave(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         if number != signal.SIGALRM:
             self._number = number
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS, _REPEAT_SECONDS)
         if _importing(frame):
-            return  # the timer asks again
+            return  # the timer calls again
         if self._number == signal.SIGINT:
             raise KeyboardInterrupt
         if self._number:

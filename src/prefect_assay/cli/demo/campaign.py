@@ -1,0 +1,137 @@
+"""The demo's campaign: its blocks, and what its runs do, read from the Prefect API and the process table."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
+from prefect.client.schemas.objects import FlowRun, State
+from pydantic import SecretStr
+
+from prefect_assay.blocks import (
+    AssayCredentials,
+    LocalArchive,
+    SpendingPolicy,
+    WebhookEndpoint,
+    X402Wallet,
+)
+from prefect_assay.lab.kernel.settings import X402Settings
+from prefect_assay.localstack import LocalStack
+from prefect_assay.runs.queries import read_runs, run_filter
+from prefect_assay.runs.tags import GROUP_TAG, campaign_group
+
+T = TypeVar("T")
+
+BLOCK_NAME: Final = "demo"
+CAP_CENTS: Final = 500_000
+_POLL_SECONDS: Final = 0.25
+_PATIENCE_SECONDS: Final = 90.0
+
+
+def save_blocks(stack: LocalStack, archive: Path) -> tuple[AssayCredentials, dict[str, object]]:
+    """Save one block of each kind; returns the credentials, and all blocks by the flow's parameter they are for.
+
+    The wallet's key is generated here and never shown.
+    """
+    import eth_account
+
+    offer = X402Settings()
+    credentials = AssayCredentials(base_url=stack.lab.base_url, token=SecretStr(stack.lab.token))
+    blocks = {
+        "credentials": credentials,
+        "policy": SpendingPolicy(
+            per_experiment_cents=CAP_CENTS,
+            per_campaign_cents=CAP_CENTS,
+            rolling_cents=CAP_CENTS,
+            machine_payments=True,
+        ),
+        "archive": LocalArchive(root=str(archive)),
+        "wallet": X402Wallet(
+            private_key=SecretStr(eth_account.Account.create().key.hex()),
+            networks=[offer.network],
+            assets=[offer.asset],
+            pay_to=[offer.pay_to],
+        ),
+        "webhook": WebhookEndpoint(url=stack.receiver_url, signing_key=SecretStr(stack.signing_key)),
+    }
+    for block in blocks.values():
+        block.save(BLOCK_NAME, overwrite=True)
+    return credentials, dict(blocks)
+
+
+class CampaignWatch:
+    """Reads the state of one campaign and of its only experiment."""
+
+    def __init__(
+        self, stack: LocalStack, client: SyncPrefectClient, campaign_run: UUID, campaign_id: str
+    ) -> None:
+        self._stack = stack
+        self._client = client
+        self._campaign_run = campaign_run
+        self._campaign_id = campaign_id
+
+    def until(self, look: Callable[[], T | None], what: str, seconds: float = _PATIENCE_SECONDS) -> T:
+        """Poll until `look` returns something.
+
+        Raises:
+            ConfigurationError: a process ended, a run failed, or time is up; with the end of the flows' log.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            found = look()
+            if found is not None:
+                return found
+            self._stack.check()
+            self._check_runs()
+            if time.monotonic() > deadline:
+                raise self._stack.failure("runner", f"has not brought about {what} in {seconds:.0f} s")
+            time.sleep(_POLL_SECONDS)
+
+    def campaign(self) -> FlowRun:
+        """The campaign's run."""
+        return self._client.read_flow_run(self._campaign_run)
+
+    def experiment(self) -> FlowRun | None:
+        """The run of the campaign's experiment, once it exists."""
+        tag = GROUP_TAG + campaign_group(self._campaign_id)
+        found = read_runs(self._client, run_filter(tags=[tag]))
+        return found[0] if found else None
+
+    def suspended(self) -> FlowRun | None:
+        """The experiment's run, once it and the campaign are suspended and no flow process is left."""
+        run = self.experiment()
+        if run is None or not _suspended(run) or not _suspended(self.campaign()):
+            return None
+        return run if not self._stack.runner_processes() else None
+
+    def finished(self) -> FlowRun | None:
+        """The campaign's run, once it has ended."""
+        run = self.campaign()
+        return run if run.state is not None and run.state.is_final() else None
+
+    def history(self, run: FlowRun) -> list[State]:
+        """All states of a run, oldest first."""
+        return sorted(self._client.read_flow_run_states(run.id), key=lambda state: state.timestamp)
+
+    def receipt(self, run: FlowRun) -> str | None:
+        """The text of the run's receipt artifact."""
+        found = self._client.read_artifacts(
+            artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+        )
+        texts = [str(a.data) for a in found if (a.key or "").startswith("assay-receipt-")]
+        return texts[0] if texts else None
+
+    def _check_runs(self) -> None:
+        for run in (self.campaign(), self.experiment()):
+            state = run and run.state
+            if run and state and (state.is_failed() or state.is_crashed()):
+                raise self._stack.failure(
+                    "runner", f"reports that {run.name} ended {state.name}: {state.message}"
+                )
+
+
+def _suspended(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_paused()
