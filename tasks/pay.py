@@ -39,8 +39,8 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
         )
     if not policy.machine_payments:
         raise PaymentsDisabled(
-            f"payment by {method} is chosen, but the spending policy does not allow machine payments; nothing "
-            "was ordered. Allow them in the policy, or choose async_invoice to pay the invoice by hand"
+            f"payment by {method} is chosen, but machine payments are off; nothing was ordered. Turn on machine_payments of "
+            "the SpendingPolicy block, or choose async_invoice to pay the invoice by hand"
         )
 
 

@@ -26,9 +26,9 @@ WHOLE_FLOW = 10  # of the random schedules, one in so many is played with the wh
 
 REFUSED = {
     "wrong_amount": "the challenge asks for",
-    "wrong_payee": "is not in allowed_",
-    "wrong_asset": "is not in allowed_|currency|not usd",
-    "wrong_network": "is not in allowed_|not known here|method",
+    "wrong_payee": "is not in .* block",
+    "wrong_asset": "is not in .* block|currency|not usd",
+    "wrong_network": "is not in .* block|not known here|method",
     "wrong_resource": "not for|names|is for|another|resource|externalId",
     "expired_challenge": "it expired",
     "ten_year_window": "the policy allows",

@@ -27,10 +27,13 @@ PAYMENT = {
 
 REFUSED = {
     "wrong_amount": ("the challenge asks for", "the challenge asks for"),
-    "wrong_payee": ("payTo .* is not in allowed_pay_to", "networkId .* is not in allowed_network_ids"),
-    "wrong_asset": ("asset .* is not in allowed_assets", "the currency is 'eur', not usd"),
+    "wrong_payee": (
+        "payTo .* is not in pay_to of the X402Wallet block",
+        "networkId .* is not in network_ids of the SpendingPolicy block",
+    ),
+    "wrong_asset": ("asset .* is not in assets of the X402Wallet block", "the currency is 'eur', not usd"),
     "wrong_network": (
-        "network .* is not in allowed_networks",
+        "network .* is not in networks of the X402Wallet block",
         "method 'other', intent 'charge': not known here",
     ),
     "wrong_resource": ("resource.url is .*, this invoice's is", "externalId is .*, this invoice's is"),

@@ -219,8 +219,16 @@ def test_right_terms_have_no_findings():
         ({"currency": "eur"}, {}, "currency is 'eur', not usd"),
         ({"externalId": "inv_2"}, {}, "externalId is 'inv_2', this invoice's is inv_1"),
         ({"externalId": None}, {}, "externalId is None"),
-        ({"methodDetails": {"networkId": "other"}}, {}, "networkId 'other' is not in allowed_network_ids"),
-        ({"methodDetails": {"networkId": NETWORK_ID.upper()}}, {}, "is not in allowed_network_ids"),
+        (
+            {"methodDetails": {"networkId": "other"}},
+            {},
+            "networkId 'other' is not in network_ids of the SpendingPolicy block",
+        ),
+        (
+            {"methodDetails": {"networkId": NETWORK_ID.upper()}},
+            {},
+            "is not in network_ids of the SpendingPolicy block",
+        ),
         ({}, {"header": None}, "names no header for the credential"),
         ({}, {"header": "Authorization"}, "in the header 'Authorization'; only Payment-Authorization"),
         ({}, {"header": "X-Pay"}, "in the header 'X-Pay'"),
@@ -415,7 +423,7 @@ def test_an_open_invoice_is_paid_once_and_the_receipt_is_kept(world):
     ("fault", "match"),
     [
         ("wrong_amount", "the challenge asks for"),
-        ("wrong_payee", "networkId 'profile_other' is not in allowed_network_ids"),
+        ("wrong_payee", "networkId 'profile_other' is not in network_ids of the SpendingPolicy block"),
         ("wrong_asset", "the currency is 'eur'"),
         ("wrong_resource", "externalId is"),
         ("wrong_network", "method 'other', intent 'charge': not known here"),

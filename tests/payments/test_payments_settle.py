@@ -386,9 +386,9 @@ def test_after_a_lost_answer_such_a_reason_ends_no_doubt(world):
     [
         ({"amount": "50010000"}, "challenge asks for 50.01 USD, the invoice for 50.00 USD"),
         ({"amount": "50000001"}, "challenge asks for 50000001 units"),
-        ({"payTo": USDC}, "payTo '0x036CbD.* is not in allowed_pay_to"),
-        ({"asset": RECEIVER}, "asset '0x209693.* is not in allowed_assets"),
-        ({"network": "eip155:1"}, "network 'eip155:1' is not in allowed_networks"),
+        ({"payTo": USDC}, "payTo '0x036CbD.* is not in pay_to of the X402Wallet block"),
+        ({"asset": RECEIVER}, "asset '0x209693.* is not in assets of the X402Wallet block"),
+        ({"network": "eip155:1"}, "network 'eip155:1' is not in networks of the X402Wallet block"),
         ({"maxTimeoutSeconds": 0}, "it expired 0 s ago"),
         ({"maxTimeoutSeconds": 315_360_000}, "valid for 315360000 s, the policy allows 600 s"),
         ({"scheme": "upto"}, "scheme 'upto' on 'eip155:84532': not known here"),
@@ -453,7 +453,7 @@ def test_an_invoice_that_differs_from_what_was_approved_is_not_paid(world, field
 def test_payments_are_off_by_default(world):
     world.policy = PaymentPolicy()
 
-    with pytest.raises(PaymentsDisabled, match="enabled=True"):
+    with pytest.raises(PaymentsDisabled, match="machine_payments of the SpendingPolicy block"):
         world.settle()
     assert world.server.probes == 0
 

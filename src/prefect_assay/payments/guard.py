@@ -84,7 +84,7 @@ def check_ready(policy: PaymentPolicy, base_url: str, expected_cents: int) -> No
     """
     if not (policy.enabled or policy.dry_run):
         raise PaymentsDisabled(
-            "machine payments are off: set enabled=True in the spending policy, or pay the hosted invoice"
+            "machine payments are off: turn on machine_payments of the SpendingPolicy block, or pay the hosted invoice"
         )
     if expected_cents <= 0:
         raise PaymentRefused(
@@ -98,9 +98,14 @@ def check_payment_cap(policy: PaymentPolicy, cents: int) -> None:
     """Raise BudgetExceeded when one payment is over its cap."""
     cap = policy.max_cents_per_payment
     if cap is None:
-        raise BudgetExceeded("the spending policy sets no max_cents_per_payment")
+        raise BudgetExceeded(
+            "no cap of one payment is set; per_experiment_cents of the SpendingPolicy block sets it"
+        )
     if cents > cap:
-        raise BudgetExceeded(f"{usd(cents)} is over max_cents_per_payment of the spending policy, {usd(cap)}")
+        raise BudgetExceeded(
+            f"{usd(cents)} is over the cap of one payment, {usd(cap)}: per_experiment_cents of the SpendingPolicy block, or "
+            "what was approved for the order"
+        )
 
 
 def check_origin(policy: PaymentPolicy, base_url: str) -> None:
@@ -109,12 +114,14 @@ def check_origin(policy: PaymentPolicy, base_url: str) -> None:
         here = origin(base_url)
         listed = {origin(url) for url in policy.allowed_origins}
     except ValueError as error:
-        raise PaymentRefused(f"the service's address or one of allowed_origins is no URL: {error}") from None
+        raise PaymentRefused(
+            f"base_url of the AssayCredentials block, or another allowed address, is not a URL: {error}"
+        ) from None
     if not here.startswith("https://") and not _is_loopback(urlsplit(here).hostname or ""):
         raise PaymentRefused(f"{shown(here)} is not https; payments go over https, loopback excepted")
     if here not in listed:
         raise PaymentRefused(
-            f"{shown(here)} is not in allowed_origins of the spending policy ({named(listed)})"
+            f"{shown(here)} is not an allowed address: it is not base_url of the AssayCredentials block ({named(listed)})"
         )
 
 

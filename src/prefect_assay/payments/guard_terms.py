@@ -25,9 +25,9 @@ def transfer(
     """What is wrong with a stablecoin transfer, apart from its amount and its window."""
     return (
         _resource(terms, expected_url),
-        _listed("network", terms.network, networks, "allowed_networks"),
+        _listed("network", terms.network, networks, "networks of the X402Wallet block"),
         _asset(terms, networks, assets),
-        _listed("payTo", terms.pay_to, pay_to, "allowed_pay_to"),
+        _listed("payTo", terms.pay_to, pay_to, "pay_to of the X402Wallet block"),
     )
 
 
@@ -87,7 +87,7 @@ def _asset(terms: X402Terms, networks: Collection[str], assets: Collection[str])
         return None
     hint = f"; with several networks each asset names its own, as {caip19('eip155:8453', '0x...')}"
     return (
-        f"asset {shown(terms.asset)} is not in allowed_assets ({named(assets)})"
+        f"asset {shown(terms.asset)} is not in assets of the X402Wallet block ({named(assets)})"
         f"{hint if unpaired(networks, assets) else f' for {shown(terms.network)}'}"
     )
 
@@ -108,7 +108,7 @@ def _network_id(terms: MppTerms, allowed: Collection[str]) -> str | None:
     # Ids, unlike addresses in hex, differ when their case differs.
     if terms.pay_to in allowed:
         return None
-    return f"networkId {shown(terms.pay_to)} is not in allowed_network_ids ({named(allowed)})"
+    return f"networkId {shown(terms.pay_to)} is not in network_ids of the SpendingPolicy block ({named(allowed)})"
 
 
 def _credential_header(terms: MppTerms) -> str | None:
