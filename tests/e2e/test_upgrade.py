@@ -4,6 +4,7 @@ The next version is a real copy of the package with other task sources, another 
 Its process has another Prefect home and other, empty result storage.
 """
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -13,12 +14,14 @@ import pytest
 import prefect_assay
 from prefect_assay import blocks, deployments, flows, tasks
 from prefect_assay.archive import LocalStore, verify
+from prefect_assay.blocks import SpendingPolicy
 from support.runs.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 BEGIN = "    if current_run.id is None"
+EARLIER = os.environ.get("ASSAY_EARLIER_CHECKOUT")
 RAN_UNDER_NEXT = "ran-under-the-next-version"
 
 
@@ -71,6 +74,22 @@ def next_version(folder: Path) -> Path:
     return folder
 
 
+def earlier_version(checkout: Path, folder: Path) -> Path:
+    """A copy of an earlier version's package, started under today's module names; returns PYTHONPATH."""
+    package = folder / "prefect_assay"
+    shutil.copytree(checkout / "src" / "prefect_assay", package)
+    for part in ("blocks", "deployments", "flows", "tasks"):
+        shutil.copytree(checkout / part, package / part)
+    if not (package / "localstack").exists():
+        (package / "localstack").mkdir()
+        (package / "localstack" / "__init__.py").touch()
+        runner = (package / "cli" / "runner.py").read_text(encoding="utf-8")
+        (package / "localstack" / "runner.py").write_text(runner, encoding="utf-8")
+    with (package / "flows" / "__init__.py").open("a", encoding="utf-8") as file:
+        file.write("\nfrom pathlib import Path\n\nPath(__file__).with_name('imported').touch()\n")
+    return folder
+
+
 def deployed_parameters(world) -> set[str]:
     deployment = world.api.read_deployment_by_name("experiment/prefect-assay")
     return set(deployment.parameter_openapi_schema["properties"])
@@ -107,3 +126,46 @@ def test_a_campaign_begun_under_one_version_ends_under_the_next(world):
     report = verify(LocalStore(world.folder / "archive"))
     assert report.ok
     assert report.versions >= 1
+
+
+@pytest.mark.skipif(not EARLIER, reason="set ASSAY_EARLIER_CHECKOUT to a checkout of an earlier version")
+def test_runs_that_an_earlier_version_suspended_end_under_this_one(world):
+    earlier = earlier_version(Path(EARLIER), world.folder / "earlier")
+    world.stack.stop_runner()
+    world.stack.env["PYTHONPATH"] = str(earlier)
+    world.stack.start_runner()
+    SpendingPolicy(
+        per_experiment_cents=100,
+        per_campaign_cents=5_000_000,
+        machine_payments=True,
+        rolling_cents=50_000_000,
+    ).save("asks")
+
+    run = world.campaign(world.designs("before", BINDER), campaign_id="before")
+    eventually(lambda: world.children("before"), seconds=150, what="the campaign's experiment")
+    (child,) = world.children("before")
+    asking = world.experiment("asking", BINDER[:-1], policy=SpendingPolicy.load("asks"))
+    for waiting in (child, run, asking):
+        world.until(waiting, "Suspended", seconds=150)
+    assert world.run(asking).state.state_details.run_input_keyset
+    assert (earlier / "prefect_assay" / "flows" / "imported").is_file()
+
+    def flow_processes():
+        """The earlier version forked its flow runs from a process with another name, which stays."""
+        processes = world.stack.runner_processes()
+        return [p for p in processes if p.ppid() in {other.pid for other in processes}]
+
+    eventually(lambda: not flow_processes(), seconds=60, what="the end of the suspended runs' processes")
+    before = world.creates()
+    world.stack.stop_runner()
+
+    del world.stack.env["PYTHONPATH"]
+    world.stack.start_runner()
+    world.api.resume_flow_run(asking.id, run_input={"decision": "approve"})
+    eventually(lambda: world.creates() == before + 1, seconds=150, what="the approved order")
+    world.until(asking, "Suspended", seconds=150)
+    world.advance(days=16)
+    for waiting in (child, run, asking):
+        world.until(waiting, "Completed", seconds=150)
+    assert world.creates() == before + 1
+    assert len(world.settlements("before")) == len(world.settlements("asking")) == 1
