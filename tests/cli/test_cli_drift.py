@@ -12,7 +12,7 @@ from prefect_assay.client.drift.document import facts_of
 from prefect_assay.client.drift.samples import USES
 from prefect_assay.client.drift.usage import usage
 from prefect_assay.errors import InputError
-from prefect_assay.lab.openapi import document
+from prefect_assay.lab.api import document
 from prefect_assay.models.words import WireWords
 from support.command import command
 from support.interface.manifest import current

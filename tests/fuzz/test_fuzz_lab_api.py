@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from prefect_assay.lab.openapi import operation_id
-from prefect_assay.lab.routing import ROUTES
+from prefect_assay.lab.api import ROUTES, operation_id
 from prefect_assay.lab.testing import LocalLab
 from support.fuzz.settings import FUZZ
 from support.lab.states import inhabit_lab

@@ -6,12 +6,10 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
+from prefect_assay.lab.api import ROUTES, document, refusals, rendered
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
-from prefect_assay.lab.openapi import document, rendered
-from prefect_assay.lab.openapi.answers import refusals
 from prefect_assay.lab.requests.core import Answer
-from prefect_assay.lab.routing import ROUTES
 from prefect_assay.lab.web.app import create_app
 from prefect_assay.models.words import WireWords
 from support.lab.conformance import held

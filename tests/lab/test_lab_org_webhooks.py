@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 
+from prefect_assay.lab.api.account_shapes import Webhook, Webhooks
 from prefect_assay.lab.service import seeding
-from prefect_assay.lab.shapes.webhooks import Webhook, Webhooks
 from prefect_assay.lab.webhooks.rules import MASK
 from support.lab.core import advance, get, lab_core, order, refusal
 from support.services.hook_server import hook_server

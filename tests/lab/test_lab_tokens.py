@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.lab.account import handlers as access
+from prefect_assay.lab.api import ROUTES
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.requests.core import Call
-from prefect_assay.lab.routing import ROUTES
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.tokens import roles as capabilities
 from prefect_assay.lab.tokens.encoding import Claims, Seal

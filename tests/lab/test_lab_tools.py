@@ -14,13 +14,11 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from prefect_assay.lab.api import ROUTES, operation_id
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.openapi import operation_id
-from prefect_assay.lab.routing import ROUTES
 from prefect_assay.lab.service.faults import Fault
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.lab.tools import catalog as tools
-from prefect_assay.lab.tools import server as tools_server
+from prefect_assay.lab.web import tool_server, tools
 from prefect_assay.models.words import WireWords
 from support.lab.core import advance, lab_core, spec
 from support.lab.tool_client import Tools, browser, x402_credential
@@ -239,7 +237,7 @@ def test_tools_speak_the_deployments_words():
 
 def test_two_parameters_of_one_name_are_no_tool():
     route = next(route for route in ROUTES if route.path == "/experiments/{experiment_id}" and route.body)
-    document = tools.openapi.document(partner=True)
+    document = tools.api.document(partner=True)
     operation = document["paths"]["/api/v1/experiments/{experiment_id}"]["patch"]
     operation["parameters"].append({"name": "name", "in": "query", "schema": {}, "description": ""})
     with pytest.raises(ValueError, match="two parameters named name"):
@@ -253,7 +251,7 @@ def test_a_refusal_of_the_arguments_keeps_the_api_out_of_it():
 
 
 def test_hosts_of_the_labs_own_address_are_known():
-    security = tools_server._security("http://lab.internal:8080", ())
+    security = tool_server._security("http://lab.internal:8080", ())
     assert {"lab.internal:8080", "lab.internal"} <= set(security.allowed_hosts)
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from prefect_assay.lab.api import ROUTES
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.routing import ROUTES
 from support.lab.core import BY_LOT, PRICED, UNPRICED, get, lab_core, order, refusal, spec
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

@@ -16,7 +16,7 @@ from prefect_assay.errors import (
     ServiceUnavailable,
     Unauthorized,
 )
-from prefect_assay.lab.routing import ROUTES, Route
+from prefect_assay.lab.api import ROUTES, Route
 from prefect_assay.models.experiment import CreateRequest
 from support.lab.core import spec
 from support.lab.organisations import plain, refused, typed

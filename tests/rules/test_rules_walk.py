@@ -3,7 +3,7 @@ refuses with every status that it is listed with. What the client sends and read
 
 import pytest
 
-from prefect_assay.lab.routing import ROUTES
+from prefect_assay.lab.api import ROUTES
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.words import WireWords
 from support.interface.calls import CALLS, Call

@@ -10,8 +10,7 @@ from schemathesis import GenerationMode
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from prefect_assay.lab.openapi import operation_id
-from prefect_assay.lab.routing import ROUTES
+from prefect_assay.lab.api import ROUTES, operation_id
 from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
 from support.lab.core import PRICED
 

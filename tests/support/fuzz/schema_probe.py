@@ -22,7 +22,7 @@ from schemathesis.openapi.checks import RejectedPositiveData
 from schemathesis.python.asgi import get_client
 from schemathesis.specs.openapi.checks import ignored_auth
 
-from prefect_assay.lab.openapi import document
+from prefect_assay.lab.api import document
 from support.fuzz.schema_cases import made_real
 from support.lab.states import Inhabited
 

@@ -18,8 +18,11 @@ PAGE = ROOT / "docs" / "service.md"
 if str(ROOT / "tests") not in sys.path:
     sys.path.insert(0, str(ROOT / "tests"))
 
-from prefect_assay.lab.openapi.answers import refusals  # noqa: E402
-from prefect_assay.lab.routing import ROUTES, Route  # noqa: E402
+from prefect_assay.lab.api import (  # noqa: E402
+    ROUTES,
+    Route,
+    refusals,
+)
 from support.interface.calls import CALLS, Call  # noqa: E402
 from support.interface.client import CLIENT, error_of, reader_of, sent  # noqa: E402
 from support.interface.more import MORE, Item  # noqa: E402
@@ -99,7 +102,7 @@ def _calls() -> str:
 
 def _handler(call: Call) -> str:
     if call.id in _NOT_LABS_OWN:
-        return "`lab.openapi.rendered`"
+        return "`lab.api.rendered`"
     route = _ROUTES.get(call.id)
     return _code(
         f"{route.handler.__module__.removeprefix('prefect_assay.')}.{route.handler.__name__}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prefect_assay.cli import drift
 from prefect_assay.client.drift.document import facts_of
-from prefect_assay.lab.openapi import document
+from prefect_assay.lab.api import document
 
 
 def current():

@@ -72,10 +72,10 @@ def _delivery() -> tuple[Item, ...]:
 
 MORE: tuple[Item, ...] = (
     Item("1", "wire words", "models.words:WireWords", "models.words:WireWords", "lab/test_lab_http.py::test_words_given_tokens_and_restarts"),
-    Item("1", "openapi.json for partners", "client.operations.service:openapi", "lab.openapi:rendered", "lab/test_lab_openapi.py::test_it_needs_no_token_and_shows_partners_more"),
-    Item("1", "tool-protocol endpoint", "-", "lab.tools.endpoint:ToolEndpoint", "lab/test_lab_tools.py::test_every_call_is_a_tool_with_the_same_parameters"),
+    Item("1", "openapi.json for partners", "client.operations.service:openapi", "lab.api:rendered", "lab/test_lab_openapi.py::test_it_needs_no_token_and_shows_partners_more"),
+    Item("1", "tool-protocol endpoint", "-", "lab.web.tool_endpoint:ToolEndpoint", "lab/test_lab_tools.py::test_every_call_is_a_tool_with_the_same_parameters"),
     Item("2.12", "error body `error`", "client.http.problem:Problem.messages", "lab.kernel.refusals:Refusal.message", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
-    Item("2.12", "error body `request_id`", "errors:AssayError.request_id", "lab.shapes.errors:Error.request_id", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
+    Item("2.12", "error body `request_id`", "errors:AssayError.request_id", "lab.api.shapes:Error.request_id", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
     Item("7", "error body `code`", "errors:RequestRefused.code", "lab.kernel.refusals:Refusal.code", "rules/test_rules_create.py::test_the_lab_sees_the_conflict"),
     Item("4.2", "error body `experiment_id`", "errors:PartialOrder.experiment_id", "lab.experiments.breakage:break_order", "rules/test_rules_create.py::test_the_client_adopts_a_partial_order"),
     Item("4.2", "error body `provider_invoice_id`", "errors:PartialOrder.invoice_id", "lab.experiments.breakage:break_order", "rules/test_rules_create.py::test_what_fails_after_its_invoice_voids_it_and_says_what_exists"),
@@ -111,7 +111,7 @@ MORE: tuple[Item, ...] = (
     Item("6", "header `X-Service-Event`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),
     Item("6", "header `X-Service-Delivery-Id`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),
     Item("6", "header `X-Service-Signature`", "webhooks.signature:verify", "lab.webhooks.delivery:sign", _DELIVERY),
-    Item("shapes", "header `x-request-id`", "client.http.request:Answer.header_request_id", "lab.service.edge:Edge", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
+    Item("shapes", "header `x-request-id`", "client.http.request:Answer.header_request_id", "lab.web.edge:Edge", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
     Item("shapes", "429 with `Retry-After`", "errors:RateLimited.retry_after", "lab.service.limiter:Limiter", "rules/test_rules_errors.py::test_too_many_requests"),
     Item("shapes", "data package", "client.sync:AssayClient.download", "lab.laboratory.measuring:package", "lab/test_lab_http.py::test_the_whole_way_to_a_data_package"),
     Item("9", "`pricing_version`", "models.estimate:Breakdown.pricing_version", "lab.billing.pricing:price", "rules/test_rules_create.py::test_nothing_has_a_price_before_the_first_prices"),

@@ -4,10 +4,9 @@ import json
 from functools import wraps
 from typing import Any
 
+from prefect_assay.lab.api import Route, refusals
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.openapi.answers import refusals
 from prefect_assay.lab.requests.core import Answer
-from prefect_assay.lab.routing import Route
 
 _FIRST_ERROR = 400
 

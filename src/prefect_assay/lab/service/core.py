@@ -1,19 +1,19 @@
 """One running lab: its parts wired together, and the way every API request goes through them.
 
-`perform` is the whole service without a web framework: tests and the web layer call the same function.
+`LabCore.perform` is the whole service without a web framework; tests and the web layer call the same function.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any, Final
+from typing import Any
 
+from prefect_assay.lab.api import Route, find
 from prefect_assay.lab.kernel.maintenance_gate import Gate
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.laboratory.clock_driver import Timekeeper
 from prefect_assay.lab.requests.core import Answer, Call, Lab
-from prefect_assay.lab.routing import ROUTES, Route, Router
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.service.faults import Faults
 from prefect_assay.lab.service.journal import Journal, name_caller
@@ -23,8 +23,6 @@ from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.registry import NOBODY
 from prefect_assay.lab.webhooks.faults import WebhookFaults
 from prefect_assay.lab.webhooks.sender import Courier
-
-ROUTER: Final = Router(ROUTES)
 
 
 class LabCore:
@@ -71,7 +69,7 @@ class LabCore:
         return self.seeded
 
     def snapshot(self, name: str | None = None) -> Snapshot:
-        """Keep the lab as it is now; requests may go on meanwhile and are in it wholly or not at all."""
+        """Keep the lab as it is now. Requests go on meanwhile; each is in it completely or not at all."""
         with self.timekeeper.held(), self.courier.held():
             self.lab.clock.checkpoint_all()
             taken = Snapshot(
@@ -112,7 +110,7 @@ class LabCore:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """No request, no clock and no delivery runs. The gate closes last: receivers call the lab back."""
+        """Hold requests, clocks and deliveries. The gate closes last, because receivers call the lab back."""
         with self.timekeeper.held(), self.courier.held(), self._gate.closed():
             yield
 
@@ -129,7 +127,7 @@ class LabCore:
         """One request without HTTP, for unit tests; `path` is relative to /api/v1.
 
         Raises:
-            Refusal: whatever the service would refuse with; 404 for a path that does not exist.
+            Refusal: as the service; 404 for a path or a method that does not exist.
         """
         sent = {name.lower(): value for name, value in (headers or {}).items()}
         sent.setdefault("authorization", f"Bearer {token or self.seeded.member_token}")
@@ -137,11 +135,10 @@ class LabCore:
         if json_body is not None:
             sent.setdefault("content-type", "application/json")
             body = json.dumps(json_body).encode()
-        found = ROUTER.find(method, path)
-        if found is None:
+        routes, parameters = find(path)
+        if method not in routes:
             raise Refusal(404, "no such path")
-        route, parameters = found
-        return self.perform(route, path=parameters, query=query or {}, headers=sent, body=body)
+        return self.perform(routes[method], path=parameters, query=query or {}, headers=sent, body=body)
 
     def perform(
         self,
@@ -156,8 +153,8 @@ class LabCore:
         """Authenticate, check the role, and handle.
 
         Raises:
-            Refusal: whatever the service would refuse with.
-            BlockingIOError: somebody else is at it for long, and `wait` is off: for an event loop.
+            Refusal: as the service.
+            BlockingIOError: another thread holds the lab, and `wait` is off (for event loops).
         """
         store = nullcontext() if wait else self.lab.store.held()
         with store, self._gate.inside(wait=wait):

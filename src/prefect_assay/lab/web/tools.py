@@ -1,31 +1,31 @@
 """Every call of the API as a tool: its name, its input schema, and the request that its arguments make.
 
-Made from the route table as openapi.json describes it, so that a new route is a tool by itself (contract 1). Knows neither the
-tool protocol, which `tools_server` speaks, nor how a request is carried out.
+Made from `openapi.json`, so that a new route is a tool at once (contract 1). Knows neither the tool protocol
+(`tool_server`) nor how a request is carried out.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from prefect_assay.lab import openapi
+from prefect_assay.lab import api
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
-from prefect_assay.lab.routing import ROUTES, Route
 from prefect_assay.models.words import WireWords
 
 # The one argument that is no parameter of the call. No body field has this name, other than plain `headers`.
 HEADERS: Final = "request_headers"
 
 _COMPONENTS: Final = "#/components/schemas/"
+_NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a tool call asks of the API. Header names are lower case; the path is whole and decoded."""
+    """The API request of a tool call. Header names are lower case; the path is whole and decoded."""
 
     method: str
     path: str
@@ -42,9 +42,10 @@ class Tool:
         name: the `operationId` of the call in openapi.json.
         title: one line for people.
         description: more for people.
-        method: HTTP method.
         path: with its parameters in braces, from the service's root.
         schema: JSON Schema of the arguments.
+        query: names of the query parameters.
+        headers: request headers that may be passed, in lower case.
         reads: changes nothing.
         destructive: takes something away for good.
         partner: shown to partner tokens only.
@@ -55,14 +56,13 @@ class Tool:
     description: str
     method: str
     path: str
-    schema: Mapping[str, Any]
-    reads: bool
-    destructive: bool
-    partner: bool
-    _path_names: tuple[str, ...]
-    _query_names: tuple[str, ...]
-    _has_body: bool
-    _header_names: frozenset[str]
+    schema: Mapping[str, Any] = field(default_factory=lambda: _NO_ARGUMENTS)
+    query: tuple[str, ...] = ()
+    headers: frozenset[str] = frozenset()
+    has_body: bool = False
+    reads: bool = True
+    destructive: bool = False
+    partner: bool = False
 
     def request(self, arguments: Mapping[str, Any]) -> Request:
         """The request that these arguments make. What the API itself can refuse is left to it.
@@ -72,18 +72,17 @@ class Tool:
         """
         left = dict(arguments)
         headers = self._headers(left.pop(HEADERS, None) or {})
-        missing = [name for name in self._path_names if not isinstance(left.get(name), str) or not left[name]]
+        parts = re.findall(r"\{(\w+)\}", self.path)
+        missing = [name for name in parts if not isinstance(left.get(name), str) or not left[name]]
         if missing:
             raise Refusal.of_findings(400, [f"{name}: a text is required" for name in missing])
-        path = self.path
-        for name in self._path_names:
-            # Encoded, so that no id reaches into another path.
-            path = path.replace(f"{{{name}}}", quote(left.pop(name), safe=""))
+        # Encoded, so that no id reaches into another path.
+        path = self.path.format_map({name: quote(left.pop(name), safe="") for name in parts})
         # Lists take every field in the per-field form, and not all of these are listed (contract 4.1).
-        queries = list(left) if self.method == "GET" else [name for name in self._query_names if name in left]
-        query = {name: _text(value) for name in queries if (value := left.pop(name)) is not None}
+        names = list(left) if self.method == "GET" else [name for name in self.query if name in left]
+        query = {name: _text(value) for name in names if (value := left.pop(name)) is not None}
         body = b""
-        if self._has_body or left:
+        if self.has_body or left:
             headers |= {"content-type": "application/json"}
             body = json.dumps(left).encode()
         return Request(self.method, path, urlencode(query), headers, body)
@@ -93,8 +92,8 @@ class Tool:
             raise Refusal(400, f"{HEADERS}: an object of header names and values is required")
         taken: dict[str, str] = {}
         for name, value in given.items():
-            if str(name).lower() not in self._header_names or not isinstance(value, str):
-                raise Refusal(400, f"{HEADERS}: takes texts for {', '.join(sorted(self._header_names))} only")
+            if str(name).lower() not in self.headers or not isinstance(value, str):
+                raise Refusal(400, f"{HEADERS}: takes texts for {', '.join(sorted(self.headers))} only")
             if not value.isascii() or not value.isprintable():
                 raise Refusal(400, f"{HEADERS}: {name} may hold printable ASCII only")
             taken[str(name).lower()] = value
@@ -103,60 +102,42 @@ class Tool:
 
 def catalog(words: WireWords) -> dict[str, Tool]:
     """All tools by name, in the order of the route table; the description of the API comes last."""
-    document = openapi.document(words, partner=True)
-    made = [_tool(route, document, words) for route in ROUTES]
-    made.append(_openapi())
+    document = api.document(words, partner=True)
+    made = [_tool(route, document, words) for route in api.ROUTES]
+    path = f"{API_PREFIX}/openapi.json"
+    described = f"GET {path}. The machine-readable description."
+    made.append(Tool("get_openapi_json", "Describe the API", described, "GET", path))
     return {tool.name: tool for tool in made}
 
 
-def _tool(route: Route, document: Mapping[str, Any], words: WireWords) -> Tool:
+def _tool(route: api.Route, document: Mapping[str, Any], words: WireWords) -> Tool:
     """The call as openapi.json describes it, its parameters and the fields of its body side by side."""
-    operation = document["paths"][API_PREFIX + route.path][route.method.lower()]
+    path = API_PREFIX + route.path
+    operation = document["paths"][path][route.method.lower()]
     schemas = document["components"]["schemas"]
     body = _body(operation, schemas)
-    given = {part["name"]: part for part in operation.get("parameters", ()) if part["in"] != "header"}
-    paths = tuple(name for name, part in given.items() if part["in"] == "path")
     fields = body.get("properties", {})
+    given = {part["name"]: part for part in operation.get("parameters", ()) if part["in"] != "header"}
     if twice := (set(given) | {HEADERS}) & set(fields):
         raise ValueError(f"{route.method} {route.path} has two parameters named {', '.join(sorted(twice))}")
     properties = {name: part["schema"] | {"description": part["description"]} for name, part in given.items()}
-    properties |= fields
     headers = _headers_schema(words)
-    if route.writes:
-        properties[HEADERS] = headers
-    schema = {"type": "object", "properties": properties, "required": [*paths, *body.get("required", ())]}
+    properties |= fields | ({HEADERS: headers} if route.writes else {})
+    required = [*(name for name, part in given.items() if part["required"]), *body.get("required", ())]
+    schema = {"type": "object", "properties": properties, "required": required}
     return Tool(
         name=operation["operationId"],
         title=operation["summary"],
-        description=f"{route.method} {API_PREFIX}{route.path}. {operation.get('description', '')}".strip(),
+        description=f"{route.method} {path}. {operation.get('description', '')}".strip(),
         method=route.method,
-        path=API_PREFIX + route.path,
+        path=path,
         schema=_standing_alone(schema, schemas),
+        query=tuple(name for name, part in given.items() if part["in"] == "query"),
+        headers=frozenset(name.lower() for name in headers["properties"]),
+        has_body=route.body is not None,
         reads=not route.writes,
         destructive=route.destructive,
         partner=route.partner,
-        _path_names=paths,
-        _query_names=tuple(name for name in given if name not in paths),
-        _has_body=route.body is not None,
-        _header_names=frozenset(name.lower() for name in headers["properties"]),
-    )
-
-
-def _openapi() -> Tool:
-    return Tool(
-        name="get_openapi_json",
-        title="Describe the API",
-        description=f"GET {API_PREFIX}/openapi.json. The machine-readable description.",
-        method="GET",
-        path=f"{API_PREFIX}/openapi.json",
-        schema={"type": "object", "properties": {}},
-        reads=True,
-        destructive=False,
-        partner=False,
-        _path_names=(),
-        _query_names=(),
-        _has_body=False,
-        _header_names=frozenset(),
     )
 
 

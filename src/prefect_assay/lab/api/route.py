@@ -1,7 +1,4 @@
-"""One call of the API as data: which handler answers which path, and what a caller needs to be allowed.
-
-The web layer, the tool endpoint and `openapi.json` are all made from these.
-"""
+"""One call of the API as data. The web layer, the tools and `openapi.json` are made from it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,46 +11,45 @@ from prefect_assay.lab.requests.core import Answer, Call
 from prefect_assay.lab.requests.lists import Listing
 from prefect_assay.lab.tokens.roles import READING, Action, Resource
 
+Handler = Callable[[Call], Answer]
+Shape = type[BaseModel]
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """One call of the API.
 
     Attributes:
-        method: HTTP method.
         path: relative to /api/v1.
-        handler: answers the call.
         summary: one line for people.
-        action: what the caller does; tokens are checked against it.
-        resource: to what; tokens are checked against it.
+        action: checked against the token, with `resource`.
         body: schema of the request body.
         parameters: query parameters of a list.
-        answers: status and shape of every success; None is an answer without a JSON shape.
-        destructive: takes something away for good; a `non_destructive` token may not call it.
+        answers: status and shape of every success; None for one without a JSON body.
+        destructive: forbidden to a `non_destructive` token.
         open: needs no token.
-        partner: exists for partner tokens only, in `openapi.json` too (contract 1).
+        partner: for partner tokens only, in `openapi.json` too (contract 1).
         media_type: of a success.
-        refuses: statuses and error shapes beyond the usual ones: 401 and 403 (a token is needed), 404 (an id in
-            the path), 400 (parameters or a body), 415 (a body), 429 and 500. Another shape for a usual one, too.
+        refuses: statuses and error shapes beyond the usual ones (`refusals`), or another shape for a usual one.
         listing: what a list can be filtered and sorted by.
-        headers: request headers that it reads, beyond the token's.
+        headers: request headers it reads, beyond the token's.
         description: a paragraph for people, in Markdown.
     """
 
     method: str
     path: str
-    handler: Callable[[Call], Answer]
+    handler: Handler
     summary: str
     action: Action
     resource: Resource
     body: type[Body] | None = None
     parameters: tuple[str, ...] = ()
-    answers: Mapping[int, type[BaseModel] | None] = field(default_factory=lambda: {200: None})
+    answers: Mapping[int, Shape | None] = field(default_factory=lambda: {200: None})
     destructive: bool = False
     open: bool = False
     partner: bool = False
     media_type: str = "application/json"
-    refuses: Mapping[int, type[BaseModel]] = field(default_factory=dict)
+    refuses: Mapping[int, Shape] = field(default_factory=dict)
     listing: Listing | None = None
     headers: tuple[str, ...] = ()
     description: str = ""
@@ -67,17 +63,17 @@ class Route:
 PAGE: Final = ("limit", "offset", "filter", "search", "sort")
 
 
-def listed(
+def collection(
     path: str,
-    handler: Callable[[Call], Answer],
+    handler: Handler,
     summary: str,
     resource: Resource,
-    shape: type[BaseModel],
+    shape: Shape,
     listing: Listing,
     *more: str,
     description: str = "",
 ) -> Route:
-    """The GET of a list, with the parameters of every list and those of this one."""
+    """The GET of a list; `more` are query parameters beyond those of every list."""
     return Route(
         "GET",
         path,
@@ -92,14 +88,8 @@ def listed(
     )
 
 
-def shown(
-    path: str,
-    handler: Callable[[Call], Answer],
-    summary: str,
-    resource: Resource,
-    shape: type[BaseModel],
-    *,
-    description: str = "",
+def record(
+    path: str, handler: Handler, summary: str, resource: Resource, shape: Shape, *, description: str = ""
 ) -> Route:
     """The GET of one record."""
     return Route(

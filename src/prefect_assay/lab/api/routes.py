@@ -1,0 +1,461 @@
+"""The route table: every call of the API, in the order of `openapi.json`."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from prefect_assay.lab.account import handlers as access
+from prefect_assay.lab.account import info as account
+from prefect_assay.lab.account import partners
+from prefect_assay.lab.api.account_shapes import (
+    AttenuatedToken,
+    DatabaseAway,
+    DatabaseHealth,
+    FeedbackReceipt,
+    Health,
+    Identity,
+    MintedToken,
+    Revocation,
+    TokenPage,
+    Webhook,
+    Webhooks,
+)
+from prefect_assay.lab.api.billing_shapes import (
+    ConfirmedQuote,
+    CostEstimate,
+    ExperimentInvoice,
+    ExperimentQuote,
+    Invoice,
+    InvoicePage,
+    PaidInvoice,
+    PaymentRequired,
+    Quote,
+    QuotePage,
+    RejectedQuote,
+)
+from prefect_assay.lab.api.experiment_shapes import (
+    AddedSequences,
+    CreatedExperiment,
+    CustomTarget,
+    CustomTargetPage,
+    Experiment,
+    ExperimentPage,
+    ModifiedExperiment,
+    Sequence,
+    SequencePage,
+    SubmittedExperiment,
+    Target,
+    TargetPage,
+    UpdatePage,
+)
+from prefect_assay.lab.api.result_shapes import Result, ResultItemPage, ResultPage
+from prefect_assay.lab.api.route import Route, collection, record
+from prefect_assay.lab.api.shapes import Error, OrderError, SubmitError
+from prefect_assay.lab.billing import documents, invoices, quotes
+from prefect_assay.lab.experiments import acceptance, custom_targets, experiments, orders, records, sequences
+from prefect_assay.lab.rails import payment
+from prefect_assay.lab.requests import schemas
+from prefect_assay.lab.tokens.schemas import AttenuateToken, MintToken
+from prefect_assay.lab.webhooks import handlers as webhooks
+
+_EXPERIMENT: Final = "/experiments/{experiment_id}"
+_ACCEPT: Final = (
+    "Needs a JSON body; `{}` will do. The invoice exists from here on, and `payment` points to where to pay it."
+    " 409 when the quote has expired, or was accepted or rejected before, and when `X-Service-Payment-Method` names"
+    " another rail than the experiment's."
+)
+_WEBHOOK: Final = "/webhooks/{webhook_id}"
+
+ROUTES: Final[tuple[Route, ...]] = (
+    record("/whoami", access.whoami, "Who the token is", "identity", Identity),
+    Route(
+        "GET",
+        "/info/health",
+        account.health,
+        "Health, without a token",
+        "read",
+        "identity",
+        answers={200: Health},
+        open=True,
+    ),
+    Route(
+        "GET",
+        "/info/health-db",
+        account.health_of_database,
+        "Health of the database, without a token; 503 when it does not answer",
+        "read",
+        "identity",
+        answers={200: DatabaseHealth},
+        open=True,
+        refuses={503: DatabaseAway},
+    ),
+    Route(
+        "POST",
+        "/feedback/submit",
+        account.feedback,
+        "Send feedback",
+        "create",
+        "feedback",
+        schemas.SubmitFeedback,
+        answers={201: FeedbackReceipt},
+    ),
+    collection(
+        "/targets",
+        records.targets,
+        "List catalog targets",
+        "target",
+        TargetPage,
+        records.TARGETS,
+        "selfservice_only",
+        "detailed",
+        "show_conjugated",
+    ),
+    collection(
+        "/targets/request-custom",
+        custom_targets.listing,
+        "List requests for custom targets, newest first",
+        "target",
+        CustomTargetPage,
+        custom_targets.LISTING,
+    ),
+    Route(
+        "POST",
+        "/targets/request-custom",
+        custom_targets.request,
+        "Ask for a target that the catalog does not have",
+        "create",
+        "target",
+        schemas.RequestCustomTarget,
+        answers={201: CustomTarget},
+        refuses={409: Error, 422: Error},
+        description="By its residues or by a structure. 409 when the product id is known already.",
+    ),
+    record(
+        "/targets/request-custom/{request_id}",
+        custom_targets.detail,
+        "Show a request for a custom target",
+        "target",
+        CustomTarget,
+    ),
+    record("/targets/{target_id}", records.one_target, "Show a target", "target", Target),
+    collection(
+        "/experiments",
+        experiments.listing,
+        "List experiments, newest first",
+        "experiment",
+        ExperimentPage,
+        experiments.LISTING,
+    ),
+    Route(
+        "POST",
+        "/experiments",
+        orders.create,
+        "Create an experiment",
+        "create",
+        "experiment",
+        schemas.CreateExperiment,
+        answers={201: CreatedExperiment, 200: ConfirmedQuote},
+        refuses={404: Error, 422: Error, 500: OrderError},
+        headers=("X-Service-Payment-Method",),
+        description="A draft, unless `skip_draft` submits it at once or `auto_accept_quote` also accepts its"
+        " price. With `auto_accept_quote` on a machine rail the answer is 200, and `payment` points to the pay"
+        " call; otherwise it is 201. The rail is named in `payment.method` or in the header"
+        " `X-Service-Payment-Method`; both must agree. All findings of a bad order come in one answer."
+        " `auto_accept_quote` also needs `quote:update`.",
+    ),
+    # Needs read permission only (contract 4.2, cost estimate rules).
+    Route(
+        "POST",
+        "/experiments/cost-estimate",
+        orders.estimate,
+        "Estimate the cost",
+        "read",
+        "experiment",
+        schemas.EstimateCost,
+        answers={200: CostEstimate},
+        refuses={422: Error},
+        description="Creates nothing. A target without self-service pricing gives an incomplete estimate, which"
+        " is no price. 422 for a body off its schema and for an unknown target, 400 for rules it breaks.",
+    ),
+    record(_EXPERIMENT, experiments.detail, "Show an experiment", "experiment", Experiment),
+    Route(
+        "PATCH",
+        _EXPERIMENT,
+        experiments.modify,
+        "Change an experiment",
+        "update",
+        "experiment",
+        schemas.ModifyExperiment,
+        answers={200: ModifiedExperiment},
+        refuses={409: Error, 422: Error},
+        description="Every field is optional; send `{}` to change nothing. Most fields change in `draft` and"
+        " `in_review` only (409 otherwise), `webhook_url` always. `sequences` replaces the whole list.",
+    ),
+    Route(
+        "POST",
+        f"{_EXPERIMENT}/submit",
+        experiments.submit,
+        "Submit a draft",
+        "update",
+        "experiment",
+        answers={200: SubmittedExperiment},
+        refuses={400: Error, 409: SubmitError},
+        description="Takes no body, and returns before the quote exists.",
+    ),
+    collection(
+        f"{_EXPERIMENT}/results",
+        records.results_of_experiment,
+        "Results of an experiment",
+        "result",
+        ResultPage,
+        records.RESULTS_IN_ORDER,
+        description="Whole records; an empty list until something is released.",
+    ),
+    collection(
+        f"{_EXPERIMENT}/sequences",
+        sequences.of_experiment,
+        "Sequences of an experiment",
+        "sequence",
+        SequencePage,
+        sequences.IN_ORDER,
+    ),
+    collection(
+        f"{_EXPERIMENT}/updates",
+        records.updates_of_experiment,
+        "Updates of an experiment, oldest first",
+        "update",
+        UpdatePage,
+        records.UPDATES_IN_ORDER,
+    ),
+    collection(
+        "/sequences", sequences.listing, "List sequences", "sequence", SequencePage, sequences.LISTING
+    ),
+    Route(
+        "POST",
+        "/sequences",
+        sequences.add,
+        "Add sequences to a draft",
+        "create",
+        "sequence",
+        schemas.AddSequences,
+        answers={201: AddedSequences},
+        refuses={404: Error, 409: Error, 422: Error},
+        description="Only a draft takes sequences (409 otherwise).",
+    ),
+    record("/sequences/{sequence_id}", sequences.detail, "Show a sequence", "sequence", Sequence),
+    collection(
+        "/results", records.results, "List results, newest first", "result", ResultItemPage, records.RESULTS
+    ),
+    record("/results/{result_id}", records.one_result, "Show a result", "result", Result),
+    collection(
+        "/updates", records.updates, "The updates feed, newest first", "update", UpdatePage, records.UPDATES
+    ),
+    record(
+        f"{_EXPERIMENT}/quote",
+        quotes.of_experiment,
+        "Show the quote",
+        "quote",
+        ExperimentQuote,
+        description="The quote is prepared after the submission. Until it exists the answer is 404: ask again.",
+    ),
+    Route(
+        "GET",
+        f"{_EXPERIMENT}/quote/pdf",
+        documents.quote_pdf,
+        "The quote as a PDF",
+        "read",
+        "quote",
+        media_type=documents.MEDIA_TYPE,
+    ),
+    Route(
+        "POST",
+        f"{_EXPERIMENT}/quote/confirm",
+        acceptance.confirm_of_experiment,
+        "Accept the quote",
+        "update",
+        "quote",
+        schemas.ConfirmQuote,
+        answers={200: ConfirmedQuote},
+        headers=("X-Service-Payment-Method",),
+        refuses={409: Error},
+        description=_ACCEPT,
+    ),
+    collection("/quotes", quotes.listing, "List quotes, newest first", "quote", QuotePage, quotes.LISTING),
+    record("/quotes/{quote_id}", quotes.detail, "Show a quote", "quote", Quote),
+    Route(
+        "POST",
+        "/quotes/{quote_id}/confirm",
+        acceptance.confirm,
+        "Accept a quote",
+        "update",
+        "quote",
+        schemas.ConfirmQuote,
+        answers={200: ConfirmedQuote},
+        headers=("X-Service-Payment-Method",),
+        refuses={409: Error},
+        description=_ACCEPT,
+    ),
+    Route(
+        "POST",
+        "/quotes/{quote_id}/reject",
+        acceptance.reject_by_id,
+        "Reject a quote",
+        "update",
+        "quote",
+        schemas.RejectQuote,
+        answers={200: RejectedQuote},
+        destructive=True,
+        refuses={409: Error},
+        description="The experiment becomes a draft again. 409 when the quote is not open any more.",
+    ),
+    Route(
+        "GET",
+        f"{_EXPERIMENT}/invoice",
+        invoices.of_experiment,
+        "Show the invoice",
+        "read",
+        "invoice",
+        answers={200: ExperimentInvoice},
+        refuses={400: Error},
+        description="An invoice exists once the quote is accepted. Before, the 404 names the next call to make;"
+        " an unknown experiment is a 400, another organisation's a 403.",
+    ),
+    collection(
+        "/invoices", invoices.listing, "List invoices, newest first", "invoice", InvoicePage, invoices.LISTING
+    ),
+    record("/invoices/{invoice_id}", invoices.detail, "Show an invoice", "invoice", Invoice),
+    Route(
+        "GET",
+        "/invoices/{invoice_id}/pdf",
+        documents.invoice_pdf,
+        "Where the invoice's PDF is; follow without the token",
+        "read",
+        "invoice",
+        answers={307: None},
+    ),
+    Route(
+        "POST",
+        "/invoices/{invoice_id}/pay",
+        payment.pay,
+        "Pay an invoice by machine",
+        "update",
+        "invoice",
+        answers={200: PaidInvoice, 402: PaymentRequired},
+        headers=("X-Service-Payment-Method", "PAYMENT-SIGNATURE", "Payment-Authorization"),
+        refuses={409: Error},
+        description="Without a credential an open invoice on a machine rail answers 402 with a challenge, in"
+        " `PAYMENT-REQUIRED` (x402-exact) or `WWW-Authenticate` (mpp-spt). The same call repeated with the"
+        " credential settles it, once. On a paid invoice, and on one that a person pays, it only tells the state.",
+    ),
+    Route("GET", "/webhooks", webhooks.listing, "List webhooks", "list", "webhook", answers={200: Webhooks}),
+    Route(
+        "POST",
+        "/webhooks",
+        webhooks.create,
+        "Add a webhook",
+        "create",
+        "webhook",
+        schemas.CreateWebhook,
+        answers={201: Webhook},
+        refuses={422: Error},
+        description="Gets every update of the organisation's experiments that have no webhook of their own. The"
+        " secret is write-only. A header may not be one of the service's own.",
+    ),
+    Route(
+        "PATCH",
+        _WEBHOOK,
+        webhooks.modify,
+        "Change a webhook",
+        "update",
+        "webhook",
+        schemas.ModifyWebhook,
+        answers={200: Webhook},
+        refuses={422: Error},
+        description="Changes what is named, from the next attempt on. A null clears the secret.",
+    ),
+    Route(
+        "DELETE",
+        _WEBHOOK,
+        webhooks.delete,
+        "Remove a webhook",
+        "delete",
+        "webhook",
+        answers={204: None},
+        destructive=True,
+    ),
+    collection(
+        "/tokens",
+        access.listing,
+        "List the organization's tokens, newest first",
+        "token",
+        TokenPage,
+        access.TOKENS,
+        description="A flat list of roots and attenuated tokens. Tokens that were revoked are left out.",
+    ),
+    # A holder may restrict a token with `token:read` alone (contract 4.6).
+    Route(
+        "POST",
+        "/tokens/attenuate",
+        access.attenuate,
+        "Make a more restricted token",
+        "read",
+        "token",
+        AttenuateToken,
+        answers={201: AttenuatedToken},
+        description=(
+            "The result has all restrictions of the source and the new ones. The text of the source proves that"
+            " the caller holds it. The result is shown this once."
+        ),
+    ),
+    Route(
+        "POST",
+        "/tokens/revoke",
+        access.revoke,
+        "Revoke the calling token's whole family",
+        "revoke",
+        "token",
+        answers={200: Revocation},
+        destructive=True,
+        description=(
+            "The root of the calling token and everything attenuated from it stop working at once. A repetition"
+            " meets 401, as any other call of a revoked token."
+        ),
+    ),
+    Route(
+        "POST",
+        "/partners/mint-token",
+        partners.mint_token,
+        "Bring a new user, and mint a token for it",
+        "mint_token",
+        "partner",
+        MintToken,
+        answers={201: MintedToken},
+        refuses={409: Error},
+        partner=True,
+        description=(
+            "`new_org` makes the customer's organization, whose e-mail domain the service must not know yet;"
+            " `existing_org` adds a user to an organization that this partner has onboarded. An e-mail address"
+            " that has an account is refused with 409."
+        ),
+    ),
+)
+
+
+def find(path: str) -> tuple[Mapping[str, Route], dict[str, str]]:
+    """The routes of a path by method, and its path parameters; no routes for an unknown path."""
+    for pattern, routes in _BY_PATH.items():
+        if match := pattern.fullmatch(path):
+            return routes, match.groupdict()
+    return {}, {}
+
+
+def _by_path(routes: Iterable[Route]) -> dict[re.Pattern[str], dict[str, Route]]:
+    """Paths without parameters come first: `cost-estimate` is not an experiment id."""
+    found: dict[re.Pattern[str], dict[str, Route]] = {}
+    for route in sorted(routes, key=lambda route: "{" in route.path):
+        pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path))
+        found.setdefault(pattern, {})[route.method] = route
+    return found
+
+
+_BY_PATH: Final = _by_path(ROUTES)

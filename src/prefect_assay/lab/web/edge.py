@@ -1,0 +1,222 @@
+"""The edge of the API, as ASGI middleware: request ids, faults, the rate limit, the journal and lost answers.
+
+Losing an answer needs the connection itself, which `server` puts into the request's state.
+"""
+
+import asyncio
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from prefect_assay.lab.experiments import breakage
+from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.settings import API_PREFIX
+from prefect_assay.lab.service.core import LabCore
+from prefect_assay.lab.service.faults import BREAKS_ORDER, NEVER_ANSWERED, NEVER_HANDLED, Fault, Placed
+from prefect_assay.lab.service.journal import CALLER, Caller
+
+
+class _Exchange:
+    """One request of the API and its answer, held back until it is known whether it may leave."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.request_id: str = scope["state"]["request_id"]
+        self.caller = Caller()
+        self.status: int | None = None
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = b""
+
+    def header(self, name: str) -> str:
+        """A header of the request."""
+        return Headers(scope=self.scope).get(name, "")
+
+    async def take(self, message: Message) -> None:
+        """Hold a part of the answer back."""
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], list(message.get("headers", []))
+        elif message["type"] == "http.response.body":
+            self.body += message.get("body", b"")
+
+    async def send(self, send: Send, *, keep: int | None = None) -> None:
+        """All of the answer, or the head and the first `keep` bytes."""
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+        body = self.body if keep is None else self.body[:keep]
+        await send({"type": "http.response.body", "body": body, "more_body": keep is not None})
+
+    def fail(self, status: int, body: Mapping[str, Any], retry_after: float | None) -> None:
+        """Answer with an error body instead."""
+        self.status, self.body = status, json.dumps({**body, "request_id": self.request_id}).encode()
+        kept = [item for item in self.headers if item[0].lower() not in (b"content-length", b"content-type")]
+        length = str(len(self.body)).encode()
+        self.headers = [*kept, (b"content-type", b"application/json"), (b"content-length", length)]
+        if retry_after is not None:
+            self.headers.append((b"retry-after", f"{retry_after:g}".encode()))
+
+
+class Edge:
+    """Wraps the web application. Only paths of the API have faults, a rate limit and journal entries."""
+
+    def __init__(self, app: ASGIApp, core: LabCore) -> None:
+        self._app = app
+        self._core = core
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI entry point."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"req_{secrets.token_hex(12)}"
+        scope.setdefault("state", {})["request_id"] = request_id
+        if not scope["path"].startswith(API_PREFIX):
+            await self._app(scope, receive, _with_request_id(send, request_id))
+            return
+        exchange = _Exchange(scope)
+        CALLER.set(exchange.caller)
+        limited = self._core.limiter.limit is not None and await self._limit(exchange)
+        placed = None if limited or self._core.faults.idle else await self._take(exchange)
+        fault = placed.fault if placed else None
+        if not limited and (fault is None or await self._before(exchange, fault)):
+            await self._app(scope, receive, exchange.take)
+            if placed is not None:
+                await self._after(exchange, placed)
+        cut = fault is not None and fault.action == "truncate"
+        answered = not (fault and fault.action in NEVER_ANSWERED) and not (cut and not exchange.body)
+        action = "rate_limit" if limited else (fault.action if fault else None)
+        self._note(exchange, answered=answered, fault=action)
+        if not answered:
+            await _close(scope, receive)
+            return
+        if not any(name == b"x-request-id" for name, _ in exchange.headers):
+            exchange.headers.append((b"x-request-id", request_id.encode()))
+        if fault is not None and fault.action == "late_answer":
+            await asyncio.sleep(fault.seconds)
+        if fault is not None and cut:
+            await exchange.send(send, keep=_part(fault, exchange.body))
+            await _close(scope, receive, flush=True)
+        else:
+            await exchange.send(send)
+
+    async def _limit(self, exchange: _Exchange) -> bool:
+        """Count the request against the rate limit; whether it is refused."""
+        limit = self._core.limiter.limit
+        if limit is not None and limit.organization_id is not None:
+            await self._find_caller(exchange)
+            if exchange.caller.organization_id != limit.organization_id:
+                return False
+        # A digest: the limiter must not keep tokens in plain text either.
+        token = hashlib.sha256(exchange.header("authorization").encode("latin-1")).hexdigest()
+        seconds = self._core.limiter.refuse(token)
+        if seconds is None:
+            return False
+        body = {"error": "too many requests; try again later"}
+        exchange.fail(HTTPStatus.TOO_MANY_REQUESTS, body, seconds)
+        return True
+
+    async def _take(self, exchange: _Exchange) -> Placed | None:
+        if self._core.faults.ask_for_organization(exchange.method, exchange.path):
+            await self._find_caller(exchange)
+        return self._core.faults.take(exchange.method, exchange.path, exchange.caller.organization_id)
+
+    async def _find_caller(self, exchange: _Exchange) -> None:
+        """Read the token before the service does, for what affects one organisation only."""
+        authenticate = self._core.lab.tokens.authenticate
+        try:
+            who = await run_in_threadpool(authenticate, exchange.header("authorization"))
+        except Refusal:
+            return
+        exchange.caller.organization_id, exchange.caller.token_id = who.org_id, who.token_id
+
+    async def _before(self, exchange: _Exchange, fault: Fault) -> bool:
+        """What the fault does first; whether the request is handled at all."""
+        if fault.action == "delay":
+            await asyncio.sleep(fault.seconds)
+        elif fault.action == "status":
+            self._fail(exchange, fault, HTTPStatus.SERVICE_UNAVAILABLE)
+        return fault.action not in NEVER_HANDLED
+
+    async def _after(self, exchange: _Exchange, placed: Placed) -> None:
+        """What the fault does to a request that is handled and committed."""
+        if placed.fault.action == "error_after":
+            self._fail(exchange, placed.fault, HTTPStatus.INTERNAL_SERVER_ERROR)
+        elif placed.fault.action in BREAKS_ORDER:
+            await run_in_threadpool(self._break_order, exchange, placed)
+
+    def _fail(self, exchange: _Exchange, fault: Fault, default: HTTPStatus, **extra: Any) -> None:
+        body = self._core.lab.settings.words.to_wire({"error": fault.error, **extra, **fault.fields})
+        exchange.fail(fault.status or default, body, fault.retry_after)
+
+    def _break_order(self, exchange: _Exchange, placed: Placed) -> None:
+        """Void the invoice that the answer names; an answer without one goes out as it is."""
+        invoice_id = self._invoice(exchange)
+        if invoice_id is None:
+            self._core.faults.give_back(placed)
+            return
+        with self._core.lab.store.transaction() as db:
+            extra = breakage.break_order(self._core.lab, db, invoice_id, exchange.path)
+        if placed.fault.action == "post_invoice_failure":
+            extra = {}
+        self._fail(exchange, placed.fault, HTTPStatus.INTERNAL_SERVER_ERROR, **extra)
+        self._core.lab.changed()
+
+    def _invoice(self, exchange: _Exchange) -> str | None:
+        if exchange.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
+            return None
+        try:
+            body = self._core.lab.settings.words.from_wire(json.loads(exchange.body))
+        except ValueError:
+            return None  # a file
+        found = body.get("invoice_id") or body.get("provider_invoice_id")
+        return str(found) if found else None
+
+    def _note(self, exchange: _Exchange, *, answered: bool, fault: str | None) -> None:
+        self._core.journal.add(
+            method=exchange.method,
+            path=exchange.path,
+            query=exchange.scope["query_string"].decode("latin-1"),
+            status=exchange.status,
+            request_id=exchange.request_id,
+            answered=answered,
+            fault=fault,
+            idempotency_key=exchange.header("idempotency-key") or None,
+            organization_id=exchange.caller.organization_id,
+            token_id=exchange.caller.token_id,
+        )
+
+
+def _part(fault: Fault, body: bytes) -> int:
+    """How many bytes of a cut body are sent: at least one is missing."""
+    return min(len(body) // 2 if fault.keep_bytes is None else fault.keep_bytes, len(body) - 1)
+
+
+async def _close(scope: Scope, receive: Receive, *, flush: bool = False) -> None:
+    """Close the connection and wait until the server has noticed; `flush` sends what is written first."""
+    connection = scope["state"].get("connection")
+    if connection is None:
+        raise ConnectionResetError("a fault of the lab closes this connection")
+    if flush:
+        connection.transport.close()
+    else:
+        connection.transport.abort()
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _with_request_id(send: Send, request_id: str) -> Send:
+    """Pages and unknown paths carry their request's id, too."""
+
+    async def named(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", []), (b"x-request-id", request_id.encode())]
+        await send(message)
+
+    return named
