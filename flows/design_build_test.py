@@ -23,7 +23,7 @@ from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.reporting import artifacts
-from prefect_assay.results.kept import CampaignTable
+from prefect_assay.results.row import CampaignTable
 from prefect_assay.runs import can_suspend, is_temporary, outlast
 from prefect_assay.runs.children import call_children, start_child, start_run, wait_for_children
 from prefect_assay.runs.crashes import stop_crash_loop

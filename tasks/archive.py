@@ -22,7 +22,7 @@ from prefect_assay.models.sequences import Sequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import ResultRow, rows, to_csv, unread_units
-from prefect_assay.results.kept import KeptResults
+from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.task_policy import READ
 
@@ -70,7 +70,7 @@ def archive_experiment(
     payment: Payment | None,
     spec: ExperimentSpec,
     results_status: str,
-) -> KeptResults:
+) -> ArchivedResults:
     """Fetch everything the service has on an experiment and keep it as a version.
 
     Compared before it is written: a second run changes nothing, a changed remote result becomes a new version
@@ -114,7 +114,7 @@ def archive_experiment(
     )
     for line in notes:
         get_run_logger().error("%s", line)
-    return KeptResults(record=record, rows=table, notes=tuple(notes))
+    return ArchivedResults(record=record, rows=table, notes=tuple(notes))
 
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:

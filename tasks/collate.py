@@ -12,7 +12,7 @@ from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
 from prefect_assay.models.plan import Plan
 from prefect_assay.results import best_binders, collate, from_csv, to_csv
-from prefect_assay.results.kept import CampaignTable
+from prefect_assay.results.row import CampaignTable
 from prefect_assay.runs.task_policy import READ
 
 

@@ -10,9 +10,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs import formats, read_sequences
 from prefect_assay.designs import records as records_module
-from prefect_assay.designs import text as text_module
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
 
 FASTA = ">a\nACD\n>b\nEFG\n"
@@ -131,7 +130,7 @@ def test_a_ten_megabyte_line_ends_at_once_and_in_little_memory(tmp_path):
 
 
 def test_total_size_and_number_are_bounded(monkeypatch):
-    monkeypatch.setattr(text_module, "MAX_CHARACTERS", 20)
+    monkeypatch.setattr(formats, "MAX_CHARACTERS", 20)
     assert "line 4: the source is larger than 20 characters" in finding("d", text=">abc\nACD\n>efgh\nKKKKKK")
     monkeypatch.undo()
     monkeypatch.setattr("prefect_assay.designs.checks.MAX_SEQUENCES", 2)

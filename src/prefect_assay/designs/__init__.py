@@ -4,9 +4,8 @@
 whole. Nothing here knows the service, a token or Prefect.
 """
 
-from prefect_assay.designs.digest import campaign_digest
+from prefect_assay.designs.campaign import campaign_digest, split
 from prefect_assay.designs.read import read_sequences
-from prefect_assay.designs.split import split
 from prefect_assay.models.spec_rules import check_spec
 
 __all__ = ["campaign_digest", "check_spec", "read_sequences", "split"]

@@ -5,10 +5,10 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-from prefect_assay.designs.findings import Findings, shown
-from prefect_assay.designs.metadata import FAB
-from prefect_assay.designs.records import MAX_RESIDUES, MAX_SEQUENCES, Record
+from prefect_assay.designs.columns import FAB
+from prefect_assay.designs.records import MAX_RESIDUES, MAX_SEQUENCES, Record, SourceErrors
 from prefect_assay.models.sequences import Duplicate, Sequence, Sequences
+from prefect_assay.models.shown import shown
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 
 STOP: Final = "*"
@@ -32,29 +32,29 @@ _HINTS: Final = {
 }
 
 
-def checked(records: Iterable[Record], source: str, findings: Findings) -> Sequences:
-    """The sequences, duplicates set aside; InvalidSequences has every finding, or says that there is none."""
-    collection = _Collection(findings)
+def checked(records: Iterable[Record], source: str, errors: SourceErrors) -> Sequences:
+    """The sequences, duplicates set aside; InvalidSequences with every error, or when there are no sequences."""
+    collection = _Collection(errors)
     count = 0
     for count, record in enumerate(records, start=1):
         if count > MAX_SEQUENCES:
-            raise findings.stop(
+            raise errors.stop(
                 f"more than {MAX_SEQUENCES:,} sequences; divide them into several files", line=record.line
             )
         collection.add(record)
     if not count:
-        findings.add("no sequences; give a FASTA file, or a table with at least one row below its header")
-    findings.check()
+        errors.add("no sequences; give a FASTA file, or a table with at least one row below its header")
+    errors.check()
     return Sequences(source=source, items=tuple(collection.items), duplicates=tuple(collection.duplicates))
 
 
 class _Collection:
     """What was seen so far: names for uniqueness, residues for duplicates."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, errors: SourceErrors) -> None:
         self.items: list[Sequence] = []
         self.duplicates: list[Duplicate] = []
-        self._findings = findings
+        self._errors = errors
         self._names: dict[str, tuple[str, int]] = {}
         self._residues: dict[tuple[str, str | None], Sequence] = {}
 
@@ -71,7 +71,7 @@ class _Collection:
         if first is sequence:
             self.items.append(sequence)
         elif first.control != sequence.control:
-            self._findings.add(
+            self._errors.add(
                 f"has the same residues as {shown(first.name)}, and only one of the two is a control; leave one out",
                 line=record.line,
                 name=name,
@@ -81,7 +81,7 @@ class _Collection:
 
     def _named(self, name: str, line: int) -> bool:
         if not name:
-            self._findings.add("a sequence without a name; names are needed to tell results apart", line=line)
+            self._errors.add("a sequence without a name; names are needed to tell results apart", line=line)
             return False
         key = unicodedata.normalize("NFC", name).casefold()
         known, where = self._names.setdefault(key, (name, line))
@@ -90,7 +90,7 @@ class _Collection:
         how = (
             "the same name stands" if known == name else f"{shown(known)}, which differs only in case, stands"
         )
-        self._findings.add(f"{how} on line {where}; give each design a name of its own", line=line, name=name)
+        self._errors.add(f"{how} on line {where}; give each design a name of its own", line=line, name=name)
         return False
 
     def _letters(self, record: Record) -> str | None:
@@ -99,7 +99,7 @@ class _Collection:
         residues = CHAIN_SEPARATOR.join(chains)
         problem = _problem(residues, chains)
         if problem:
-            self._findings.add(problem, line=record.line, name=record.name.strip())
+            self._errors.add(problem, line=record.line, name=record.name.strip())
             return None
         return residues.upper()
 
@@ -111,7 +111,7 @@ def _problem(residues: str, chains: list[str]) -> str | None:
         return f"more than {MAX_RESIDUES:,} residues; no protein is that long"
     foreign = [(match.start() + 1, match.group()) for match in _FOREIGN.finditer(residues)]
     if foreign:
-        return _letters_finding(foreign)
+        return _letters_error(foreign)
     if not all(chains):
         return f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and stands only between them"
     if len(residues) >= _DNA_FROM and set(residues.upper()) == set("ACGT"):
@@ -119,7 +119,7 @@ def _problem(residues: str, chains: list[str]) -> str | None:
     return None
 
 
-def _letters_finding(foreign: list[tuple[int, str]]) -> str:
+def _letters_error(foreign: list[tuple[int, str]]) -> str:
     listed = ", ".join(f"{_letter(letter)} at position {at}" for at, letter in foreign[:_LISTED])
     more = f" and {len(foreign) - _LISTED:,} more" if len(foreign) > _LISTED else ""
     hints = dict.fromkeys(_HINTS[key] for _, letter in foreign if (key := letter.upper()) in _HINTS)

@@ -1,28 +1,22 @@
-"""`read_sequences`: a path, an s3:// address or pasted text to checked sequences.
+"""`read_sequences`: open a file, an object in S3-compatible storage or pasted text, and check its designs.
 
-This module opens sources and chooses the reader; encoding, formats and rules stand in `text`, `fasta`, `table`
-and `checks`. It must not know what happens to the sequences afterwards.
+boto3 is imported only for an s3:// address. Every error says what to do next; none carries a credential.
 """
 
 import io
-import itertools
-import re
 from collections.abc import Iterator
-from typing import BinaryIO, Final
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+from urllib.parse import urlsplit
 
-from prefect_assay.designs import fasta, table
 from prefect_assay.designs.checks import checked
-from prefect_assay.designs.columns import explain, find_header, repeated
-from prefect_assay.designs.findings import Findings
-from prefect_assay.designs.records import Record
-from prefect_assay.designs.sources import opened
-from prefect_assay.designs.text import Line, lines
+from prefect_assay.designs.formats import HEADER, lines, records
+from prefect_assay.designs.records import SourceErrors
+from prefect_assay.errors import ServiceUnavailable
 from prefect_assay.models.sequences import Sequences
-from prefect_assay.models.vocabulary import AMINO_ACIDS
 
 PASTED: Final = "pasted text"
-_DELIMITER_HINT = re.compile(r"sep=.", re.IGNORECASE)  # Excel's own first line
-_BARE = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}:*]{{10,}}", re.IGNORECASE)
 
 
 def read_sequences(source: str, *, text: str | None = None, data: bytes | None = None) -> Sequences:
@@ -38,7 +32,7 @@ def read_sequences(source: str, *, text: str | None = None, data: bytes | None =
         tag location of an earlier one is set aside in `duplicates` (contract 2.3).
 
     Raises:
-        InvalidSequences: every finding with file, line and sequence.
+        InvalidSequences: every error with file, line and sequence.
         ServiceUnavailable: the object storage did not answer; try again later.
     """
     if text is not None and data is not None:
@@ -49,36 +43,116 @@ def read_sequences(source: str, *, text: str | None = None, data: bytes | None =
         return _read(io.BytesIO(data), source or "given bytes")
     if is_pasted(source):
         return _read(io.BytesIO(source.encode("utf-8", "surrogatepass")), PASTED)
-    with opened(source, Findings(source)) as stream:
+    with opened(source, SourceErrors(source)) as stream:
         return _read(stream, source)
 
 
 def is_pasted(source: str) -> bool:
     """Whether a source is the designs themselves and not the place where they are."""
-    return source.lstrip("\ufeff \t").startswith(fasta.HEADER) or "\n" in source or "\r" in source
+    return source.lstrip("\ufeff \t").startswith(HEADER) or "\n" in source or "\r" in source
 
 
 def _read(stream: BinaryIO, source: str) -> Sequences:
-    findings = Findings(source)
-    return checked(_records(lines(stream, findings), findings), source, findings)
+    errors = SourceErrors(source)
+    return checked(records(lines(stream, errors), errors), source, errors)
 
 
-def _records(numbered: Iterator[Line], findings: Findings) -> Iterator[Record]:
-    """Choose the reader by the first meaningful line; the file's name decides nothing."""
-    for number, line in numbered:
-        if not line.strip():
-            continue
-        if fasta.is_header(line):
-            return fasta.records(itertools.chain([(number, line)], numbered))
-        header = find_header(line)
-        if header:
-            twice = repeated(line, header)
-            if twice:
-                raise findings.stop(f"two columns are called {twice!r}; rename one", line=number)
-            return table.records(header, numbered, findings)
-        if line.startswith((fasta.COMMENT, "#")) or _DELIMITER_HINT.fullmatch(line):
-            continue
-        if _BARE.fullmatch(line.strip()):
-            raise findings.stop("a sequence without a name; put a line '>name' above it", line=number)
-        raise findings.stop(explain(line), line=number)
-    raise findings.stop("empty; give a FASTA file, or a table with a name and a sequence column")
+S3: Final = "s3://"
+_MISSING: Final = frozenset({"NoSuchKey", "NoSuchBucket", "404", "NotFound"})
+_SERVER_ERROR: Final = 500
+
+
+@contextmanager
+def opened(source: str, errors: SourceErrors) -> Iterator[BinaryIO]:
+    """A readable binary stream of the source.
+
+    Raises:
+        InvalidSequences: the place does not exist, is no file, or may not be read.
+        ServiceUnavailable: the object storage did not answer.
+    """
+    if source.startswith(S3):
+        with _from_s3(source, errors) as stream:
+            yield stream
+        return
+    if "://" in source:
+        raise errors.stop(
+            f"{source.partition('://')[0]}:// is not supported; give a path, an s3:// address or the text itself"
+        )
+    try:
+        with _file(source, errors).open("rb") as stream:
+            yield stream
+    except PermissionError:
+        raise errors.stop("permission denied; make the file readable for the user that runs this") from None
+    except OSError as error:
+        raise errors.stop(f"cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _file(source: str, errors: SourceErrors) -> Path:
+    """The path, when it is a regular file; a pipe or a device could block for ever."""
+    if not source.strip():
+        raise errors.stop("no source; give a path, an s3:// address or FASTA text")
+    try:
+        path = Path(source).expanduser()
+        is_file, is_folder, exists = path.is_file(), path.is_dir(), path.exists()
+    except (ValueError, RuntimeError):  # a NUL in the path, or no such user behind the tilde
+        raise errors.stop("not a valid path") from None
+    if is_folder:
+        raise errors.stop("is a folder; name one FASTA or CSV file in it")
+    if exists and not is_file:
+        raise errors.stop("is not a regular file")
+    if not exists:
+        raise errors.stop(f"no such file (looked in {Path.cwd()} for a relative path); check the spelling")
+    return path
+
+
+@contextmanager
+def _from_s3(source: str, errors: SourceErrors) -> Iterator[BinaryIO]:
+    import boto3  # noqa: PLC0415 - half a second that only s3:// users pay
+    from botocore.exceptions import (  # noqa: PLC0415 - likewise
+        BotoCoreError,
+        ClientError,
+        ConnectionError,  # noqa: A004 - botocore's own
+        HTTPClientError,
+        IncompleteReadError,
+        NoCredentialsError,
+        PartialCredentialsError,
+    )
+
+    bucket, key = _address(source, errors)
+    try:
+        body = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"]
+        with io.BufferedReader(body) as stream:  # type: ignore[type-var]  # StreamingBody is a readable raw stream
+            yield stream
+    except (NoCredentialsError, PartialCredentialsError):
+        raise errors.stop(
+            "no S3 credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile"
+        ) from None
+    except ClientError as error:
+        raise _refused(error.response, source, errors) from None
+    except (ConnectionError, HTTPClientError, IncompleteReadError) as error:
+        raise ServiceUnavailable(
+            f"{source}: the object storage did not answer ({type(error).__name__}); try again later"
+        ) from None
+    except BotoCoreError as error:
+        raise errors.stop(f"cannot be read from S3: {error}") from None
+
+
+def _address(source: str, errors: SourceErrors) -> tuple[str, str]:
+    try:
+        bucket = urlsplit(source).netloc
+    except ValueError:
+        bucket = ""
+    key = source[len(S3) + len(bucket) + 1 :]  # as written: '?' and '#' are legal in keys
+    if not bucket or not key or key.endswith("/"):
+        raise errors.stop("not an object; write s3://bucket/path/to/designs.fasta")
+    return bucket, key
+
+
+def _refused(response: Any, source: str, errors: SourceErrors) -> Exception:
+    code = str(response.get("Error", {}).get("Code", "unknown"))
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if status >= _SERVER_ERROR:
+        return ServiceUnavailable(f"{source}: the object storage failed ({code}); try again later")
+    if code in _MISSING:
+        return errors.stop(f"no such object ({code}); check bucket and key")
+    return errors.stop(f"may not be read ({code}); check the credentials and their rights on the bucket")

@@ -24,7 +24,7 @@ from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.payments.payment_status import MoneyFacts
 from prefect_assay.results import markdown_table, molar
-from prefect_assay.results.kept import CampaignTable, KeptResults
+from prefect_assay.results.row import ArchivedResults, CampaignTable
 
 _ROWS_SHOWN: Final = 200
 
@@ -163,7 +163,7 @@ def _verbatim(text: str) -> str:
     return f"`{text.replace('`', chr(39)).replace('|', '/')}`"
 
 
-def show_results(label: str, kept: KeptResults) -> None:
+def show_results(label: str, kept: ArchivedResults) -> None:
     """The measured values of one experiment, and where its archive stands."""
     lines = [
         f"# Results of {kept.record.experiment_code}",

@@ -1,9 +1,8 @@
 """Results as a tidy table: typed rows, CSV and Parquet, tables for people, a ranking for the next round."""
 
-from prefect_assay.results.ranking import best_binders
 from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow
 from prefect_assay.results.show import markdown_table, molar, rich_table
-from prefect_assay.results.table import collate, from_csv, summaries, to_csv, to_parquet
+from prefect_assay.results.table import best_binders, collate, from_csv, summaries, to_csv, to_parquet
 from prefect_assay.results.tidy import rows, unread_units
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import Any, Final
 from prefect_assay.models.open_links import without_open_links
 from prefect_assay.models.result import Replicate, Result, ResultEntry
 from prefect_assay.models.sequences import Sequence as Design
-from prefect_assay.results.outcome import outcome_of
-from prefect_assay.results.row import Level, Outcome, ResultRow
+from prefect_assay.results.row import Level, Outcome, ResultRow, outcome_of
 
 # Consumed by columns of their own; everything else of a record is kept in `extra`.
 _ENTRY_COLUMNS: Final = frozenset(

@@ -1,19 +1,25 @@
-"""`split`: checked designs to the batches of single experiments. Pure and deterministic.
+"""What a campaign makes of checked designs: the batches of its experiments, and its default id. Pure.
 
-Batches are cut from the designs sorted by name, so that the order of a file plays no part: the batch index is in
-the order key, and a re-sorted file must not order anything twice. Batches are filled one after the other, so
-that designs added behind the others leave the earlier batches as they were.
+Batches are cut from the designs sorted by name: the batch index is in the order key, and a re-sorted file must not
+order anything twice. They are filled one after the other, so that appended designs leave the earlier batches as they
+were. The default id follows from the content alone: a second start of the same input is the same campaign, and finds
+its orders instead of repeating them.
 """
 
+import hashlib
+import json
 from itertools import count
+from typing import Final
 
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.sequences import Batch, Sequence, Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import (
+    ANTIGEN_CONCENTRATIONS_NM,
     BINNING_SEQUENCES_MAX,
     BINNING_SEQUENCES_MIN,
     BINNING_SEQUENCES_STEP,
+    REPLICATES_DEFAULT,
     ExperimentType,
 )
 
@@ -119,3 +125,31 @@ def _batches(designs: list[Sequence], controls: list[Sequence], sizes: list[int]
         batches.append(Batch(index=index, count=len(sizes), items=items))
         start += size
     return batches
+
+
+LENGTH: Final = 16  # hex digits: 64 bits
+
+
+def campaign_digest(sequences: Sequences, assay: Assay) -> str:
+    """16 hex digits over names, residues, control flags, metadata and the assay.
+
+    A default that is spelled out (3 replicates, `bli`) gives the same digest as the default left away.
+    """
+    designs = sorted(
+        (sequence.model_dump(mode="json") for sequence in sequences.items), key=lambda design: design["name"]
+    )
+    material = json.dumps([_assay(assay), designs], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(material.encode()).hexdigest()[:LENGTH]
+
+
+def _assay(assay: Assay) -> dict[str, object]:
+    chosen: dict[str, object] = assay.model_dump(mode="json", exclude_none=True)
+    if assay.effective_method:
+        chosen["method"] = assay.effective_method.value
+    if (
+        assay.experiment_type is not ExperimentType.EPITOPE_BINNING
+    ):  # contract 2.2: binning takes no replicates
+        chosen.setdefault("n_replicates", REPLICATES_DEFAULT)
+    if assay.experiment_type is ExperimentType.AFFINITY:
+        chosen.setdefault("antigen_concentrations", list(ANTIGEN_CONCENTRATIONS_NM))
+    return chosen
