@@ -37,7 +37,15 @@ from prefect_assay.runs.children import call_children, start_child, wait_for_chi
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
 from prefect_assay.runs.groups import wake_waiting_parent
-from prefect_assay.runs.tags import CAMPAIGN_TAG, CHILDREN_TAG, WAITS_TAG, add_tags, campaign_group
+from prefect_assay.runs.tags import (
+    CAMPAIGN_TAG,
+    CHILDREN_TAG,
+    WAITS_TAG,
+    add_tags,
+    campaign_group,
+    own_tags,
+    tag_values,
+)
 from prefect_assay.sweeping.cancellations import say_what_remains
 from prefect_assay.tasks.archive import check_archive, kept_location
 from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
@@ -117,7 +125,7 @@ def campaign(
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
     try:
         # A run that has started its children has had its approval; they are its result, whatever became of them.
-        started = WAITS_TAG + _group(run, plan) in (current_run.tags or [])
+        started = WAITS_TAG + _group(run, plan) in own_tags()
         limits = Limits() if started else approved_in_time(run, plan)
     except ApprovalExpired as error:
         return unanswered(error)
@@ -133,16 +141,14 @@ def _pinned_plan(run: CampaignRun) -> Plan | None:
 
     A run with a plan never makes another one: its designs file may contain the next round by now.
     """
-    for tag in current_run.tags or []:
-        if tag.startswith(CAMPAIGN_TAG):
-            campaign_id = tag.removeprefix(CAMPAIGN_TAG)
-            plan = kept_plan(run.options.archive, campaign_id)
-            if plan is None or plan.archive_id not in {None, run.options.books.archive_id}:
-                raise ArchiveError(
-                    f"the plan of campaign {campaign_id} is not in this archive any more; nothing new was ordered. "
-                    "Bring the archive back, or point its block there, and run it again"
-                )
-            return plan
+    for campaign_id in tag_values(own_tags(), CAMPAIGN_TAG):
+        plan = kept_plan(run.options.archive, campaign_id)
+        if plan is None or plan.archive_id not in {None, run.options.books.archive_id}:
+            raise ArchiveError(
+                f"the plan of campaign {campaign_id} is not in this archive any more; nothing new was ordered. "
+                "Bring the archive back, or point its block there, and run it again"
+            )
+        return plan
     return None
 
 
@@ -170,7 +176,7 @@ def _make_plan(
 def _group(run: CampaignRun, plan: Plan) -> str:
     """The group of the campaign's children; one that an earlier version has begun keeps its own."""
     earlier = campaign_group(plan.campaign_id)
-    begun = WAITS_TAG + earlier in (current_run.tags or [])
+    begun = WAITS_TAG + earlier in own_tags()
     return earlier if begun else campaign_group(plan.campaign_id, run.options.scope)
 
 
@@ -188,7 +194,7 @@ def _child(run: CampaignRun, plan: Plan, planned: PlannedExperiment, limits: Lim
 def _run_deployed(run: CampaignRun, plan: Plan, limits: Limits) -> dict[str, str]:
     """One top-level run per experiment, then wait for all; returns the problems by order key."""
     group = _group(run, plan)
-    if WAITS_TAG + group not in (current_run.tags or []):
+    if WAITS_TAG + group not in own_tags():
         require_blocks("wallet", "webhook")
     scope = f"{run.options.scope}-" if group.endswith(run.options.scope) else ""
     children: dict[str, FlowRun] = {}

@@ -6,8 +6,6 @@ The campaign's cap applies to the total. Each experiment's own cap applies as we
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prefect.runtime import flow_run as current_run
-
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.books.records import Approved
 from prefect_assay.flows.run_options import CampaignRun
@@ -15,6 +13,7 @@ from prefect_assay.models.billing import usd
 from prefect_assay.models.plan import Plan
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import was_suspended
+from prefect_assay.runs.tags import own_tags
 from prefect_assay.tasks.price import open_price
 
 __all__ = ["Limits", "approved_in_time"]
@@ -29,7 +28,7 @@ class Limits:
 
 def approved_in_time(run: CampaignRun, plan: Plan) -> Limits:
     """The limits, after one budget check. Nothing is ordered yet, so a failure ends a run that was never suspended."""
-    if was_suspended(current_run.tags or []):
+    if was_suspended(own_tags()):
         return run.outlasting("price", lambda: _approved_limits(run, plan))
     return _approved_limits(run, plan)
 

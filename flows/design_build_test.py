@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from prefect.logging import get_run_logger
-from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
@@ -28,7 +27,7 @@ from prefect_assay.runs import can_suspend, is_temporary, outlast
 from prefect_assay.runs.children import call_children, start_child, start_run, wait_for_children
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow
-from prefect_assay.runs.tags import WAITS_TAG
+from prefect_assay.runs.tags import WAITS_TAG, own_tags
 from prefect_assay.sweeping.cancellations import say_what_remains
 from prefect_assay.tasks.collate import kept_table
 
@@ -201,7 +200,7 @@ def _run_round(run: _LoopRun, campaign_id: str, file: Path) -> RoundReport:
 
 def _deployed_round(run: _LoopRun, campaign_id: str, file: Path) -> str | None:
     group = f"round-{campaign_id}"
-    if WAITS_TAG + group not in (current_run.tags or []):  # else an earlier version has begun it
+    if WAITS_TAG + group not in own_tags():  # else an earlier version has begun it
         group = f"{group}@{run.options.scope}"
     child = start_child(
         "campaign",

@@ -7,7 +7,6 @@ log names the experiment, the invoice shows whether it is paid, and the archive 
 from typing import Annotated
 
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
 from prefect_assay.approvals.questions import unanswered
@@ -29,7 +28,7 @@ from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
 from prefect_assay.runs.groups import wake_waiting_parent
-from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG
+from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, own_tags, tag_values
 from prefect_assay.sweeping.cancellations import say_what_remains
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.estimate import estimate_cost
@@ -124,7 +123,7 @@ def experiment(
 def _find_and_complete(run: ExperimentRun) -> ExperimentReport:
     # Before anything is ordered, a failure may end the run: running it again is safe, and a wrong address shows at
     # once. A run that was suspended, if only for an answer, keeps waiting instead.
-    if was_suspended(current_run.tags or []):
+    if was_suspended(own_tags()):
         order = outlasting(run, "order", lambda: _find_or_place(run))
     else:
         order = _find_or_place(run)
@@ -143,18 +142,18 @@ def _adopt_earlier(run: ExperimentRun) -> None:
     Raises:
         ArchiveError: the run has ordered in another archive.
     """
-    tags = current_run.tags or []
-    archives = [t.removeprefix(ARCHIVE_TAG) for t in tags if t.startswith(ARCHIVE_TAG)]
+    tags = own_tags()
+    archives = tag_values(tags, ARCHIVE_TAG)
     if archives and run.book.books.archive_id not in archives:
         raise ArchiveError(
             f"this run has ordered in another archive than {run.book.location}; nothing is ordered or paid. Point the "
             "archive block to the archive in which the run was begun, and run it again"
         )
     if not archives:
-        for tag in tags:
-            if tag.startswith(EXPERIMENT_TAG) and run.book.read().ordered is None:
+        for experiment_id in tag_values(tags, EXPERIMENT_TAG):
+            if run.book.read().ordered is None:
                 import_variables(run.book, run.options.credentials.base_url)
-                adopt(run.book, tag.removeprefix(EXPERIMENT_TAG))
+                adopt(run.book, experiment_id)
 
 
 def _place_order(run: ExperimentRun) -> Order:

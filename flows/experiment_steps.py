@@ -28,7 +28,17 @@ from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ResultsStatus
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend, is_temporary, outlast, wait_until
-from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags, set_tag
+from prefect_assay.runs.tags import (
+    ARCHIVE_TAG,
+    EXPERIMENT_CODE_LABEL,
+    EXPERIMENT_TAG,
+    ORDER_TAG,
+    add_tags,
+    own_label,
+    own_tags,
+    set_label,
+    set_tag,
+)
 from prefect_assay.sweeping.settle_cancellation import reject_surplus
 from prefect_assay.tasks.archive import archive_experiment
 from prefect_assay.tasks.check import EndOfWait, look, outcome_of
@@ -56,7 +66,10 @@ def announce(run: ExperimentRun, order: Order) -> None:
     """Tag the run with its experiment, for wake-ups and for people."""
     get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
     constant = [ARCHIVE_TAG + run.book.books.archive_id, ORDER_TAG + order.order_key]
-    if {EXPERIMENT_TAG + order.experiment_id, *constant} <= {*(current_run.tags or [])}:
+    tagged = {EXPERIMENT_TAG + order.experiment_id, *constant} <= {*own_tags()}
+    if order.experiment_code and not (tagged and own_label(EXPERIMENT_CODE_LABEL)):
+        set_label(current_run.id, EXPERIMENT_CODE_LABEL, order.experiment_code)
+    if tagged:
         return  # the tags are set last, so an earlier execution has shown the order as well
     artifacts.show_order(run.label, order)
     if can_suspend():

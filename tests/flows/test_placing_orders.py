@@ -156,7 +156,9 @@ def tags(monkeypatch):
     def set_tag(_run_id, prefix, value):
         given[:] = [*(tag for tag in given if not tag.startswith(prefix)), prefix + value]
 
-    monkeypatch.setattr(steps, "current_run", SimpleNamespace(id="run", tags=tuple(given)))
+    first = tuple(given)
+    monkeypatch.setattr(steps, "current_run", SimpleNamespace(id="run"))
+    monkeypatch.setattr(steps, "own_tags", lambda: first)
     monkeypatch.setattr(steps, "get_run_logger", lambda: logging.getLogger("test"))
     monkeypatch.setattr(steps.artifacts, "show_order", lambda label, order: None)
     monkeypatch.setattr(steps, "can_suspend", lambda: True)
@@ -192,7 +194,7 @@ def test_a_run_can_be_found_by_its_experiment_and_its_order(tags):
 def test_a_run_of_an_earlier_version_says_its_order_from_its_next_execution_on(tags, monkeypatch):
     work = a_run(experiment="younger")
     before = (f"{EXPERIMENT_TAG}younger", f"{ARCHIVE_TAG}{work.book.books.archive_id}")
-    monkeypatch.setattr(steps, "current_run", SimpleNamespace(id="run", tags=before))
+    monkeypatch.setattr(steps, "own_tags", lambda: before)
     steps.announce(work, order_of("younger"))
     assert f"{ORDER_TAG}{KEY}" in tags
 

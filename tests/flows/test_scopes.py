@@ -68,7 +68,7 @@ def started(monkeypatch):
             if tags is None
             else [tags]
         ):
-            monkeypatch.setattr(module, "current_run", SimpleNamespace(tags=now))
+            monkeypatch.setattr(module, "own_tags", lambda now=now: now)
             module._run_deployed(CampaignRun(options), PLAN, Limits())
             assert calls[-1] == calls[first]
         return calls[-1]

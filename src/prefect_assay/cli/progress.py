@@ -1,4 +1,4 @@
-"""How campaigns and their experiments stand, read from the Prefect API, and the table that shows it."""
+"""The state of campaigns and their experiments as the Prefect API shows it, and the table that prints it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,21 +9,25 @@ from uuid import UUID
 from rich.table import Table
 from rich.text import Text
 
+from prefect_assay.waiting import WaitsFor, waits_for
+
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
-    from prefect.client.schemas.objects import FlowRun, State
+    from prefect.client.schemas.objects import FlowRun
 
     from prefect_assay.client import AssayClient
 
 CAMPAIGN_FLOW: Final = "campaign"
 EXPERIMENT_FLOW: Final = "experiment"
 
-# The keys that the flows suspend under (flows/experiment.py, src/prefect_assay/approvals/spending.py, src/prefect_assay/runs/children.py).
 _WAITS_FOR: Final = {
-    "results": "the laboratory",
-    "quote": "the quote",
-    "children": "its experiments",
-    "approve": "a person's approval in the UI",
+    WaitsFor.RESULTS: "the laboratory",
+    WaitsFor.MORE_RESULTS: "the laboratory, for the remaining results",
+    WaitsFor.QUOTE: "the quote",
+    WaitsFor.CHILDREN: "its experiments",
+    WaitsFor.APPROVAL: "a person's approval in the UI",
+    WaitsFor.PAYMENT_ANSWER: "a person's answer in the UI about an uncertain payment",
+    WaitsFor.RETRY: "its next attempt; see its log",
 }
 _SCHEDULED: Final = {
     "Resuming": "a free worker",
@@ -58,28 +62,20 @@ class RunLine:
     url: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """With times as ISO 8601."""
+        """Return the fields, with times as ISO 8601."""
         return {**asdict(self), "started": self.started.isoformat() if self.started else None}
 
 
 def recent(client: "SyncPrefectClient", limit: int) -> list[RunLine]:
-    """The newest campaigns with their experiments."""
-    from prefect.client.schemas.filters import FlowFilter, FlowFilterName
-    from prefect.client.schemas.sorting import FlowRunSort
+    """Return the newest campaigns, each followed by its experiments."""
+    from prefect_assay.runs.queries import newest_runs
 
-    campaigns = client.read_flow_runs(
-        flow_filter=FlowFilter(name=FlowFilterName(any_=[CAMPAIGN_FLOW])),
-        sort=FlowRunSort.EXPECTED_START_TIME_DESC,
-        limit=limit,
-    )
-    found: list[RunLine] = []
-    for run in campaigns:
-        found += _family(client, run)
-    return found
+    campaigns = newest_runs(client, CAMPAIGN_FLOW, limit)
+    return [line for run in campaigns for line in _with_experiments(client, run)]
 
 
 def named(client: "SyncPrefectClient", which: str) -> list[RunLine]:
-    """The runs of a campaign id, or of one flow run id with its experiments; empty when there are none."""
+    """Return the runs of a campaign id, or one flow run with its experiments; empty if there are none."""
     from prefect.exceptions import ObjectNotFound
 
     from prefect_assay.runs.tags import CAMPAIGN_TAG, GROUP_TAG, campaign_group
@@ -90,36 +86,36 @@ def named(client: "SyncPrefectClient", which: str) -> list[RunLine]:
             run = client.read_flow_run(run_id)
         except ObjectNotFound:
             return []
-        return _family(client, run) if _kind(run) == CAMPAIGN_FLOW else _lines(client, [run])
+        return _with_experiments(client, run) if _kind(run) == CAMPAIGN_FLOW else [_line(run)]
     campaigns = _tagged(client, CAMPAIGN_TAG + which)
-    return _lines(client, [*campaigns, *_tagged(client, GROUP_TAG + campaign_group(which))])
+    return [_line(run) for run in (*campaigns, *_tagged(client, GROUP_TAG + campaign_group(which)))]
 
 
 def with_service(lines: Sequence[RunLine], service: "AssayClient") -> list[RunLine]:
-    """The same lines with each experiment's status as the service tells it."""
+    """Add each experiment's status at the service."""
     from prefect_assay.errors import NotFound
 
-    told = []
+    complete = []
     for line in lines:
         if line.experiment_id is None:
-            told.append(line)
+            complete.append(line)
             continue
         try:
             found = service.experiment(line.experiment_id)
         except NotFound:
-            told.append(replace(line, service_status="not visible to this token"))
+            complete.append(replace(line, service_status="not visible to this token"))
         else:
-            told.append(replace(line, experiment_code=found.code, service_status=str(found.status)))
-    return told
+            complete.append(replace(line, experiment_code=found.code, service_status=str(found.status)))
+    return complete
 
 
 def table(lines: Iterable[RunLine]) -> Table:
-    """One row for each run; experiments stand below their campaign."""
+    """Build a table with one row per run, experiments below their campaign."""
     lines = list(lines)
-    shown = Table(box=None, pad_edge=False)
+    built = Table(box=None, pad_edge=False)
     service = any(line.service_status for line in lines)
     for heading in ("Campaign", "Run", "Experiment", "State", "Waits for", *(["Service"] if service else [])):
-        shown.add_column(heading, overflow="fold")
+        built.add_column(heading, overflow="fold")
     for line in lines:
         campaign = line.kind == CAMPAIGN_FLOW
         name = Text(line.name if campaign else f"  {line.name}")
@@ -128,20 +124,20 @@ def table(lines: Iterable[RunLine]) -> Table:
         cells = [
             Text(line.campaign_id or "–") if campaign else Text(""),  # noqa: RUF001 - a dash for a missing value
             name,
-            Text(line.experiment_code or ""),
+            Text(line.experiment_code or line.experiment_id or ""),
             Text(line.state, style=_STYLES.get(line.state, "")),
-            Text(line.waits_for or (_short(line.message) if line.ended else "")),
+            Text(line.waits_for or (_first_line(line.message) if line.ended else "")),
         ]
-        shown.add_row(*cells, *([Text(line.service_status or "")] if service else []))
-    return shown
+        built.add_row(*cells, *([Text(line.service_status or "")] if service else []))
+    return built
 
 
-def _family(client: "SyncPrefectClient", run: "FlowRun") -> list[RunLine]:
+def _with_experiments(client: "SyncPrefectClient", run: "FlowRun") -> list[RunLine]:
     from prefect_assay.runs.tags import GROUP_TAG, campaign_group
 
     campaign_id = _campaign_id(run)
     children = _tagged(client, GROUP_TAG + campaign_group(campaign_id)) if campaign_id else []
-    return _lines(client, [run, *children])
+    return [_line(one) for one in (run, *children)]
 
 
 def _tagged(client: "SyncPrefectClient", tag: str) -> list["FlowRun"]:
@@ -151,16 +147,12 @@ def _tagged(client: "SyncPrefectClient", tag: str) -> list["FlowRun"]:
     return sorted(found, key=lambda run: (run.created.timestamp() if run.created else 0.0, run.name))
 
 
-def _lines(client: "SyncPrefectClient", runs: Sequence["FlowRun"]) -> list[RunLine]:
-    codes = _codes(client, [run.id for run in runs if _kind(run) == EXPERIMENT_FLOW])
-    return [_line(run, codes.get(run.id)) for run in runs]
-
-
-def _line(run: "FlowRun", code: str | None) -> RunLine:
+def _line(run: "FlowRun") -> RunLine:
     from prefect_assay.cli.prefect_api import run_url
     from prefect_assay.runs.states import has_ended
-    from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
+    from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL, EXPERIMENT_TAG, tag_values
 
+    code = run.labels.get(EXPERIMENT_CODE_LABEL)
     return RunLine(
         kind=_kind(run),
         campaign_id=_campaign_id(run),
@@ -169,33 +161,13 @@ def _line(run: "FlowRun", code: str | None) -> RunLine:
         state=(run.state.name if run.state else None) or "unknown",
         ended=has_ended(run),
         message=run.state.message if run.state else None,
-        waits_for=_waits_for(run.state),
+        waits_for=_waits_for(run),
         experiment_id=next(iter(tag_values(run.tags, EXPERIMENT_TAG)), None),
-        experiment_code=code,
+        experiment_code=str(code) if code else None,
         service_status=None,
         started=run.start_time,
         url=run_url(run.id),
     )
-
-
-def _codes(client: "SyncPrefectClient", run_ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Experiment codes, from the link that each run leaves as an artifact."""
-    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterType
-
-    if not run_ids:
-        return {}
-    found = client.read_artifacts(
-        artifact_filter=ArtifactFilter(
-            flow_run_id=ArtifactFilterFlowRunId(any_=list(run_ids)),
-            type=ArtifactFilterType(any_=["markdown"]),
-        )
-    )
-    codes: dict[UUID, str] = {}
-    for artifact in found:
-        text = str(artifact.data or "")
-        if artifact.flow_run_id and (artifact.key or "").startswith("assay-experiment-"):
-            codes[artifact.flow_run_id] = text.removeprefix("[Experiment ").partition("]")[0]
-    return codes
 
 
 def _kind(run: "FlowRun") -> str:
@@ -209,16 +181,22 @@ def _campaign_id(run: "FlowRun") -> str | None:
     return tagged or run.parameters.get("campaign_id")
 
 
-def _waits_for(state: "State | None") -> str | None:
-    if state is None:
+def _waits_for(run: "FlowRun") -> str | None:
+    """Describe, for people, what a suspended or scheduled run waits for; None for any other run."""
+    from prefect_assay.runs.states import suspension_key
+    from prefect_assay.runs.transient_failures import missing_block
+
+    if run.state is None:
         return None
-    if state.is_paused():
-        key = state.state_details.pause_key or ""
-        return _WAITS_FOR.get(key.partition("-")[0], "somebody who resumes it")
-    return _SCHEDULED.get(state.name or "")
+    if not run.state.is_paused():
+        return _SCHEDULED.get(run.state.name or "")
+    if missing := missing_block(run):
+        return f"the block {missing[1]}, which was deleted"
+    kind = waits_for(suspension_key(run))
+    return _WAITS_FOR[kind] if kind else "a person who resumes it"
 
 
-def _short(message: str | None) -> str:
+def _first_line(message: str | None) -> str:
     line = (message or "").partition("\n")[0]
     return line if len(line) <= 100 else f"{line[:99]}…"  # noqa: PLR2004 - one line of a terminal
 

@@ -105,7 +105,7 @@ def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> 
         run = start_run(DEPLOYMENT, {"designs": _designs(request.designs), **settings, **blocks})
     _announce(run, campaign_id, as_json=as_json and not wait)
     if wait:
-        from prefect_assay.cli.follow import follow
+        from prefect_assay.cli.status import follow
 
         follow(run.id, as_json=as_json)
 

@@ -15,10 +15,11 @@
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
+from prefect.context import FlowRunContext
 from prefect.runtime import flow_run as current_run
 
 EXPERIMENT_TAG: Final = "assay-experiment:"
@@ -32,6 +33,7 @@ CANCELED_TAG: Final = "assay-canceled:"
 RETRY_TAG: Final = "assay-again:"
 ASKS_TAG: Final = "assay-asks"
 REPLACED_TAG: Final = "assay-replaced:"
+EXPERIMENT_CODE_LABEL: Final = "assay.experiment-code"  # the code that people know an experiment by
 
 # A replaced run leaves these to its successor.
 INDEX_TAGS: Final = (
@@ -60,6 +62,18 @@ def tag_values(tags: Iterable[str], prefix: str) -> list[str]:
 def own_tags() -> list[str]:
     """Return the tags of the current run; empty outside of a run."""
     return list(current_run.tags or [])
+
+
+def own_label(name: str) -> Any:
+    """Return a label of the current run as of its start; None without one."""
+    context = FlowRunContext.get()
+    return context.flow_run.labels.get(name) if context and context.flow_run else None
+
+
+def set_label(run_id: UUID, name: str, value: str) -> None:
+    """Give a run a label; its other labels stay."""
+    with get_client(sync_client=True) as client:
+        client.update_flow_run_labels(run_id, {name: value})
 
 
 def add_tags(run_id: UUID, tags: list[str]) -> None:
