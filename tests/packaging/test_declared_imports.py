@@ -1,0 +1,99 @@
+"""pyproject.toml declares every third-party package that the product imports; an optional one in an extra."""
+
+import ast
+import sys
+import tomllib
+from collections import defaultdict
+from importlib.metadata import packages_distributions
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PRODUCT = ("src", "flows", "tasks", "blocks", "deployments")
+ROOMS_OF_EXTRAS = {
+    "lab": ("src/prefect_assay/lab/", "src/prefect_assay/localstack/"),
+    "demo": ("src/prefect_assay/cli/demo/",),
+    "test": ("src/prefect_assay/lab/fixture.py",),  # a pytest plugin
+    "dev": ("src/prefect_assay/archive/s3.py",),  # annotations only
+}
+ANYWHERE = (
+    "tokens",
+    "x402",
+    "parquet",
+    "server",
+)  # imported where they are used, with a message when missing
+
+
+def names(requirements):
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
+
+
+def extra(name):
+    """The distributions of an extra, with those of the extras that it includes."""
+    found = set()
+    for text in PROJECT["optional-dependencies"][name]:
+        requirement = Requirement(text)
+        if requirement.name == PROJECT["name"]:
+            found |= set().union(*(extra(other) for other in requirement.extras))
+        else:
+            found.add(canonicalize_name(requirement.name))
+    return found
+
+
+def imported(path):
+    """Top-level modules that a file imports, wherever the statement is."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def third_party():
+    """Each imported third-party module with the files that import it."""
+    found = {}
+    for folder in PRODUCT:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for module in imported(path):
+                if module not in sys.stdlib_module_names and module != "prefect_assay":
+                    found.setdefault(module, set()).add(path.relative_to(ROOT).as_posix())
+    return found
+
+
+IMPORTS = third_party()
+
+
+@pytest.mark.parametrize("module", sorted(IMPORTS))
+def test_an_imported_package_is_declared(module):
+    distributions = {canonicalize_name(name) for name in packages_distributions()[module]}
+    always = names(PROJECT["dependencies"]).union(*(extra(name) for name in ANYWHERE))
+    undeclared = []
+    for file in sorted(IMPORTS[module]):
+        declared = always.union(
+            *(extra(name) for name, rooms in ROOMS_OF_EXTRAS.items() if file.startswith(rooms))
+        )
+        if not distributions & declared:
+            undeclared.append(file)
+    assert undeclared == [], f"declare {' or '.join(sorted(distributions))} in pyproject.toml"
+
+
+def test_the_lock_satisfies_what_is_declared():
+    pins = defaultdict(list)  # several of one name, for different systems
+    for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            requirement = Requirement(line)
+            pins[canonicalize_name(requirement.name)] += [pin.version for pin in requirement.specifier]
+    declared = chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    wanted = [one for one in map(Requirement, declared) if one.name != PROJECT["name"]]
+    assert [str(one) for one in wanted if not pins[canonicalize_name(one.name)]] == []
+    assert [
+        (str(one), version)
+        for one in wanted
+        for version in pins[canonicalize_name(one.name)]
+        if not one.specifier.contains(version)
+    ] == []
