@@ -1,9 +1,9 @@
-"""A process that has imported Prefect and the flows, and forks one child per flow run: `python -m prefect_assay.prefork.server FD`.
+"""The fork server: it has imported Prefect and the flows, and forks one child per flow run.
 
-`FD` is its end of a socket. A message of one byte on it carries another socket, over which the request comes (the
-child's environment and folder, as JSON) and the answers go: a line with the child's process id, and a line with its
-exit status. It has one thread and keeps no connection open, so nothing that a fork could break exists in it. It ends
-with the process that started it.
+`python -m prefect_assay.prefork.server FD`, where `FD` is its end of a socket. Each message of one byte carries another
+socket: over it comes a request (the child's environment and folder, as JSON), and back go a line with the child's
+process id and a line with its exit status. One thread and no open connection, so a fork breaks nothing. It ends with
+the process that started it.
 """
 
 import contextlib
@@ -42,21 +42,21 @@ def main() -> None:
         if threading.active_count() != 1:
             raise SystemExit("an import has started a thread: flow runs are not forked from here")
         control.sendall(b"r")
-        request = _Zygote(control).serve()
+        request = _ForkServer(control).serve()
     if request is not None:  # this is a child
         _run_engine(request)
 
 
 def _import_all() -> None:
     for module in _IMPORTED_BY_EVERY_RUN:
-        with contextlib.suppress(ImportError):  # it costs each run some milliseconds, no more
+        with contextlib.suppress(ImportError):  # each run then imports it, in some milliseconds
             importlib.import_module(module)
     from prefect.plugins import load_prefect_collections  # noqa: PLC0415
 
     load_prefect_collections()  # as the first run with a block among its parameters does
 
 
-class _Zygote:
+class _ForkServer:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._children: dict[int, socket.socket] = {}
@@ -65,10 +65,10 @@ class _Zygote:
         self._wake.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno())
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's; it ends its runs by name
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner handles Ctrl-C and ends its runs
 
     def serve(self) -> dict[str, Any] | None:
-        """The request of a child, in the child; None in the zygote, when nobody wants it any more."""
+        """Returns in each child with its request, and in the server with None once its parent has ended."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             selector.register(self._ended, selectors.EVENT_READ)
@@ -80,16 +80,16 @@ class _Zygote:
                     message, handles, _, _ = socket.recv_fds(self._control, 1, 1)
                     if not message:
                         return None
-                    request = self._forked(socket.socket(fileno=handles[0]))
+                    request = self._fork(socket.socket(fileno=handles[0]))
                     if request is not None:
                         return request
 
-    def _forked(self, connection: socket.socket) -> dict[str, Any] | None:
+    def _fork(self, connection: socket.socket) -> dict[str, Any] | None:
         request = _read(connection)
         pid = os.fork()
         if pid:
             self._children[pid] = connection
-            _answer(connection, {"pid": pid})
+            _reply(connection, {"pid": pid})
             return None
         signal.set_wakeup_fd(-1)
         for name in (signal.SIGCHLD, signal.SIGINT):
@@ -109,12 +109,12 @@ class _Zygote:
                     return
                 connection = self._children.pop(pid, None)
                 if connection is not None:
-                    _answer(connection, {"status": os.waitstatus_to_exitcode(status)})
+                    _reply(connection, {"status": os.waitstatus_to_exitcode(status)})
                     connection.close()
 
 
 def _run_engine(request: dict[str, Any]) -> NoReturn:
-    """What `python -m prefect.engine` does, with everything imported."""
+    """Do what `python -m prefect.engine` does, with everything imported."""
     os.environ.clear()
     os.environ.update(request["env"])
     if request["cwd"]:
@@ -139,9 +139,9 @@ def _read(connection: socket.socket) -> dict[str, Any]:
     return request
 
 
-def _answer(connection: socket.socket, answer: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):  # whoever asked is gone
-        connection.sendall(json.dumps(answer).encode() + b"\n")
+def _reply(connection: socket.socket, reply: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # the starter has ended
+        connection.sendall(json.dumps(reply).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Starts flow runs by forking them from a process that has imported everything already (docs/waiting.md).
+"""Starts flow runs through the fork server (docs/waiting.md).
 
-A run that is started as `python -m prefect.engine` spends two seconds of CPU on imports before its first line; a
-fork spends none. Where forking does not work (no Linux, a Prefect with other insides, a zygote that has ended, a job
-with a PYTHONPATH of its own), and with PREFECT_ASSAY_FORK=false, runs are started as Prefect starts them.
+`python -m prefect.engine` spends two seconds of CPU on imports before a run's first line; a fork spends none. Runs
+start as Prefect starts them, unforked, where forking does not work (no Linux, another Prefect, a fork server that has
+ended, a job with its own PYTHONPATH) and with PREFECT_ASSAY_FORK=false.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,33 +26,29 @@ from prefect_assay.prefork.server import ENGINE
 
 VARIABLE: Final = "PREFECT_ASSAY_FORK"
 
-_logger = logging.getLogger("prefect_assay.warm")
-_GONE_SECONDS: Final = 0.2
+_logger = logging.getLogger(__name__)
+_POLL_SECONDS: Final = 0.2
 
 RunProcess = Callable[..., Awaitable[Any]]
 
 
-class WarmProcess:
-    """A forked flow run, as far as Prefect's runner looks at a process: its id, and its exit code at the end."""
+@dataclass(eq=False)
+class ForkedRun:
+    """A forked flow run, with the two attributes of a process that Prefect's runner reads."""
 
-    def __init__(self, pid: int) -> None:
-        """Take a child that runs."""
-        self.pid = pid
-        self.returncode: int | None = None
-
-    def __repr__(self) -> str:
-        return f"WarmProcess(pid={self.pid}, returncode={self.returncode})"
+    pid: int
+    returncode: int | None = None
 
 
-class WarmStarter:
-    """Replaces Prefect's `run_process` for flow runs; everything else goes to the one it has replaced."""
+class ForkingStarter:
+    """Replaces Prefect's `run_process` for flow runs, and calls the replaced one for everything else."""
 
-    def __init__(self, cold: RunProcess) -> None:
-        """Start the zygote; it is ready a few seconds later, and runs are started cold until then."""
-        self._cold = cold
+    def __init__(self, run_process: RunProcess) -> None:
+        """Start the fork server; it is ready a few seconds later, and runs start unforked until then."""
+        self._run_process = run_process
         self._control, theirs = socket.socketpair()
         with theirs:
-            self._zygote = subprocess.Popen(  # noqa: S603 - this interpreter, our own module
+            self.server = subprocess.Popen(  # noqa: S603 - this interpreter, our own module
                 [sys.executable, "-m", "prefect_assay.prefork.server", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
@@ -61,7 +58,7 @@ class WarmStarter:
 
     def ready(self) -> bool:
         """Whether runs can be forked now."""
-        if self._zygote.poll() is not None:
+        if self.server.poll() is not None:
             return False
         if not self._ready:
             with contextlib.suppress(BlockingIOError):
@@ -78,14 +75,18 @@ class WarmStarter:
         cwd: Path | str | None = None,
         **options: Any,
     ) -> Any:
-        """`prefect.utilities.processutils.run_process` for the engine's command, forked where possible."""
+        """`prefect.utilities.processutils.run_process`; the engine's command is forked where possible."""
         connection = None
         environment = dict(os.environ if env is None else env)
         forked = command == [sys.executable, "-m", ENGINE] and set(options) <= {"stream_output"}
-        if forked and _read_at_start(environment) == _read_at_start(os.environ) and self.ready():
-            connection = await self._requested(environment, cwd)
+        if (
+            forked
+            and _interpreter_settings(environment) == _interpreter_settings(os.environ)
+            and self.ready()
+        ):
+            connection = await self._request_child(environment, cwd)
         if connection is None:
-            return await self._cold(
+            return await self._run_process(
                 command,
                 task_status=task_status,
                 task_status_handler=task_status_handler,
@@ -94,24 +95,24 @@ class WarmStarter:
                 **options,
             )
         reader, writer, pid = connection
-        process = WarmProcess(pid)
+        process = ForkedRun(pid)
         task_status.started(task_status_handler(process) if task_status_handler else process)
         try:
-            process.returncode = await _ended(reader, pid)
+            process.returncode = await _exit_code(reader, pid)
         finally:
             writer.close()
         return process
 
-    async def _requested(
+    async def _request_child(
         self, env: dict[str, str], cwd: Path | str | None
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, int] | None:
-        """Ask for a child. None only where none was made, so that no run is started twice."""
+        """Request a child; None only if no child was made, so that no run is started twice."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:
                 socket.send_fds(self._control, [b"f"], [theirs.fileno()])
             except OSError as error:
-                _logger.warning("Flow runs are started cold: %s", error)
+                _logger.warning("Flow runs are started without a fork: %s", error)
                 ours.close()
                 return None
         reader, writer = await asyncio.open_connection(sock=ours)
@@ -120,39 +121,41 @@ class WarmStarter:
         line = await reader.readline()
         if not line:
             writer.close()
-            raise RuntimeError("the process that forks flow runs has ended while it was asked for one")
+            raise RuntimeError("the process that forks flow runs has ended during a request")
         return reader, writer, int(json.loads(line)["pid"])
 
 
-def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """What Python and its loader read once: a job that sets it (a PYTHONPATH, say) is no fork of ours."""
+def _interpreter_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables that Python and its loader read once, at their start: a job with its own values cannot be forked."""
     return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LD_"))}
 
 
-async def _ended(reader: asyncio.StreamReader, pid: int) -> int:
+async def _exit_code(reader: asyncio.StreamReader, pid: int) -> int:
     line = await reader.readline()
     if line:
         return int(json.loads(line)["status"])
-    # The zygote is gone, its child may not be. How it ends cannot be known; crashes are found by their heartbeats.
+    # The server has ended, its child may not have. Its exit code is lost; a crash is found by missing heartbeats.
     await asyncio.to_thread(_wait_for, pid)
     return 0
 
 
 def _wait_for(pid: int) -> None:
     while Path(f"/proc/{pid}").exists():
-        time.sleep(_GONE_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def fork_flow_runs() -> bool:
-    """From now on, this process's runner or worker forks its flow runs; False where that does not work or is not wanted."""
+    """Let this process's runner or worker fork its flow runs; False where that is impossible or switched off."""
     if sys.platform != "linux" or os.environ.get(VARIABLE, "").lower() in {"0", "false", "no"}:
         return False
     try:
         # Prefect's own place for this: "patch the module to override".
         starter: Any = importlib.import_module("prefect.runner._starter_engine")
-        cold = starter.run_process
+        replaced = starter.run_process
     except (ImportError, AttributeError):
-        _logger.warning("This version of Prefect starts flow runs in another way; they are started cold.")
+        _logger.warning(
+            "This version of Prefect starts flow runs in another way; they are started without a fork."
+        )
         return False
-    starter.run_process = WarmStarter(cold)
+    starter.run_process = ForkingStarter(replaced)
     return True

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from prefect_assay.localstack.processes import descendants
-from prefect_assay.prefork.starter import WarmProcess, WarmStarter
+from prefect_assay.prefork.starter import ForkedRun, ForkingStarter
 
 pytestmark = [
     pytest.mark.long,  # three processes that import everything
@@ -22,25 +22,25 @@ pytestmark = [
 ]
 
 COMMAND = [sys.executable, "-m", "prefect.engine"]
-COLD = object()
+UNFORKED = object()
 
 
 @pytest.fixture(scope="module")
-def warm():
-    """A starter whose zygote is ready; what it does not fork it hands to a function that says so."""
+def starter():
+    """A starter whose fork server is ready; it hands everything else to a function that returns UNFORKED."""
 
-    async def cold(*_, **__):
-        return COLD
+    async def unforked(*_, **__):
+        return UNFORKED
 
-    starter = WarmStarter(cold)
+    starter = ForkingStarter(unforked)
     deadline = time.monotonic() + 120
     while not starter.ready():
-        assert time.monotonic() < deadline, "the zygote is not ready"
-        assert starter._zygote.poll() is None, "the zygote has ended"
+        assert time.monotonic() < deadline, "the fork server is not ready"
+        assert starter.server.poll() is None, "the fork server has ended"
         time.sleep(0.1)
     yield starter
     starter._control.close()
-    assert starter._zygote.wait(30) == 0  # it ends with the socket of whoever started it
+    assert starter.server.wait(30) == 0  # it ends with the socket of its starter
 
 
 @pytest.fixture
@@ -51,14 +51,14 @@ def silent_api():
 
 
 class Started:
-    """Prefect's task status: what it was told."""
+    """Stands in for Prefect's task status."""
 
     def __init__(self):
-        self.told = asyncio.Event()
+        self.is_started = asyncio.Event()
 
     def started(self, value):
         self.process = value
-        self.told.set()
+        self.is_started.set()
 
 
 def environment(tmp_path, **own):
@@ -72,7 +72,7 @@ def run(starter, env, cwd=None, meanwhile=None):
         status = Started()
         task = asyncio.create_task(starter(COMMAND, task_status=status, env=env, cwd=cwd, stream_output=True))
         await asyncio.wait(
-            [task, asyncio.create_task(status.told.wait())], return_when=asyncio.FIRST_COMPLETED
+            [task, asyncio.create_task(status.is_started.wait())], return_when=asyncio.FIRST_COMPLETED
         )
         if meanwhile and not task.done():
             await asyncio.to_thread(meanwhile, status.process)
@@ -81,23 +81,23 @@ def run(starter, env, cwd=None, meanwhile=None):
     return asyncio.run(whole())
 
 
-def test_the_exit_code_is_the_engines(warm, tmp_path):
-    process = run(warm, environment(tmp_path, PREFECT__FLOW_RUN_ID="no id"))
-    assert isinstance(process, WarmProcess)
+def test_the_exit_code_is_the_engines(starter, tmp_path):
+    process = run(starter, environment(tmp_path, PREFECT__FLOW_RUN_ID="no id"))
+    assert isinstance(process, ForkedRun)
     assert process.returncode == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_signal_ends_a_run_and_is_told(warm, tmp_path, silent_api, how):
+def test_a_signal_ends_a_run_and_is_its_exit_code(starter, tmp_path, silent_api, how):
     def meanwhile(process):
         assert process.pid in {entry.pid for entry in descendants(os.getpid())}
         os.kill(process.pid, how)
 
-    process = run(warm, environment(tmp_path, PREFECT_API_URL=silent_api), meanwhile=meanwhile)
+    process = run(starter, environment(tmp_path, PREFECT_API_URL=silent_api), meanwhile=meanwhile)
     assert process.returncode == -how
 
 
-def test_a_run_has_its_own_environment_and_folder(warm, tmp_path, silent_api):
+def test_a_run_has_its_own_environment_and_folder(starter, tmp_path, silent_api):
     def meanwhile(process):
         folder = Path(f"/proc/{process.pid}/cwd")
         deadline = time.monotonic() + 30
@@ -108,17 +108,17 @@ def test_a_run_has_its_own_environment_and_folder(warm, tmp_path, silent_api):
 
     # Only this environment has the address that makes the engine wait; else it would have ended with 1.
     env = environment(tmp_path, PREFECT_API_URL=silent_api)
-    assert run(warm, env, cwd=tmp_path, meanwhile=meanwhile).returncode == -signal.SIGKILL
+    assert run(starter, env, cwd=tmp_path, meanwhile=meanwhile).returncode == -signal.SIGKILL
 
 
-def test_runs_at_the_same_time_are_told_apart(warm, tmp_path, silent_api):
+def test_runs_at_the_same_time_are_kept_apart(starter, tmp_path, silent_api):
     env = environment(tmp_path, PREFECT_API_URL=silent_api)
 
     async def both():
         statuses = [Started(), Started()]
-        tasks = [asyncio.create_task(warm(COMMAND, task_status=status, env=env)) for status in statuses]
+        tasks = [asyncio.create_task(starter(COMMAND, task_status=status, env=env)) for status in statuses]
         for status in statuses:
-            await asyncio.wait_for(status.told.wait(), 60)
+            await asyncio.wait_for(status.is_started.wait(), 60)
         os.kill(statuses[0].process.pid, signal.SIGKILL)
         first = await asyncio.wait_for(tasks[0], 60)
         assert not tasks[1].done()
@@ -130,41 +130,41 @@ def test_runs_at_the_same_time_are_told_apart(warm, tmp_path, silent_api):
     assert first.pid != second.pid
 
 
-def test_other_commands_are_not_forked(warm):
-    assert asyncio.run(warm(["ls"], env={})) is COLD
-    assert asyncio.run(warm(COMMAND, env={}, start_new_session=True)) is COLD
+def test_other_commands_are_not_forked(starter):
+    assert asyncio.run(starter(["ls"], env={})) is UNFORKED
+    assert asyncio.run(starter(COMMAND, env={}, start_new_session=True)) is UNFORKED
 
 
 @pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONOPTIMIZE", "LD_PRELOAD"])
-def test_a_job_that_sets_what_python_reads_at_its_start_is_not_forked(warm, tmp_path, name):
+def test_a_job_that_sets_what_python_reads_at_its_start_is_not_forked(starter, tmp_path, name):
     env = environment(tmp_path, PREFECT__FLOW_RUN_ID="no id")
-    assert asyncio.run(warm(COMMAND, env=env | {name: "another"})) is COLD
-    assert run(warm, env | {"ANOTHER": "another"}).returncode == 1
+    assert asyncio.run(starter(COMMAND, env=env | {name: "another"})) is UNFORKED
+    assert run(starter, env | {"ANOTHER": "another"}).returncode == 1
 
 
-def test_without_its_zygote_runs_are_started_as_prefect_does(monkeypatch):
-    async def cold(*_, **__):
-        return COLD
+def test_without_the_fork_server_runs_are_started_as_prefect_does(monkeypatch):
+    async def unforked(*_, **__):
+        return UNFORKED
 
-    starter = WarmStarter(cold)
-    assert asyncio.run(starter(COMMAND, env={})) is COLD  # it is importing still
-    starter._zygote.kill()
-    starter._zygote.wait(30)
-    assert asyncio.run(starter(COMMAND, env={})) is COLD
+    starter = ForkingStarter(unforked)
+    assert asyncio.run(starter(COMMAND, env={})) is UNFORKED  # it is still importing
+    starter.server.kill()
+    starter.server.wait(30)
+    assert asyncio.run(starter(COMMAND, env={})) is UNFORKED
     starter._control.close()
 
 
-def test_the_zygote_ends_with_whoever_started_it():
+def test_the_fork_server_ends_with_the_process_that_started_it():
     code = (
-        "import time; from prefect_assay.prefork.starter import WarmStarter\n"
-        "s = WarmStarter(None)\n"
+        "import time; from prefect_assay.prefork.starter import ForkingStarter\n"
+        "s = ForkingStarter(None)\n"
         "while not s.ready(): time.sleep(0.1)\n"
-        "print(s._zygote.pid, flush=True); time.sleep(100)"
+        "print(s.server.pid, flush=True); time.sleep(100)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
         pid = int(parent.stdout.readline())
         parent.kill()
     deadline = time.monotonic() + 30
     while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < deadline, "the zygote has outlived its runner"
+        assert time.monotonic() < deadline, "the fork server has outlived its runner"
         time.sleep(0.05)
