@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from pydantic import BaseModel
@@ -22,7 +23,7 @@ class Route:
     Attributes:
         path: relative to /api/v1.
         summary: one line for people.
-        action: checked against the token, with `resource`.
+        needs: the action and the resource that the token must permit.
         body: schema of the request body.
         parameters: query parameters of a list.
         answers: status and shape of every success; None for one without a JSON body.
@@ -40,8 +41,7 @@ class Route:
     path: str
     handler: Handler
     summary: str
-    action: Action
-    resource: Resource
+    needs: tuple[Action, Resource]
     body: type[Body] | None = None
     parameters: tuple[str, ...] = ()
     answers: Mapping[int, Shape | None] = field(default_factory=lambda: {200: None})
@@ -55,11 +55,25 @@ class Route:
     description: str = ""
 
     @property
+    def action(self) -> Action:
+        """What the call does."""
+        return self.needs[0]
+
+    @property
+    def resource(self) -> Resource:
+        """What the call is about."""
+        return self.needs[1]
+
+    @property
     def writes(self) -> bool:
         """Whether it changes anything."""
         return self.action not in READING
 
 
+get = partial(Route, "GET")
+post = partial(Route, "POST")
+patch = partial(Route, "PATCH")
+delete = partial(Route, "DELETE")
 PAGE: Final = ("limit", "offset", "filter", "search", "sort")
 
 
@@ -74,13 +88,11 @@ def collection(
     description: str = "",
 ) -> Route:
     """The GET of a list; `more` are query parameters beyond those of every list."""
-    return Route(
-        "GET",
+    return get(
         path,
         handler,
         summary,
-        "list",
-        resource,
+        ("list", resource),
         parameters=(*PAGE, *more, *listing.plain),
         answers={200: shape},
         listing=listing,
@@ -92,6 +104,4 @@ def record(
     path: str, handler: Handler, summary: str, resource: Resource, shape: Shape, *, description: str = ""
 ) -> Route:
     """The GET of one record."""
-    return Route(
-        "GET", path, handler, summary, "read", resource, answers={200: shape}, description=description
-    )
+    return get(path, handler, summary, ("read", resource), answers={200: shape}, description=description)
