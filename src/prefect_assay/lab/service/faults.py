@@ -1,6 +1,6 @@
-"""Faults of API routes that a test asks for through the control surface; those of webhooks stand in `webhook_faults`.
+"""Faults of API routes, set by tests through the control surface (docs/lab.md).
 
-The one that matters most is `lose_answer`: the request is handled fully and its answer never arrives.
+The most important is `lose_answer`: the request is handled completely and its answer never arrives.
 """
 
 import random
@@ -33,23 +33,21 @@ Seconds = Annotated[float, Field(ge=0, le=600)]
 
 
 class Fault(Body):
-    """What happens to matching requests (docs/lab.md has the table of actions).
+    """What happens to matching requests.
 
     Attributes:
-        action: what happens.
         method: HTTP method, or `*`.
         path: pattern with `*`, with or without `/api/v1` in front.
         organization_id: hits only requests with a token of this organisation.
-        count: how many requests it hits; without it one, or any number where `probability` is given.
-        after: how many matching requests it lets pass first.
-        probability: hits each matching request with this chance instead of every one.
-        seed: decides which ones: the same seed hits the same places in the sequence of matching requests.
-        status: status of `status`, `error_after` and `post_invoice_failure`; 503 or 500 without it.
+        count: how many requests it hits; default 1, or any number with `probability`.
+        after: how many matching requests pass first.
+        probability: chance of each matching request to be hit.
+        seed: the same seed hits the same places in the sequence of matching requests.
+        status: of `status`, `error_after` and `post_invoice_failure`; default 503 or 500.
         seconds: the wait of `delay` and `late_answer`.
         retry_after: Retry-After header of an error answer, in seconds.
-        error: its message.
-        fields: further fields of its body, such as `error_kind`.
-        keep_bytes: how much of the body `truncate` sends; without it half of it.
+        fields: further fields of an error body, such as `error_kind`.
+        keep_bytes: how much of the body `truncate` sends; default half.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -71,17 +69,21 @@ class Fault(Body):
 
     @property
     def limit(self) -> int | None:
-        """How many requests it hits at most; None for any number."""
+        """How many requests it hits at most, or None."""
         return 1 if self.count is None and self.probability is None else self.count
 
     def matches(self, method: str, path: str) -> bool:
-        """Whether it is meant for this call."""
-        named = fnmatchcase(path, self.path) or fnmatchcase(path.removeprefix(API_PREFIX), self.path)
-        return self.method in ("*", method) and named
+        """Whether it applies to this call."""
+        return self.method in ("*", method) and path_matches(path, self.path)
+
+
+def path_matches(path: str, pattern: str) -> bool:
+    """Whether a pattern with `*` matches a path, with or without `/api/v1` in front."""
+    return any(fnmatchcase(text, pattern) for text in (path, path.removeprefix(API_PREFIX)))
 
 
 class Placed:
-    """A fault in the queue, with what it has done so far."""
+    """A fault in the queue, with its counts."""
 
     def __init__(self, number: int, fault: Fault) -> None:
         self.number = number
@@ -92,7 +94,7 @@ class Placed:
 
     @property
     def spent(self) -> bool:
-        """Whether it has hit all it may hit."""
+        """Whether it has hit its limit."""
         return self.fault.limit is not None and self.used >= self.fault.limit
 
     def strikes(self) -> bool:
@@ -107,7 +109,7 @@ class Placed:
         return True
 
     def view(self) -> dict[str, Any]:
-        """As the control surface shows it: what was asked for, and what came of it."""
+        """As the control surface shows it: the fields that were set, and the counts."""
         return {
             "id": self.number,
             **self.fault.model_dump(exclude_unset=True),
@@ -118,14 +120,14 @@ class Placed:
 
 
 class Faults(FaultList[Placed]):
-    """The queue of faults; the first that strikes decides about a request."""
+    """The queue of faults; the first that strikes decides."""
 
     def __init__(self) -> None:
         super().__init__()
         self._count = 0
 
     def add(self, fault: Fault) -> Placed:
-        """Queue a fault. No two ever share a number, whatever is dropped or restored."""
+        """Queue a fault under a number that is never used again, also after a clear or a restore."""
         with self._lock:
             self._count += 1
             number = self._count
@@ -139,7 +141,7 @@ class Faults(FaultList[Placed]):
         return not self._faults
 
     def ask_for_organization(self, method: str, path: str) -> bool:
-        """Whether it matters for this call whose token it carries."""
+        """Whether the faults for this call depend on its organisation."""
         return any(
             placed.fault.organization_id is not None and placed.fault.matches(method, path)
             for placed in self._faults
@@ -156,12 +158,12 @@ class Faults(FaultList[Placed]):
         return None
 
     def give_back(self, placed: Placed) -> None:
-        """It struck a request that it cannot harm, such as an order without an invoice: it waits on."""
+        """Undo a strike on a request that it cannot harm, such as an order without an invoice."""
         with self._lock:
             placed.used -= 1
 
     def remove(self, number: int) -> bool:
-        """Drop one; whether it was there."""
+        """Drop one; False for an unknown number."""
         with self._lock:
             kept = [placed for placed in self._faults if placed.number != number]
             removed = len(kept) < len(self._faults)

@@ -1,32 +1,31 @@
-"""What the lab was asked, for tests: never a token, a body or a header that could hold a secret."""
+"""The journal of API requests, for tests: no tokens, no bodies, no headers that could hold a secret."""
 
 import threading
 from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from prefect_assay.lab.kernel.settings import API_PREFIX
+from prefect_assay.lab.service.faults import path_matches
 
 _KEPT: Final = 20_000
 
 
 @dataclass(slots=True)
 class Caller:
-    """Whose request it is, filled in by whoever checks its token."""
+    """Whose request it is, filled in when its token is checked."""
 
     organization_id: str | None = None
     token_id: str | None = None
 
 
-# The edge lays out an empty one for each request; it reaches the core's thread with the request's context.
+# The edge sets an empty one for each request; it reaches the core's thread with the request's context.
 CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 
 def name_caller(organization_id: str, token_id: str) -> None:
-    """Note whose token the running request carries."""
+    """Note whose token the current request carries."""
     caller = CALLER.get()
     if caller is not None:
         caller.organization_id, caller.token_id = organization_id or None, token_id or None
@@ -36,7 +35,7 @@ def name_caller(organization_id: str, token_id: str) -> None:
 class Entry:
     """One request. `answered` is False when the lab closed the connection instead.
 
-    `number` rises through the whole life of a lab process, over resets and restores.
+    `number` rises for as long as the lab process lives, through resets and restores.
     """
 
     number: int
@@ -61,7 +60,7 @@ class Journal:
         self._count = 0
 
     def add(self, **fields: Any) -> None:
-        """Write one entry."""
+        """Append an entry."""
         with self._lock:
             self._count += 1
             self._entries.append(Entry(self._count, **fields))
@@ -77,9 +76,8 @@ class Journal:
         """Entries with a higher number. `path` may hold `*` and leave out `/api/v1`."""
 
         def wanted(entry: Entry) -> bool:
-            named = fnmatchcase(entry.path, path) or fnmatchcase(entry.path.removeprefix(API_PREFIX), path)
-            whose = organization_id in (None, entry.organization_id)
-            return entry.number > after and method in ("*", entry.method) and named and whose
+            named = method in ("*", entry.method) and path_matches(entry.path, path)
+            return entry.number > after and named and organization_id in (None, entry.organization_id)
 
         return self._select(wanted)
 
@@ -88,7 +86,7 @@ class Journal:
             return [entry for entry in self._entries if wanted(entry)]
 
     def rewind(self, position: int) -> None:
-        """Forget what came after a position; numbers go on."""
+        """Forget the entries after a position; numbers go on."""
         kept = self._select(lambda entry: entry.number <= position)
         with self._lock:
             self._entries = deque(kept, maxlen=_KEPT)

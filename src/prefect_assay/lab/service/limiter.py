@@ -1,4 +1,4 @@
-"""A rate limit on demand, off until a test asks for it. It runs on real time, as `Retry-After` does."""
+"""A rate limit, off until a test sets one. It counts real time, as `Retry-After` does."""
 
 import math
 import threading
@@ -13,13 +13,7 @@ from prefect_assay.lab.kernel.bodies import Body
 
 
 class RateLimit(Body):
-    """So many requests in so many seconds, for each token on its own.
-
-    Attributes:
-        requests: how many pass.
-        per_seconds: length of the sliding window, in real seconds.
-        organization_id: limits only this organisation's tokens.
-    """
+    """So many requests per token within a sliding window of real seconds; of one organisation's tokens, or of all."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,17 +34,17 @@ class Limiter:
 
     @property
     def limit(self) -> RateLimit | None:
-        """What is in force, if anything."""
+        """The limit in force."""
         return self._limit
 
     def set(self, limit: RateLimit | None) -> None:
-        """Start anew with a limit, or with none."""
+        """Replace the limit, and forget what was counted."""
         with self._lock:
             self._limit, self._refused = limit, 0
             self._passed.clear()
 
     def refuse(self, token: str) -> int | None:
-        """Count a request; None when it may pass, else the whole seconds after which one will."""
+        """Count a request: None when it may pass, else whole seconds until one may."""
         with self._lock:
             if self._limit is None:
                 return None
@@ -64,7 +58,7 @@ class Limiter:
             return max(1, math.ceil(self._limit.per_seconds - (now - passed[0])))
 
     def view(self) -> dict[str, Any]:
-        """What is in force, and how many requests it has refused."""
+        """The limit, and how many requests it has refused."""
         with self._lock:
             limit = self._limit.model_dump() if self._limit else None
             return {"limit": limit, "refused": self._refused}

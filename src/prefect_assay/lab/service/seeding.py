@@ -1,7 +1,7 @@
-"""Fills a lab: the catalog, organisations and their tokens; and empties it again."""
+"""Fills and empties a lab: the catalog, organisations, and their tokens."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from prefect_assay.lab.account import organizations
@@ -20,7 +20,7 @@ START_DAYS: Final = 365
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """An organisation and the tokens minted for it; they cannot be read again."""
+    """An organisation and its tokens, which cannot be read again."""
 
     organization_id: str
     member_token: str = field(repr=False)
@@ -29,12 +29,7 @@ class Seeded:
 
     def view(self) -> dict[str, str]:
         """As the control surface answers."""
-        return {
-            "organization_id": self.organization_id,
-            "member_token": self.member_token,
-            "viewer_token": self.viewer_token,
-            "partner_token": self.partner_token,
-        }
+        return asdict(self)
 
 
 def start(lab: Lab) -> Seeded:
@@ -71,7 +66,7 @@ def email(role: str, slug: str = DEFAULT_SLUG) -> str:
 
 
 def reset(lab: Lab) -> Seeded:
-    """Back to an empty lab. Tokens given in the settings stay valid; random ones are minted anew."""
+    """Empty the lab. Tokens given in the settings stay valid; random ones are replaced."""
     with lab.store.transaction() as db:
         for table in ALL_TABLES:
             db.run(f"DELETE FROM {table}")  # noqa: S608 - own names
@@ -79,7 +74,7 @@ def reset(lab: Lab) -> Seeded:
 
 
 def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str | None]) -> Seeded:
-    """A user and a token for each role. The text given in the settings stands for the same token at every start."""
+    """A user and a token for each role. A text given in the settings is the same token at every start."""
     texts: dict[Role, str] = {}
     for role in ROLES:
         user_id = _user(lab, db, org_id, email(role, slug), role)

@@ -1,6 +1,6 @@
 """Snapshots of the whole lab: database, clocks, faults, rate limit and the journal's position.
 
-They live in memory, as long as the lab process, and survive a reset. Knows nothing of the service's rules.
+They live in the memory of the lab process, and survive a reset.
 """
 
 import sqlite3
@@ -20,14 +20,7 @@ KEPT_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One moment of the lab.
-
-    Attributes:
-        id: names it.
-        name: what the caller calls it.
-        position: number of the latest journal entry.
-        database: a copy in memory.
-    """
+    """One moment of the lab, with a copy of the database in memory; `position` is its latest journal entry."""
 
     id: str
     name: str | None
@@ -52,7 +45,7 @@ class Snapshots:
         self._kept: dict[str, Snapshot] = {}
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Add one; 409 when there are too many."""
+        """Add one; 409 when full."""
         with self._lock:
             if len(self._kept) >= KEPT_MAX:
                 snapshot.database.close()
@@ -65,7 +58,7 @@ class Snapshots:
             return list(self._kept.values())
 
     def find(self, snapshot_id: str) -> Snapshot:
-        """The snapshot with this id; 404 when there is none."""
+        """The snapshot with this id; 404 for an unknown one."""
         with self._lock:
             found = self._kept.get(snapshot_id)
         if found is None:
@@ -73,7 +66,7 @@ class Snapshots:
         return found
 
     def delete(self, snapshot_id: str) -> None:
-        """Forget one. Its copy is freed as soon as no restore reads it any more."""
+        """Forget one. Its copy is freed when no restore reads it any more."""
         self.find(snapshot_id)
         with self._lock:
             self._kept.pop(snapshot_id, None)
