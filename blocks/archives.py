@@ -6,18 +6,32 @@ from typing import TYPE_CHECKING, Literal
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
-from prefect_assay.blocks.strict import StrictFields
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 
 if TYPE_CHECKING:
     from prefect_assay.archive import Store
 
+__all__ = ["Archive", "LocalArchive", "S3Archive"]
+
 
 class LocalArchive(StrictFields, Block):
-    """A folder. Right for one machine; workers on several machines need a shared one, or `S3Archive`."""
+    """A folder, for one machine; workers on several machines need a shared folder, or `S3Archive`.
+
+    Example:
+        ```python
+        from prefect_assay.blocks import LocalArchive
+
+        LocalArchive(root="~/assay-archive").save("BLOCK_NAME")
+        archive = LocalArchive.load("BLOCK_NAME")
+        store = archive.get_store()
+        ```
+    """
 
     _block_type_name = "Assay Local Archive"
     _block_type_slug = "assay-local-archive"
     _description = "Archive assay results in a folder."
+    _documentation_url = DOCUMENTATION
+    _logo_url = logo("filesystem")
 
     root: str = Field(
         default="~/assay-archive",
@@ -37,11 +51,23 @@ class LocalArchive(StrictFields, Block):
 
 
 class S3Archive(StrictFields, Block):
-    """A bucket of any S3 server that refuses to overwrite on request (conditional writes)."""
+    """A bucket of any S3 server with conditional writes.
+
+    Example:
+        ```python
+        from prefect_assay.blocks import S3Archive
+
+        S3Archive(bucket="assay-results", region="eu-central-1").save("BLOCK_NAME")
+        archive = S3Archive.load("BLOCK_NAME")
+        store = archive.get_store()
+        ```
+    """
 
     _block_type_name = "Assay S3 Archive"
     _block_type_slug = "assay-s3-archive"
     _description = "Archive assay results in an S3 bucket."
+    _documentation_url = DOCUMENTATION
+    _logo_url = logo("filesystem")
 
     bucket: str = Field(title="Bucket", description="Name of the bucket. It must exist.")
     prefix: str = Field(default="", title="Prefix", description="Key prefix for everything written here.")

@@ -2,23 +2,38 @@
 
 from typing import TYPE_CHECKING, Final
 
-from prefect.blocks.core import Block
+from prefect.blocks.abstract import CredentialsBlock
 from pydantic import Field, SecretStr
 
-from prefect_assay.blocks.strict import StrictFields
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 
 if TYPE_CHECKING:
     from prefect_assay.client import AssayClient, AsyncAssayClient
+    from prefect_assay.models.words import WireWords
+
+__all__ = ["AssayCredentials"]
 
 _GB: Final = 10**9
 
 
-class AssayCredentials(StrictFields, Block):
-    """The service's address and the user's own API token, chosen per run."""
+class AssayCredentials(StrictFields, CredentialsBlock):
+    """The service's address and the user's own API token, chosen per run.
+
+    Example:
+        ```python
+        from prefect_assay.blocks import AssayCredentials
+
+        credentials = AssayCredentials.load("BLOCK_NAME")
+        with credentials.get_client() as client:
+            identity = client.whoami()
+        ```
+    """
 
     _block_type_name = "Assay Credentials"
     _block_type_slug = "assay-credentials"
     _description = "Address of the protein characterization service and your own scoped API token."
+    _documentation_url = DOCUMENTATION
+    _logo_url = logo("secret")
 
     base_url: str = Field(
         title="Service address",
@@ -55,11 +70,9 @@ class AssayCredentials(StrictFields, Block):
             ConfigurationError: the address is not https and not loopback.
         """
         from prefect_assay.client import AssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
-        from prefect_assay.models.words import WireWords  # noqa: PLC0415
 
-        words = WireWords(provider=self.provider_word, service=self.service_word)
         return AssayClient(
-            self.base_url, self.token, words=words, max_download=int(self.max_package_gb * _GB)
+            self.base_url, self.token, words=self._words(), max_download=int(self.max_package_gb * _GB)
         )
 
     def get_async_client(self) -> "AsyncAssayClient":
@@ -69,9 +82,12 @@ class AssayCredentials(StrictFields, Block):
             ConfigurationError: the address is not https and not loopback.
         """
         from prefect_assay.client import AsyncAssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
-        from prefect_assay.models.words import WireWords  # noqa: PLC0415
 
-        words = WireWords(provider=self.provider_word, service=self.service_word)
         return AsyncAssayClient(
-            self.base_url, self.token, words=words, max_download=int(self.max_package_gb * _GB)
+            self.base_url, self.token, words=self._words(), max_download=int(self.max_package_gb * _GB)
         )
+
+    def _words(self) -> "WireWords":
+        from prefect_assay.models.words import WireWords  # noqa: PLC0415 - blocks load at Prefect's start-up
+
+        return WireWords(provider=self.provider_word, service=self.service_word)

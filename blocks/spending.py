@@ -1,19 +1,32 @@
-"""`SpendingPolicy`: how much may be spent without asking. Amounts are integer US cents, excluding VAT."""
+"""`SpendingPolicy`: what may be spent without approval. Amounts are integer US cents, excluding VAT."""
 
 from typing import Self
 
 from prefect.blocks.core import Block
 from pydantic import Field, model_validator
 
-from prefect_assay.blocks.strict import StrictFields
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+
+__all__ = ["SpendingPolicy"]
 
 
 class SpendingPolicy(StrictFields, Block):
-    """Caps for orders and payments. Over a cap, the run asks a person and orders nothing meanwhile."""
+    """Caps for orders and payments. Over a cap, the run asks a person and orders nothing meanwhile.
+
+    Example:
+        ```python
+        from prefect_assay.blocks import SpendingPolicy
+
+        SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000).save("BLOCK_NAME")
+        policy = SpendingPolicy.load("BLOCK_NAME")
+        ```
+    """
 
     _block_type_name = "Assay Spending Policy"
     _block_type_slug = "assay-spending-policy"
     _description = "Caps for what assay runs may order and pay without asking."
+    _documentation_url = DOCUMENTATION
+    _logo_url = logo("process")
 
     per_experiment_cents: int = Field(
         ge=0,

@@ -3,15 +3,31 @@
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
-from prefect_assay.blocks.strict import StrictFields
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+
+__all__ = ["WebhookEndpoint"]
 
 
 class WebhookEndpoint(StrictFields, Block):
-    """The receiver's public address and the key from which every experiment's secret is derived."""
+    """The receiver's public address and the key from which every experiment's secret is derived.
+
+    Example:
+        ```python
+        from prefect_assay.blocks import WebhookEndpoint
+
+        WebhookEndpoint(
+            url="https://hooks.example.org/assay", signing_key="at-least-thirty-two-random-characters"
+        ).save("BLOCK_NAME")
+        webhook = WebhookEndpoint.load("BLOCK_NAME")
+        url, secret = webhook.for_order("0123456789abcdef0123")
+        ```
+    """
 
     _block_type_name = "Assay Webhook Endpoint"
     _block_type_slug = "assay-webhook-endpoint"
     _description = "Public address of the assay webhook receiver, and its signing key."
+    _documentation_url = DOCUMENTATION
+    _logo_url = logo("webhook")
 
     url: str = Field(
         title="Receiver address",

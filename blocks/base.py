@@ -1,14 +1,24 @@
-"""What all blocks have in common: no field is ignored in silence, and no error repeats what was given."""
+"""Common to all blocks: links for the Prefect UI, strict fields, and errors that never repeat a given value."""
 
-from typing import Any
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, HttpUrl, model_validator
+
+__all__ = ["DOCUMENTATION", "StrictFields", "logo"]
+
+DOCUMENTATION: Final = HttpUrl("https://docs.prefect.io/v3/concepts/blocks")
+_LOGOS: Final = "https://raw.githubusercontent.com/PrefectHQ/prefect/420d0d6a78bb6df1fc18bcf188fdad43c1d22ea9/assets/block-logos"
+
+
+def logo(name: str) -> HttpUrl:
+    """The address of one of the logos of Prefect's own blocks, pinned to the commit that Prefect pins."""
+    return HttpUrl(f"{_LOGOS}/{name}.png")
 
 
 class StrictFields(BaseModel):
-    """Mixed into a block, before `Block`, which takes any field."""
+    """Base of every block, listed before `Block`, which accepts any field."""
 
-    model_config = ConfigDict(hide_input_in_errors=True)  # what was given may be a secret under a wrong name
+    model_config = ConfigDict(hide_input_in_errors=True)  # the value may be a secret under a wrong name
 
     @model_validator(mode="before")
     @classmethod
@@ -22,7 +32,7 @@ class StrictFields(BaseModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Any:
-        """As Prefect loads a saved block. Another version may have saved it with a field that this one does not have."""
+        """Load a saved block, as Prefect does; fields that another version saved are left out."""
         unknown = cls._unknown(obj)
         return super().model_validate(
             {name: obj[name] for name in obj if name not in unknown} if unknown else obj, **options

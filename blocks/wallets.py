@@ -1,0 +1,101 @@
+"""`X402Wallet` and `SharedPaymentTokens`: the means of the two machine rails."""
+
+from typing import TYPE_CHECKING
+
+from prefect.blocks.core import Block
+from pydantic import Field, SecretStr
+
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+
+if TYPE_CHECKING:
+    from prefect_assay.payments import TokenIssuer
+
+__all__ = ["SharedPaymentTokens", "Wallet", "X402Wallet"]
+
+
+class X402Wallet(StrictFields, Block):
+    """The wallet of the `x402-exact` rail, with the only terms that it may sign. Keep little in it.
+
+    Example:
+        ```python
+        from prefect_assay.blocks import X402Wallet
+
+        X402Wallet(
+            private_key="0x" + "11" * 32,
+            networks=["eip155:84532"],
+            assets=["eip155:84532/erc20:0x036CbD53842c5426634e7929541eC2318f3dCF7e"],
+            pay_to=["0x209693Bc6afc0C5328bA36FaF03C514EF312287C"],
+        ).save("BLOCK_NAME")
+        wallet = X402Wallet.load("BLOCK_NAME")
+        ```
+    """
+
+    _block_type_name = "Assay x402 Wallet"
+    _block_type_slug = "assay-x402-wallet"
+    _description = "Wallet key for paying assay invoices by machine (x402-exact), with its allow-lists."
+    _documentation_url = DOCUMENTATION
+    _logo_url = logo("secret")
+
+    private_key: SecretStr = Field(
+        title="Private key",
+        description="Hex private key of a wallet that holds only what may be spent.",
+    )
+    networks: list[str] = Field(
+        title="Networks",
+        description="Networks that may be used, as CAIP-2 ids: eip155:8453 is Base, eip155:84532 its test network.",
+    )
+    assets: list[str] = Field(
+        title="Assets",
+        description="Tokens that may be spent, each with its network (CAIP-19): "
+        "eip155:8453/erc20:0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 is USDC on Base. With a single network, the "
+        "contract's address alone will do.",
+    )
+    pay_to: list[str] = Field(
+        title="Payees", description="Addresses that may be paid. Everything else is refused unsigned."
+    )
+
+
+class SharedPaymentTokens(StrictFields, Block):
+    """The means of the `mpp-spt` rail. The issuer holds the card; a run only sees a limited token.
+
+    Example:
+        ```python
+        from prefect_assay.blocks import SharedPaymentTokens
+
+        SharedPaymentTokens(
+            issuer_url="https://issuer.example.org/tokens", issuer_key="key-of-this-installation"
+        ).save("BLOCK_NAME")
+        tokens = SharedPaymentTokens.load("BLOCK_NAME")
+        issue = tokens.get_issuer()
+        ```
+    """
+
+    _block_type_name = "Assay Shared Payment Tokens"
+    _block_type_slug = "assay-shared-payment-tokens"
+    _description = "Your issuer of shared payment tokens, for paying assay invoices by machine (mpp-spt)."
+    _documentation_url = DOCUMENTATION
+    _logo_url = logo("secret")
+
+    issuer_url: str = Field(
+        title="Issuer address",
+        description="Your own service, asked once for each payment: POST with the limits currency, max_amount (cents), "
+        'expires_at (Unix seconds) and network_id as JSON; it answers {"spt": "spt_..."}. '
+        "Plain http is accepted on loopback only.",
+    )
+    issuer_key: SecretStr = Field(
+        title="Issuer key",
+        description="Secret that the issuer knows this installation by, sent as Authorization: Bearer.",
+    )
+
+    def get_issuer(self) -> "TokenIssuer":
+        """The callable that requests a token from the issuer.
+
+        Raises:
+            ConfigurationError: the address is neither https nor loopback, or the key is not a valid header value.
+        """
+        from prefect_assay.payments.issuer import HttpTokenIssuer  # noqa: PLC0415 - blocks load at Prefect's start-up
+
+        return HttpTokenIssuer(self.issuer_url, self.issuer_key)
+
+
+Wallet = X402Wallet | SharedPaymentTokens
