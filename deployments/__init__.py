@@ -1,1 +1,7 @@
-"""How the flows are deployed: `prefect.yaml` for a work pool, `serve` for one machine, `setup` for what both need."""
+"""How the flows get onto a Prefect server and run there.
+
+`setup` registers and deploys what `prefect.yaml` lists, `worker` and `serve` run it; the `*.env` files are settings for
+servers and runners. No module here may hold a secret or know what a flow does.
+"""
+
+__all__ = ["automations", "serve", "server_checks", "settings_files", "setup", "worker"]

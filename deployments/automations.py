@@ -1,8 +1,8 @@
-"""The two automations that take a killed run up again, and how they get onto a server without doubling.
+"""The two automations that recover a killed run, and how they are registered without duplicates.
 
-`assay-zombies` declares a run crashed when it says nothing any more; `assay-crashes` schedules a crashed run again.
-They touch runs of our three waiting flows with the tag `assay` only. Neither can count: the flows stop a crash loop
-(src/prefect_assay/runs/crashes.py). It must not know why a run crashed.
+`assay-zombies` sets a run without heartbeats to Crashed; `assay-crashes` reschedules a crashed run. They act only on
+runs of the three waiting flows with the tag `assay`. They cannot count: the flows stop a crash loop
+(src/prefect_assay/runs/crashes.py). This module must not know why a run crashed.
 """
 
 import hashlib
@@ -28,11 +28,11 @@ CRASHES: Final = "assay-crashes"
 Change = Literal["created", "updated", "unchanged", "kept", "refused"]
 
 _MARK: Final = "assay-definition:"
-# A start is remembered this long, so that a crash counts that follows it. Later ones are left to the sweep.
+# A crash counts within this time after a start; the sweep handles later ones.
 _STARTED_WITHIN: Final = timedelta(days=1)
 _STARTS: Final = {"prefect.flow-run.Running", "prefect.flow-run.Retrying"}
-# Runs of our flows that carry our tag, each one by itself. The sweep is not among them: it runs again anyway.
-_OUR_RUNS: Final[dict[str, Any]] = {
+# Each run of these flows with the tag, separately. Not the sweep: its schedule runs it again anyway.
+_ASSAY_RUNS: Final[dict[str, Any]] = {
     "match": {"prefect.resource.id": "prefect.flow-run.*"},
     "match_related": [
         {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{ASSAY_TAG}"},
@@ -41,7 +41,7 @@ _OUR_RUNS: Final[dict[str, Any]] = {
     "for_each": {"prefect.resource.id"},
     "threshold": 1,
 }
-# What a server without automations, or a plan without room for two more, answers.
+# Responses of a server without automations, or of a plan that has no more of them.
 _REFUSALS: Final = frozenset(
     {
         HTTPStatus.PAYMENT_REQUIRED,
@@ -56,13 +56,13 @@ _REFUSALS: Final = frozenset(
 
 @dataclass(frozen=True)
 class AutomationChange:
-    """What registering one automation has done, or would do.
+    """The change of one automation, made or to be made.
 
     Attributes:
         name: the automation's name.
-        change: `kept` is one that somebody has edited, `refused` one that the server does not take.
+        change: `kept` if an operator has edited it, `refused` if the server does not accept it.
         enabled: whether the server evaluates it.
-        note: for people; empty when there is nothing to say.
+        note: an explanation for people, or empty.
     """
 
     name: str
@@ -75,7 +75,7 @@ def automations(silence: timedelta | None = None) -> tuple[AutomationCore, ...]:
     """The two automations.
 
     Args:
-        silence: how long a running run may say nothing; at least three heartbeats, or living runs start twice.
+        silence: longest time without a heartbeat; less than three intervals would start live runs twice.
     """
     return _zombies(silence or default_silence()), _crashes()
 
@@ -83,21 +83,20 @@ def automations(silence: timedelta | None = None) -> tuple[AutomationCore, ...]:
 def register_automations(
     client: SyncPrefectClient, wanted: Iterable[AutomationCore], *, dry_run: bool = False
 ) -> tuple[AutomationChange, ...]:
-    """Bring automations onto the server, by name. Safe to repeat.
+    """Create or update automations on the server, by name. Safe to repeat.
 
-    An automation that is as one of our versions made it is brought up to date; one that somebody has edited is
-    kept, and a disabled one stays disabled. A server that refuses is reported, and nothing is raised: the sweep
-    takes crashed runs up as well.
+    An automation that only this package has written is updated; an edited one is kept, and a disabled one stays
+    disabled. A server that refuses is reported and not an error: the sweep reschedules crashed runs, too.
 
     Args:
         client: the Prefect API.
         wanted: the automations.
-        dry_run: only say what would be done.
+        dry_run: change nothing, only report.
 
     Raises:
-        httpx.HTTPStatusError: the server fails for another reason than that it does not want automations.
+        httpx.HTTPStatusError: the server fails for another reason than refusing automations.
     """
-    return tuple(_registered(client, automation, dry_run=dry_run) for automation in wanted)
+    return tuple(_register(client, automation, dry_run=dry_run) for automation in wanted)
 
 
 def _zombies(silence: timedelta) -> AutomationCore:
@@ -106,12 +105,12 @@ def _zombies(silence: timedelta) -> AutomationCore:
         "A run of prefect-assay that sends no heartbeat any more has lost its process: it is declared crashed. "
         "Suspended runs are not watched.",
         EventTrigger(
-            # Whatever a run says ends the watch, and these begin it. A suspended run has said so last.
+            # These events begin the watch, any event ends it: a suspended run, too, has sent its last one.
             after={*_STARTS, "prefect.flow-run.heartbeat"},
             expect={"prefect.flow-run.*"},
             posture=Posture.Proactive,
             within=silence,
-            **_OUR_RUNS,
+            **_ASSAY_RUNS,
         ),
         (StateType.CRASHED, "Crashed"),
         f"No heartbeat for {silence.total_seconds():.0f} s: its process is gone.",
@@ -124,13 +123,13 @@ def _crashes() -> AutomationCore:
         "A run of prefect-assay that crashed after it had begun is scheduled again: it looks at what it has "
         "ordered and goes on. The run itself ends as failed when it crashes again and again.",
         EventTrigger(
-            # Only a crash that follows a start: one before the flow begins (a broken environment) would go round
-            # for ever, because nothing of ours is ever reached that could count. Those are left to the sweep.
+            # Only a crash after a start: one before the flow begins (a broken environment) would repeat forever,
+            # because no code that counts is ever reached. The sweep handles those.
             after=_STARTS,
             expect={"prefect.flow-run.Crashed"},
             posture=Posture.Reactive,
             within=_STARTED_WITHIN,
-            **_OUR_RUNS,
+            **_ASSAY_RUNS,
         ),
         (StateType.SCHEDULED, "AwaitingRetry"),
         "It crashed, and goes on where the service says it is.",
@@ -140,16 +139,16 @@ def _crashes() -> AutomationCore:
 def _automation(
     name: str, description: str, trigger: EventTrigger, state: tuple[StateType, str], message: str
 ) -> AutomationCore:
-    """The automation that gives a run another state, marked with the digest of what it does."""
+    """An automation that sets a run's state, tagged with the digest of its definition."""
     action = ChangeFlowRunState(state=state[0], name=state[1], force=False, message=message)
     bare = AutomationCore(name=name, description=description, trigger=trigger, actions=[action])
     return bare.model_copy(update={"tags": [ASSAY_TAG, _MARK + _digest(bare)]})
 
 
 def _digest(automation: AutomationCore) -> str:
-    """Of what an automation does. Only named fields: what a later Prefect adds with a default is no edit."""
+    """Digest of an automation's definition, of named fields only: a default that a later Prefect adds is no edit."""
     trigger = automation.trigger.model_dump(mode="json")
-    fields = ("type", "posture", "after", "expect", "within", *_OUR_RUNS)
+    fields = ("type", "posture", "after", "expect", "within", *_ASSAY_RUNS)
     what = {
         "description": automation.description,
         "trigger": {name: _sorted(trigger.get(name)) for name in fields},
@@ -162,7 +161,7 @@ def _digest(automation: AutomationCore) -> str:
 
 
 def _sorted(value: Any) -> Any:
-    """Sets arrive as lists in any order; a single name is a list of one."""
+    """Normalize: sets arrive as lists in any order, a list of one as a single name."""
     if isinstance(value, list):
         return sorted((_sorted(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
     if isinstance(value, dict):
@@ -170,14 +169,14 @@ def _sorted(value: Any) -> Any:
     return value
 
 
-def _registered(client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: bool) -> AutomationChange:
+def _register(client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: bool) -> AutomationChange:
     try:
         found = client.read_automations_by_name(wanted.name)
         if not found:
             if not dry_run:
                 client.create_automation(wanted)
             return AutomationChange(wanted.name, "created")
-        return _brought_up_to_date(client, found[0], wanted, dry_run=dry_run)
+        return _update(client, found[0], wanted, dry_run=dry_run)
     except httpx.HTTPStatusError as error:
         if error.response.status_code not in _REFUSALS:
             raise
@@ -192,7 +191,7 @@ def _registered(client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: b
         )
 
 
-def _brought_up_to_date(
+def _update(
     client: SyncPrefectClient, present: Automation, wanted: AutomationCore, *, dry_run: bool
 ) -> AutomationChange:
     off = "" if present.enabled else "it is disabled, and stays so"

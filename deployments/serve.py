@@ -1,4 +1,4 @@
-"""Serve the flows from one process, without a work pool: `python -m prefect_assay.deployments.serve`."""
+"""Serves the flows from one process, without a work pool: `python -m prefect_assay.deployments.serve`."""
 
 from datetime import timedelta
 from typing import Any, Final, cast
@@ -11,11 +11,11 @@ from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
-from prefect_assay.prefork.starter import fork_flow_runs
+from prefect_assay.prefork import fork_flow_runs
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
-# Seconds between two looks for runs: a wake waits half of it on average, with Prefect's own value five seconds.
+# A wake waits half of it on average, and five seconds with Prefect's default.
 QUERY_SECONDS: Final = 1.0
 _ONE_AT_A_TIME: Final = ConcurrencyLimitConfig(
     limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
@@ -25,14 +25,14 @@ _ONE_AT_A_TIME: Final = ConcurrencyLimitConfig(
 def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
     """Serve the flows until stopped, set up for fast wakes; None leaves the sweep unscheduled.
 
-    PREFECT_RUNNER_POLL_FREQUENCY is stronger than the built-in seconds between two looks for runs.
+    PREFECT_RUNNER_POLL_FREQUENCY takes precedence over the built-in polling interval.
     """
     fork_flow_runs()
     runner = get_current_settings().runner
     chosen = "poll_frequency" in runner.model_fields_set
     seconds = float(runner.poll_frequency) if chosen else QUERY_SECONDS
-    # Schedules are not paused at the end: another process may serve them by then, and `prefect-assay deploy` keeps a
-    # pause for an operator's wish.
+    # Schedules are not paused at the end: another process may serve them by then, and `prefect-assay deploy` would
+    # keep the pause as an operator's choice.
     serve(*served_deployments(sweep_interval), query_seconds=seconds, pause_on_shutdown=False)
 
 
@@ -52,7 +52,7 @@ def _deployment(flow: Flow[..., Any], interval: timedelta | None = None) -> Runn
         tags=["assay"],
         interval=interval,
         entrypoint_type=EntrypointType.MODULE_PATH,
-        # What a schedule has started while nobody served ends at once in place of running after another.
+        # Runs that a schedule has started while no process served end at once, instead of one after another.
         concurrency_limit=_ONE_AT_A_TIME if interval else None,
     )
     return cast("RunnerDeployment", deployment)  # a coroutine only where an event loop runs

@@ -1,6 +1,6 @@
-"""What a Prefect server's own settings, and what operators have changed there, put at risk.
+"""Warnings about a Prefect server's settings and about what operators have changed there.
 
-A server that does not tell its settings, such as Prefect Cloud, gets no advice about them.
+A server that does not publish its settings, such as Prefect Cloud, is not checked.
 """
 
 from typing import Final
@@ -21,8 +21,8 @@ _UNSWEPT: Final = (
 )
 
 
-def advice(client: SyncPrefectClient) -> tuple[str, ...]:
-    """Sentences for the operator about the server's settings; none when nothing is to be said."""
+def settings_advice(client: SyncPrefectClient) -> tuple[str, ...]:
+    """Sentences for the operator about the server's settings."""
     try:
         settings = client.request("GET", "/admin/settings").json()
         storage = settings["server"]["concurrency"]["lease_storage"]
@@ -32,7 +32,7 @@ def advice(client: SyncPrefectClient) -> tuple[str, ...]:
 
 
 def sweep_advice(sweep: DeploymentResponse | None) -> tuple[str, ...]:
-    """The same about the sweep's deployment as it stands; one that is still to be made has its schedule."""
+    """Sentences about the sweep's existing deployment; a new one gets its schedule."""
     if sweep is None or (not sweep.paused and any(schedule.active for schedule in sweep.schedules)):
         return ()
     return (_UNSWEPT,)

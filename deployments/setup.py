@@ -1,6 +1,6 @@
-"""What the flows need on a Prefect server: block types, automations, a work pool, deployments.
+"""Registers block types and automations on a Prefect server, and deploys the flows to a work pool.
 
-Created once and safe to repeat. What an operator has changed there stays as it is, or is put back.
+Safe to repeat. What an operator has changed stays or is restored.
 """
 
 import subprocess
@@ -20,7 +20,7 @@ from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
-from prefect_assay.deployments.server_checks import advice, sweep_advice
+from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.sweeping.stranded_runs import move_waiting
@@ -42,15 +42,15 @@ Presence = Literal["created", "present"]
 
 @dataclass(frozen=True)
 class Registration:
-    """What stands on the server now, or with a dry run: would stand there.
+    """The state of the server after registering, or with a dry run: the state it would get.
 
     Attributes:
         block_types: slugs of the registered block types.
-        automations: what was done with each automation.
-        work_pool: the work pool, and whether it was there; empty without one.
-        deployments: deployments as `flow/name`, and whether they were there.
-        advice: what the server's settings and operators' changes put at risk, as sentences.
-        moved: waiting runs in whose place new ones wait, because their deployment or work pool was made again.
+        automations: the change of each automation.
+        work_pool: the work pool, and whether it existed; empty without one.
+        deployments: deployments as `flow/name`, and whether they existed.
+        advice: risks of the server's settings and of operators' changes, as sentences.
+        moved: names of waiting runs that were replaced because their deployment or work pool was created again.
     """
 
     block_types: tuple[str, ...]
@@ -62,11 +62,11 @@ class Registration:
 
 
 def register(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
-    """Register the block types and the automations that take crashed runs up.
+    """Register the block types and the automations that reschedule crashed runs.
 
     Args:
-        dry_run: only say what would be done.
-        with_automations: without them the sweep alone takes crashed runs up, some minutes later.
+        dry_run: change nothing, only report.
+        with_automations: without them only the sweep reschedules crashed runs, some minutes later.
     """
     if not dry_run:
         for block in _BLOCKS:
@@ -74,7 +74,7 @@ def register(*, dry_run: bool = False, with_automations: bool = True) -> Registr
     with get_client(sync_client=True) as client:
         wanted = automations() if with_automations else ()
         changes = register_automations(client, wanted, dry_run=dry_run)
-        advised = advice(client)
+        advised = settings_advice(client)
     slugs = tuple(block.get_block_type_slug() for block in _BLOCKS)
     return Registration(slugs, changes, work_pool={}, deployments={}, advice=advised)
 
@@ -82,12 +82,12 @@ def register(*, dry_run: bool = False, with_automations: bool = True) -> Registr
 def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
     """Register everything, create the work pool and deploy what `prefect.yaml` lists.
 
-    Of a deployment that exists, what operators change stays: paused or not, schedules, default parameters, job
-    variables, a concurrency limit of another size. Runs that wait for a deployment or a work pool that was deleted and
-    is made again here are replaced by runs that wait for the new one.
+    An existing deployment keeps what operators change: paused or not, schedules, default parameters, job variables,
+    another concurrency limit. Runs that wait for a deployment or work pool that was deleted, and is created again here,
+    are replaced by runs that wait for the new one.
 
     Raises:
-        ConfigurationError: Prefect refused; the message holds its own words.
+        ConfigurationError: Prefect refused; with its output.
     """
     registered = register(dry_run=dry_run, with_automations=with_automations)
     shipped = shipped_deployments()
@@ -97,7 +97,7 @@ def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registrat
         if not dry_run:
             _apply(with_operators_choices(shipped, present))
             for name, before in present.items():
-                _put_back(client, before, client.read_deployment_by_name(name))
+                _restore(client, before, client.read_deployment_by_name(name))
         moved = () if dry_run else tuple(run.name for run in move_waiting(client))
     return replace(
         registered,
@@ -118,20 +118,20 @@ def shipped_deployments() -> dict[str, Any]:
 def with_operators_choices(
     shipped: Mapping[str, Any], present: Mapping[str, DeploymentResponse]
 ) -> dict[str, Any]:
-    """The file to apply where some deployments exist: their schedules are left alone, and paused ones stay paused."""
+    """The file to apply where some deployments exist: they keep their schedules and stay paused."""
     entries = []
     for entry in shipped["deployments"]:
-        there = present.get(_name(entry))
-        if there is None:
+        existing = present.get(_name(entry))
+        if existing is None:
             entries.append(entry)
         else:
-            # Prefect replaces the schedules by those that the file names, and keeps them where it names none.
-            entries.append({k: v for k, v in entry.items() if k != "schedules"} | {"paused": there.paused})
+            # Prefect keeps the schedules of a deployment for which the file names none.
+            entries.append({k: v for k, v in entry.items() if k != "schedules"} | {"paused": existing.paused})
     return {**shipped, "deployments": entries}
 
 
 def operators_choices(before: DeploymentResponse, after: DeploymentResponse) -> dict[str, Any]:
-    """What deploying has overwritten and must be put back, as fields of a deployment's update."""
+    """What deploying has overwritten and must be restored, as fields of a `DeploymentUpdate`."""
     choices: dict[str, Any] = {}
     for field in ("job_variables", "parameters"):
         deployed = getattr(after, field) or {}
@@ -146,8 +146,8 @@ def operators_choices(before: DeploymentResponse, after: DeploymentResponse) -> 
     return choices
 
 
-def _put_back(client: SyncPrefectClient, before: DeploymentResponse, after: DeploymentResponse) -> None:
-    # Not by the file: Prefect would look up the references in it, and write secrets where references stood.
+def _restore(client: SyncPrefectClient, before: DeploymentResponse, after: DeploymentResponse) -> None:
+    # Not through the file: Prefect would resolve references in it, and write secrets in place of references.
     choices = operators_choices(before, after)
     if choices:
         client.update_deployment(before.id, DeploymentUpdate(**choices))
@@ -179,7 +179,7 @@ def _apply(content: Mapping[str, Any]) -> None:
 
 
 def _ensure_work_pool(client: SyncPrefectClient, *, dry_run: bool) -> Presence:
-    """A process pool. One that exists stays as it is: operators adapt its job template."""
+    """Create the process pool; an existing one is not changed, because operators adapt its job template."""
     try:
         client.read_work_pool(WORK_POOL)
     except ObjectNotFound:
@@ -190,7 +190,7 @@ def _ensure_work_pool(client: SyncPrefectClient, *, dry_run: bool) -> Presence:
 
 
 def _prefect(*arguments: str) -> None:
-    """Prefect's own command: its file format and its rules are Prefect's to read."""
+    """Run Prefect's own command, which knows its file format and rules."""
     done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
         [sys.executable, "-m", "prefect", *arguments], capture_output=True, text=True, check=False
     )

@@ -1,9 +1,12 @@
-"""A process worker for the pool `assay` that wakes runs fast: `prefect-assay worker`.
+"""The process worker of the pool `assay`: `prefect-assay worker`.
 
-It is Prefect's own worker and takes its options (`--name`, `--limit`, `--work-queue`, ...). Four things differ. It
-asks for runs once a second, unless the setting `worker.query_seconds` says otherwise. A flow's process is started at once,
-where Prefect first starts one that prepares the folder (two seconds of imports; the deployments of `prefect.yaml`
-pull no code). It is forked (`warm.py`). And a crash is reported once.
+Prefect's own worker with its options (`--name`, `--limit`, `--work-queue`, ...) and four differences:
+
+- It polls once a second, unless the setting `worker.query_seconds` is configured.
+- A flow's process starts at once. Prefect first starts one that prepares the folder, with two seconds of imports; the
+  deployments of `prefect.yaml` pull no code.
+- That process is forked (`prefork`).
+- A crash is reported once.
 """
 
 import sys
@@ -17,27 +20,27 @@ from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
 from prefect_assay.deployments.settings_files import set_defaults
 from prefect_assay.deployments.setup import WORK_POOL
-from prefect_assay.prefork.starter import fork_flow_runs
+from prefect_assay.prefork import fork_flow_runs
 
 
 class EngineConfiguration(ProcessJobConfiguration):
-    """Runs the engine of this interpreter, where neither deployment nor pool names a command."""
+    """Runs this interpreter's engine if neither deployment nor pool names a command."""
 
     def prepare_for_flow_run(self, *args: Any, **kwargs: Any) -> None:
-        """Prefect's preparation, with the command named."""
+        """Set the command, then prepare as Prefect does."""
         if self.command is None:
             self.command = command_to_string([get_sys_executable(), "-m", "prefect.engine"])
         super().prepare_for_flow_run(*args, **kwargs)
 
 
 def report_crashes_once() -> None:
-    """Leave out the second report of a crash.
+    """Suppress the second report of a crash.
 
-    Prefect's worker reports a process that has ended badly after its runner has done so. An automation may have
-    scheduled the run again by then, and the second report would undo that.
+    Prefect's worker reports a failed process again after its runner has. An automation may have rescheduled the run
+    in between, and the second report would undo that.
     """
     report = getattr(ProcessWorker, "_propose_crashed_state", None)
-    if report is None:  # a Prefect with other insides
+    if report is None:  # another version of Prefect
         return
 
     async def report_once(self: ProcessWorker, flow_run: FlowRun, *args: Any, **options: Any) -> None:
@@ -49,30 +52,29 @@ def report_crashes_once() -> None:
 
 
 async def _crashed_since(client: PrefectClient, start: FlowRun) -> bool:
-    """Whether the run has been reported as crashed since the worker has taken it, which it does without its state."""
+    """Whether the run was reported as crashed after the worker took it."""
     if start.updated is None:
         return False
     try:
         states = await client.read_flow_run_states(start.id)
-    except httpx.HTTPError:  # rather twice than never
+    except httpx.HTTPError:  # two reports are better than none
         return False
     return any(state.is_crashed() and state.timestamp > start.updated for state in states)
 
 
-def look_often() -> None:
-    """Look for runs once a second, unless the environment or a profile says otherwise."""
+def poll_every_second() -> None:
+    """Poll for runs once a second, unless the user has configured an interval."""
     set_defaults({"PREFECT_WORKER_QUERY_SECONDS": "1"})
 
 
-def start(arguments: list[str], *, warm: bool = True) -> None:
+def start(arguments: list[str]) -> None:
     """Run the worker until it is stopped; `arguments` are those of `prefect worker start`."""
     from prefect.cli import app  # noqa: PLC0415 - Prefect's command, which reads its words from sys.argv
 
-    look_often()
+    poll_every_second()
     ProcessWorker.job_configuration = EngineConfiguration
     report_crashes_once()
-    if warm:
-        fork_flow_runs()
+    fork_flow_runs()
     sys.argv = ["prefect", "worker", "start", "--pool", WORK_POOL, "--type", "process", *arguments]
     app()
 

@@ -1,4 +1,4 @@
-"""What a served process and the worker say to Prefect about schedules, limits and how often they look for runs."""
+"""Schedules, limits and polling intervals of a served process and of the worker."""
 
 import pytest
 
@@ -6,9 +6,9 @@ from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import shipped_deployments
 from support.command import printed
 
-LOOKS = """
-from prefect_assay.deployments.worker import look_often
-look_often()
+PRINTS_INTERVAL = """
+from prefect_assay.deployments.worker import poll_every_second
+poll_every_second()
 from prefect.settings import get_current_settings
 print(get_current_settings().worker.query_seconds)
 """
@@ -32,7 +32,7 @@ def test_a_scheduled_sweep_is_limited_as_on_the_work_pool():
         ('PREFECT_WORKER_QUERY_SECONDS = "15"\n', {}, 15),
         ("", {"PREFECT_WORKER_QUERY_SECONDS": "20"}, 20),
     ],
-    ids=["nobody says", "a profile says", "the environment says"],
+    ids=["default", "profile", "environment"],
 )
-def test_the_worker_looks_once_a_second_unless_told_otherwise(tmp_path, profile, environment, seconds):
-    assert float(printed(LOOKS, tmp_path, profile, **environment)) == seconds
+def test_the_worker_polls_once_a_second_unless_configured_otherwise(tmp_path, profile, environment, seconds):
+    assert float(printed(PRINTS_INTERVAL, tmp_path, profile, **environment)) == seconds

@@ -20,7 +20,8 @@ import threading
 import warnings
 from typing import Any, Final, NoReturn
 
-ENGINE: Final = "prefect.engine"
+from prefect_assay.prefork.starter import ENGINE
+
 _LENGTH_BYTES: Final = 4
 _IMPORTED_BY_EVERY_RUN: Final = (
     "prefect.flow_engine",

@@ -22,8 +22,7 @@ from typing import Any, Final
 
 import anyio
 
-from prefect_assay.prefork.server import ENGINE
-
+ENGINE: Final = "prefect.engine"
 VARIABLE: Final = "PREFECT_ASSAY_FORK"
 
 _logger = logging.getLogger(__name__)

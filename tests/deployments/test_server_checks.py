@@ -1,4 +1,4 @@
-"""Advice on a server's settings: from what the server says of itself, and none where it says nothing."""
+"""Advice on a server's settings, from the settings that it publishes."""
 
 from uuid import uuid4
 
@@ -7,7 +7,7 @@ import pytest
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.settings.models.server.concurrency import ServerConcurrencySettings
 
-from prefect_assay.deployments.server_checks import advice, sweep_advice
+from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.deployments.settings_files import SQLITE, settings_of
 
 
@@ -28,7 +28,7 @@ def keeps(storage):
 
 def test_prefects_own_default_is_advised_against():
     default = ServerConcurrencySettings.model_fields["lease_storage"].default
-    (sentence,) = advice(Server(keeps(default)))
+    (sentence,) = settings_advice(Server(keeps(default)))
     name, _, value = next(word for word in sentence.split() if "=" in word).partition("=")
     assert settings_of(SQLITE)[name] == value
 
@@ -46,8 +46,8 @@ def test_prefects_own_default_is_advised_against():
         ),
     ],
 )
-def test_nothing_is_said_of_other_servers(answer):
-    assert advice(Server(answer)) == ()
+def test_other_servers_get_no_advice(answer):
+    assert settings_advice(Server(answer)) == ()
 
 
 def sweep(*active, paused=False):
@@ -65,6 +65,6 @@ def test_a_sweep_with_a_schedule_needs_no_advice(deployed):
 
 
 @pytest.mark.parametrize("deployed", [sweep(), sweep(False), sweep(True, paused=True)])
-def test_a_sweep_that_nothing_starts_is_told_of(deployed):
+def test_a_sweep_that_nothing_starts_is_reported(deployed):
     (sentence,) = sweep_advice(deployed)
     assert "nothing starts the sweep" in sentence
