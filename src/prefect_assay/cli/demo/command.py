@@ -1,6 +1,7 @@
 """Sets up a stack for the demo, plays the story, and removes everything but the archive."""
 
 import contextlib
+import importlib
 import importlib.util
 import os
 import shutil
@@ -90,8 +91,8 @@ def _play(console: Console, place: Path, machinery: Path, ending: EndingSignals,
 def _import_all() -> None:
     # A failing import is reported, readably, where the module is needed.
     with contextlib.suppress(ImportError):
-        import prefect_assay.cli.demo.story
-        import prefect_assay.flows  # noqa: F401 - loaded for later
+        importlib.import_module("prefect_assay.cli.demo.story")
+        importlib.import_module("prefect_assay.flows")
 
 
 def _new_folder(folder: Path | None) -> Path:
