@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.lab.measure import measure_records
 from prefect_assay.lab.portal.charts import STAGES, molar, progress
-from prefect_assay.lab.portal.experiment_html import experiment_page, invoice_page, quote_page
+from prefect_assay.lab.portal.experiment_pages import experiment_page, invoice_page, quote_page
 from support.lab.designs import invented_designs, order, submitted_designs
 
 EXPERIMENT = {"code": "LAB-001-007", "name": "round 1", "status": "done", "experiment_type": "affinity"}

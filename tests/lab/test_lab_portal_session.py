@@ -6,16 +6,14 @@ from html import unescape
 import pytest
 
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.portal import account_html as pages_portal
-from prefect_assay.lab.portal import account_pages as portal_account
-from prefect_assay.lab.portal import frame as pages_frame
+from prefect_assay.lab.portal import account_pages, rendering
+from prefect_assay.lab.portal.token_pages import TOKENS
 from prefect_assay.lab.service.seeding import email, organization
 from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
 from support.lab.core import advance, lab_core, order, to_quote
 from support.lab.tool_client import Tools, browser
 
-TOKENS = pages_portal.TOKENS
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>"
 
 
@@ -220,7 +218,7 @@ def test_an_organisation_sees_and_revokes_only_its_own(core, http):
 
 
 def test_the_start_page_leads_to_experiments_and_to_what_waits(fresh, monkeypatch):
-    monkeypatch.setattr(portal_account, "PAGE_ROWS", 2)
+    monkeypatch.setattr(account_pages, "PAGE_ROWS", 2)
     core, http = fresh
     to_quote(core, name="quoted")
     order(core, auto_accept_quote=True, name="invoiced")
@@ -267,7 +265,7 @@ def test_pages_run_nothing_and_load_nothing(core, http):
         for wrong in ("<script", "<img", " style=", " onerror=alert(1)>"):
             assert wrong not in page.text.replace("onerror=alert(1)&gt;", "")
         style = re.search(r"<style>(.*?)</style>", page.text, re.DOTALL)[1]
-        assert style == pages_frame.STYLE
+        assert style == rendering.STYLE
 
 
 @pytest.mark.parametrize(
@@ -281,7 +279,7 @@ def test_pages_run_nothing_and_load_nothing(core, http):
     ],
 )
 def test_forms_lead_to_the_named_place_and_nothing_slips_into_the_policy(target, allowed):
-    policy = pages_frame.headers([target])["Content-Security-Policy"]
+    policy = rendering.headers([target])["Content-Security-Policy"]
     assert allowed in policy
     assert "unsafe" not in policy
 
@@ -302,5 +300,8 @@ def test_links_stay_over_a_reset(fresh):
     assert http.post(link).status_code == 303
 
 
-def test_the_portal_offers_what_the_service_mints():
-    assert tuple(days for days, _ in pages_portal.EXPIRIES) == EXPIRY_DAYS
+def test_the_portal_offers_what_the_service_mints(core, http):
+    signed_in(core, http)
+    offered = re.findall(r'<option value="(\d+)">([^<]+)</option>', http.get(TOKENS).text)
+    assert tuple(int(days) for days, _ in offered) == EXPIRY_DAYS
+    assert [label for _, label in offered] == ["7 days", "30 days", "90 days", "1 year"]

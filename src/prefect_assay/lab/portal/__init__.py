@@ -1,1 +1,6 @@
-"""The browser pages behind the links of the API."""
+"""The lab's stand-in for the service's web portal (docs/portal.md): pages for people, behind the links of the API.
+
+Routes read the lab and hand plain records to templates. The API must not know the portal.
+"""
+
+__all__ = ["account_pages", "charts", "experiment_pages", "rendering", "token_pages"]

@@ -1,23 +1,32 @@
-"""The portal's pages for people who sign in: the experiments, the tokens, and tool clients that ask for access.
+"""The portal's pages for people who sign in: the experiments, and tool clients that request access.
 
-Sign-in is a link that the lab prints; there are no passwords. What a page shows is made in `pages_portal`.
+Sign-in is a link that the lab prints; there are no passwords.
 """
 
 import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from prefect_assay.lab.account import oauth_grants
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Row
-from prefect_assay.lab.portal import account_html as pages_portal
-from prefect_assay.lab.portal import tokens as portal_tokens
-from prefect_assay.lab.portal.base import Core, Form, Signed, Visitor, go, page, sign_in, sign_out
+from prefect_assay.lab.portal.dependencies import (
+    Form,
+    Signed,
+    TheLab,
+    Visitor,
+    go,
+    page,
+    sign_in,
+    sign_in_page,
+    sign_out,
+    signed_in_page,
+)
+from prefect_assay.lab.portal.rendering import render
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.tokens import sessions
-from prefect_assay.lab.tokens.sessions import Session
 
 PAGE_ROWS: Final = 50
 _HOME: Final = "/portal/"
@@ -27,24 +36,23 @@ router = APIRouter()
 
 
 @router.get("/sign-in/{key}/")
-def greeting(core: Core, key: str) -> Response:
-    """Behind a sign-in link."""
-    return page(pages_portal.greeting_page(_user(core.lab, key)))
+def greeting(lab: TheLab, key: str) -> Response:
+    """Behind a sign-in link. Only the button begins a session: a link may be loaded by anything."""
+    return page(render("greeting.html", title="Sign in", user=_user(lab, key)))
 
 
 @router.post("/sign-in/{key}/")
-def sign_in_by_link(core: Core, key: str) -> Response:
+def sign_in_by_link(lab: TheLab, key: str) -> Response:
     """Begin a session."""
-    return sign_in(core, go(_HOME), _begin(core.lab, key))
+    return sign_in(lab, go(_HOME), _begin(lab, key))
 
 
 @router.post("/sign-in/")
-def sign_in_by_form(core: Core, fields: Form) -> Response:
-    """Begin a session with a pasted link, and go on to where the visitor wanted to be."""
+def sign_in_by_form(lab: TheLab, fields: Form) -> Response:
+    """Begin a session with a pasted link, and go on to the page that the visitor opened first."""
     key = urlsplit(fields.get("link", "").strip()).path.rstrip("/").rpartition("/")[2]
     follow = fields.get("follow", "")
-    target = follow if _OWN_PATH.fullmatch(follow) else _HOME
-    return sign_in(core, go(target), _begin(core.lab, key))
+    return sign_in(lab, go(follow if _OWN_PATH.fullmatch(follow) else _HOME), _begin(lab, key))
 
 
 def _user(lab: Lab, key: str) -> Row:
@@ -62,24 +70,20 @@ def _begin(lab: Lab, key: str) -> str:
 
 
 @router.post("/sign-out")
-def sign_out_now(core: Core, session: Signed) -> Response:
+def end_session(lab: TheLab, session: Signed) -> Response:
     """End the session and every token that came from it (contract 5.7)."""
-    with core.lab.store.transaction() as db:
-        oauth_grants.sign_out(core.lab, db, session)
+    with lab.store.transaction() as db:
+        oauth_grants.sign_out(lab, db, session)
     return sign_out(go(_HOME))
 
 
 @router.get("/")
-def experiments(core: Core, visitor: Visitor, offset: str = "0") -> Response:
-    """The organisation's experiments; a sign-in form for strangers."""
+def experiments(lab: TheLab, visitor: Visitor, offset: str = "0") -> Response:
+    """The organisation's experiments, newest first; a sign-in form for strangers."""
     if visitor is None:
-        return page(pages_portal.sign_in_page(follow=_HOME))
+        return sign_in_page(follow=_HOME)
     skipped = int(offset) if re.fullmatch(r"[0-9]{1,9}", offset) else 0
-    return page(_experiments(core.lab, visitor, skipped))
-
-
-def _experiments(lab: Lab, session: Session, offset: int) -> str:
-    org_id = session.user["org_id"]
+    org_id = visitor.user["org_id"]
     with lab.store.transaction() as db:
         counted = db.one("SELECT count(*) AS number FROM experiments WHERE org_id = ?", org_id)
         rows = db.all(
@@ -90,54 +94,42 @@ def _experiments(lab: Lab, session: Session, offset: int) -> str:
             " LIMIT ? OFFSET ?",
             org_id,
             PAGE_ROWS,
-            offset,
+            skipped,
         )
-    total = counted["number"] if counted else 0
-    return pages_portal.experiments_page(session.user, session.csrf, rows, total=total, offset=offset)
-
-
-@router.get("/organization/settings/tokens/")
-def tokens(core: Core, visitor: Visitor, request: Request) -> Response:
-    """Organization, Settings, Tokens (contract 5.4)."""
-    if visitor is None:
-        return page(pages_portal.sign_in_page(follow=pages_portal.TOKENS))
-    rows = portal_tokens.listing(core.lab, visitor)
-    fresh = portal_tokens.fresh(request.app).pop(visitor.id, None)
-    return page(pages_portal.tokens_page(visitor.user, visitor.csrf, rows, fresh))
-
-
-@router.post("/organization/settings/tokens/create")
-def create_token(core: Core, session: Signed, fields: Form, request: Request) -> Response:
-    """Make a token; the next look at the list shows it, once."""
-    made = portal_tokens.create(core.lab, session, fields)
-    portal_tokens.fresh(request.app)[session.id] = made
-    return go(pages_portal.TOKENS)
-
-
-@router.post("/organization/settings/tokens/{token_id}/revoke")
-def revoke_token(core: Core, session: Signed, token_id: str) -> Response:
-    """Revoke a token and all that were made of it, at once (contract 5.4)."""
-    portal_tokens.revoke(core.lab, session, token_id)
-    return go(pages_portal.TOKENS)
+    return signed_in_page(
+        "experiments.html",
+        visitor,
+        title="Experiments",
+        here=_HOME,
+        rows=rows,
+        offset=skipped,
+        total=counted["number"] if counted else 0,
+    )
 
 
 @router.get("/connect/{key}/")
-def connect(core: Core, visitor: Visitor, key: str) -> Response:
-    """A tool client asks for access (contract 5.7)."""
+def connect(lab: TheLab, visitor: Visitor, key: str) -> Response:
+    """A tool client requests access in the signed-in person's name (contract 5.7); its name is its own claim."""
     if visitor is None:
-        return page(pages_portal.sign_in_page(follow=f"/portal/connect/{key}/"))
-    with core.lab.store.transaction() as db:
+        return sign_in_page(follow=f"/portal/connect/{key}/")
+    with lab.store.transaction() as db:
         grant = oauth_grants.asked(db, key)
-    text = pages_portal.connect_page(
-        visitor.user, visitor.csrf, client=grant.client, redirect_uri=grant.redirect_uri, ends=visitor.ends
+    address = urlsplit(grant.redirect_uri)
+    return signed_in_page(
+        "connect.html",
+        visitor,
+        title="Connect",
+        form_targets=[grant.redirect_uri],
+        client=grant.client,
+        receiver=address.netloc or address.scheme,
+        ends=visitor.ends,
     )
-    return page(text, grant.redirect_uri)
 
 
 @router.post("/connect/{key}/")
-def decide(core: Core, session: Signed, fields: Form, key: str) -> Response:
-    """The person's answer goes back to the client."""
-    with core.lab.store.transaction() as db:
+def decide(lab: TheLab, session: Signed, fields: Form, key: str) -> Response:
+    """Send the person's answer to the client."""
+    with lab.store.transaction() as db:
         grant = oauth_grants.asked(db, key)
         if fields.get("decision") == "allow":
             return go(oauth_grants.allow(db, grant, session))

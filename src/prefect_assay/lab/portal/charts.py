@@ -1,13 +1,13 @@
-"""Inline SVG for the lab's pages: the way through the laboratory, K_D on a log axis, binding and melting plots.
+"""Inline SVG for the portal's pages: progress, K_D on a log axis, binding curves, bars.
 
-Everything returned is safe to stand in a page: text is escaped, numbers are formatted. Colours are CSS classes
-of `pages.STYLE`, so that the pictures follow the reader's light or dark mode.
+Text in it is escaped. Colours are classes of `style.css`, so that the charts follow the reader's light or dark mode.
 """
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import Any, Final
+
+from markupsafe import Markup, escape
 
 from prefect_assay.lab.measure.model import ASSOCIATION_S, NM, RUN_S, binding_signal
 from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentStatus
@@ -31,7 +31,7 @@ _LABEL = 210
 _ROW = 22
 
 
-def progress(status: str) -> str:
+def progress(status: str) -> Markup:
     """The nine stages, those behind filled, the present one ringed. A canceled experiment has none."""
     reached = next((index for index, stage in enumerate(STAGES) if stage == status), -1)
     done = status == ExperimentStatus.DONE
@@ -60,11 +60,11 @@ def fitted(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted((entry for entry in entries if _constants(entry)), key=_best)
 
 
-def kd_plot(entries: Sequence[dict[str, Any]]) -> str:
+def kd_plot(entries: Sequence[dict[str, Any]]) -> Markup:
     """Every replicate's K_D on a log axis, tightest design first; designs without a K_D are left to the table."""
     rows = fitted(entries)[:ROWS_MAX]
     if not rows:
-        return ""
+        return Markup()
     values = [kd for entry in rows for kd in _kds(entry)]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
@@ -94,7 +94,7 @@ def kd_plot(entries: Sequence[dict[str, Any]]) -> str:
     return _svg(_WIDTH, bottom + 24, "Dissociation constants", "".join(parts))
 
 
-def binding_curves(entry: dict[str, Any]) -> str:
+def binding_curves(entry: dict[str, Any]) -> Markup:
     """The 1:1 curves of a fitted design's first replicate, over the contract's default concentrations."""
     constants = _constants(entry)[0]
     width, height, left, top = 370, 190, 34, 26
@@ -122,10 +122,10 @@ def binding_curves(entry: dict[str, Any]) -> str:
     return _svg(width, height, f"Binding curves of {design(entry)}", "".join(parts))
 
 
-def bar_plot(rows: Sequence[tuple[str, float]], unit: str) -> str:
+def bar_plot(rows: Sequence[tuple[str, float]], unit: str) -> Markup:
     """One bar per design, from zero, the value written beside it."""
     if not rows:
-        return ""
+        return Markup()
     highest = max(value for _, value in rows) or 1.0
     parts = []
     for index, (name, value) in enumerate(rows[:ROWS_MAX]):
@@ -161,10 +161,13 @@ def _row_label(name: str, y: float) -> str:
     )
 
 
-def _svg(width: int, height: float, title: str, content: str) -> str:
-    return (
-        f'<svg viewBox="0 0 {width} {height:.0f}" role="img" aria-label="{escape(title)}"'
-        f' class="w{width}">{content}</svg>'
+def _svg(width: int, height: float, title: str, content: str) -> Markup:
+    """An image of content whose text is escaped already."""
+    return Markup('<svg viewBox="0 0 {0} {1:.0f}" role="img" aria-label="{2}" class="w{0}">{3}</svg>').format(
+        width,
+        height,
+        title,
+        Markup(content),  # noqa: S704
     )
 
 

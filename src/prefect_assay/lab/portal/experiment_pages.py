@@ -1,22 +1,159 @@
 """The browser pages behind the links of the API: an experiment, a quote, an invoice, a data package.
 
-No bearer token: the unguessable key in the address opens the page, as with a real provider's hosted pages.
+No bearer token: the unguessable key in the address opens the page, as with a real provider's hosted pages. The
+`*_page` functions render records in neutral field names, and leave out what is absent.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
+from markupsafe import Markup
 
 from prefect_assay.lab.billing import documents, invoices
 from prefect_assay.lab.experiments import acceptance, experiments, records
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.laboratory import machine, measuring
-from prefect_assay.lab.portal import experiment_html as pages
-from prefect_assay.lab.portal.base import Core, Form, page
+from prefect_assay.lab.portal import charts, rendering
+from prefect_assay.lab.portal.dependencies import Form, TheLab, page
 from prefect_assay.lab.requests.core import Lab
-from prefect_assay.lab.service.core import LabCore
+from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus
+
+Record = dict[str, Any]
+
+CURVES_MAX: Final = 6
+REJECT_REASONS: Final = ("price", "scope", "timeline", "budget", "other")
+_OPEN_QUOTES: Final = frozenset({QuoteStatus.OPEN, QuoteStatus.PENDING})
+_FINAL: Final = frozenset({ExperimentStatus.DONE, ExperimentStatus.CANCELED})
+
+
+def _scientific(value: float) -> Markup:
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return Markup("{}&times;10<sup>{}</sup>").format(mantissa, int(exponent))
+
+
+_COLUMNS: Final = (
+    ("Call", "_call", rendering.chip),
+    (Markup("K<sub>D</sub>"), "kd_mean", charts.molar),
+    (Markup("k<sub>on</sub> 1/(M s)"), "kon_mean", _scientific),
+    (Markup("k<sub>off</sub> 1/s"), "koff_mean", _scientific),
+    ("Tm °C", "tm", "{:.2f}".format),
+    ("Bin", "bin", str),
+    ("Active", "active", str),
+    ("Expression", "expression", str),
+    ("Source", "data_source", str),
+)
+# The one number of the assays that have no K_D.
+_BARS: Final = (("tm", "°C"), ("intensity_mean", "RFU"), ("yield_mean", "mg/L"), ("kcat_mean", "1/s"))
+
+
+def experiment_page(experiment: Record, updates: list[Record], results: list[Record]) -> str:
+    """One experiment: its progress, its results, its updates.
+
+    Args:
+        experiment: `code`, `status`, and where known `name`, `experiment_type`, `results_status`, `created_at`.
+        updates: `name`, `description`, and `timestamp` or `created_at`.
+        results: whole results with `summary`, and `data_package_url` where there is a package.
+    """
+    status = str(experiment.get("status", ""))
+    kind, created = experiment.get("experiment_type"), experiment.get("created_at")
+    return rendering.render(
+        "experiment.html",
+        title=str(experiment.get("code") or "Experiment"),
+        heading=experiment.get("code"),
+        status=status,
+        facts=[experiment.get("name"), rendering.words(kind), rendering.day(created)],
+        progress=None if status == ExperimentStatus.CANCELED else charts.progress(status),
+        results=[_result(result) for result in results],
+        updates=updates,
+        refresh=status not in _FINAL,
+    )
+
+
+def _result(result: Record) -> Record:
+    entries = [{**entry, "_call": _call(entry)} for entry in result.get("summary") or []]
+    columns = [column for column in _COLUMNS if any(entry.get(column[1]) is not None for entry in entries)]
+    url = result.get("data_package_url")
+    return {
+        "title": result.get("title") or "Result",
+        "picture": charts.kd_plot(entries) or charts.bar_plot(*_bars(entries)),
+        "heads": [head for head, _, _ in columns],
+        "rows": [
+            (
+                charts.design(entry),
+                entry.get("positive_control"),
+                [
+                    Markup("&ndash;") if entry.get(name) is None else show(entry[name])
+                    for _, name, show in columns
+                ],
+            )
+            for entry in entries
+        ],
+        "curves": [charts.binding_curves(entry) for entry in charts.fitted(entries)[:CURVES_MAX]],
+        # A link may lead to a web address or a path of this server, and never run a script.
+        "package_url": url if isinstance(url, str) and url.startswith(("http://", "https://", "/")) else None,
+    }
+
+
+def _call(entry: Record) -> Any:
+    """In progress is neither a call nor the lack of one."""
+    states = (entry.get("binding"), entry.get("state"))
+    return "in_progress" if "in_progress" in states else entry.get("binding_strength")
+
+
+def _bars(entries: Sequence[Record]) -> tuple[list[tuple[str, float]], str]:
+    for field, unit in _BARS:
+        rows = [
+            (charts.design(entry), float(entry[field])) for entry in entries if entry.get(field) is not None
+        ]
+        if rows:
+            return rows, unit
+    return [], ""
+
+
+def quote_page(quote: Record, experiment: Record) -> str:
+    """A quote: its lines and total, and, while it is open, the decision (`./accept`, `./reject`).
+
+    Args:
+        quote: `quote_number` or `id`, `status`, `line_items`, `total_cents`, and where known `valid_until`.
+        experiment: `code`, and where known `name`.
+    """
+    title, status = f"Quote {quote.get('quote_number') or quote.get('id')}", str(quote.get("status", ""))
+    return rendering.render(
+        "quote.html",
+        title=title,
+        heading=title,
+        status=status,
+        facts=[experiment.get("name"), experiment.get("code")],
+        quote=quote,
+        total=quote.get("total_cents", quote.get("amount_total")),
+        until=quote.get("valid_until") or quote.get("expires_at"),
+        open=status in _OPEN_QUOTES,
+        reasons=REJECT_REASONS,
+    )
+
+
+def invoice_page(invoice: Record, experiment: Record) -> str:
+    """An invoice, and, while it is unpaid, the button that pays it (`./pay`).
+
+    Args:
+        invoice: `id`, `status`, `amount_cents`, and where known `paid_at`, `settlement_reference`.
+        experiment: `code`, and where known `name`.
+    """
+    status = str(invoice.get("status", ""))
+    return rendering.render(
+        "invoice.html",
+        title=f"Invoice {experiment.get('code') or ''}".strip(),
+        heading="Invoice",
+        status=status,
+        facts=[experiment.get("name"), experiment.get("code")],
+        invoice=invoice,
+        payable=status in invoices.PAYABLE,
+        paid=status == InvoiceStatus.PAID,
+    )
+
 
 router = APIRouter()
 
@@ -26,9 +163,8 @@ def _experiment(lab: Lab, db: Db, row: Row) -> dict[str, Any]:
 
 
 @router.get("/experiments/{key}/")
-def experiment_page(core: Core, key: str) -> Response:
+def show_experiment(lab: TheLab, key: str) -> Response:
     """Progress, updates and results."""
-    lab = core.lab
     with lab.store.transaction() as db:
         row = db.opened("experiments", key)
         updates = db.all(
@@ -39,27 +175,27 @@ def experiment_page(core: Core, key: str) -> Response:
         measuring.measure_released(db, row["org_id"], row["id"])
         results = db.all("SELECT * FROM results WHERE experiment_id = ? ORDER BY position", row["id"])
         shown = [records.result(lab, result) for result in results]
-        return page(pages.experiment_page(_experiment(lab, db, row), updates, shown))
+        return page(experiment_page(_experiment(lab, db, row), updates, shown))
 
 
 @router.get("/quotes/{key}/")
-def quote_page(core: Core, key: str) -> Response:
+def show_quote(lab: TheLab, key: str) -> Response:
     """A quote, with buttons."""
-    with core.lab.store.transaction() as db:
+    with lab.store.transaction() as db:
         quote = load(db.opened("quotes", key), "line_items")
         experiment = db.known("experiments", quote["experiment_id"], "experiment")
-        return page(pages.quote_page(_public(quote), _experiment(core.lab, db, experiment)))
+        return page(quote_page(_public(quote), _experiment(lab, db, experiment)))
 
 
 @router.get("/invoices/{key}/")
-def invoice_page(core: Core, key: str) -> Response:
+def show_invoice(lab: TheLab, key: str) -> Response:
     """A hosted invoice, with a button."""
-    with core.lab.store.transaction() as db:
+    with lab.store.transaction() as db:
         invoice = db.opened("invoices", key)
         experiment = db.known("experiments", invoice["experiment_id"], "experiment")
         names = ("amount_cents", "payment_method", "paid_at")
-        view = invoices.view(core.lab, invoice) | {name: invoice[name] for name in names}
-        return page(pages.invoice_page(view, _experiment(core.lab, db, experiment)))
+        view = invoices.view(lab, invoice) | {name: invoice[name] for name in names}
+        return page(invoice_page(view, _experiment(lab, db, experiment)))
 
 
 def _public(row: Row) -> Row:
@@ -67,16 +203,16 @@ def _public(row: Row) -> Row:
 
 
 @router.get("/invoices/{key}/pdf")
-def invoice_pdf(core: Core, key: str) -> Response:
+def invoice_pdf(lab: TheLab, key: str) -> Response:
     """The invoice as a file."""
-    content = documents.hosted_invoice(core.lab, key)
+    content = documents.hosted_invoice(lab, key)
     return Response(content, media_type=documents.MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
 
 @router.get("/packages/{key}/")
-def package(core: Core, key: str) -> Response:
+def package(lab: TheLab, key: str) -> Response:
     """The data package of a result (`data_package_url`)."""
-    with core.lab.store.transaction() as db:
+    with lab.store.transaction() as db:
         found = measuring.package(db, key)
     if found is None:
         raise Refusal(404, "no such page")
@@ -84,37 +220,37 @@ def package(core: Core, key: str) -> Response:
     return Response(found[1], media_type="application/zip", headers={"Content-Disposition": disposition})
 
 
-def _done(core: LabCore) -> Response:
-    core.lab.changed()
+def _done(lab: Lab) -> Response:
+    lab.changed()
     return RedirectResponse("./", status_code=303)
 
 
 @router.post("/quotes/{key}/accept")
-def accept(core: Core, key: str) -> Response:
+def accept(lab: TheLab, key: str) -> Response:
     """Accept the quote, as `quote/confirm` does."""
-    with core.lab.store.transaction() as db:
+    with lab.store.transaction() as db:
         quote = db.opened("quotes", key)
-        now = core.lab.clock.now(quote["org_id"])
-        acceptance.accept(core.lab, db, quote, now, purchase_order_number=None, notes=None)
-    return _done(core)
+        now = lab.clock.now(quote["org_id"])
+        acceptance.accept(lab, db, quote, now, purchase_order_number=None, notes=None)
+    return _done(lab)
 
 
 @router.post("/quotes/{key}/reject")
-def reject(core: Core, key: str, fields: Form) -> Response:
+def reject(lab: TheLab, key: str, fields: Form) -> Response:
     """Reject the quote; the form may carry a reason and feedback."""
-    with core.lab.store.transaction() as db:
+    with lab.store.transaction() as db:
         quote = db.opened("quotes", key)
         reason, feedback = fields.get("reason") or "other", fields.get("feedback") or None
-        acceptance.reject(db, quote, reason, feedback, core.lab.clock.now(quote["org_id"]))
-    return _done(core)
+        acceptance.reject(db, quote, reason, feedback, lab.clock.now(quote["org_id"]))
+    return _done(lab)
 
 
 @router.post("/invoices/{key}/pay")
-def pay(core: Core, key: str) -> Response:
+def pay(lab: TheLab, key: str) -> Response:
     """A person pays the hosted invoice."""
-    with core.lab.store.transaction() as db:
+    with lab.store.transaction() as db:
         invoice = db.opened("invoices", key)
         if invoice["status"] not in invoices.PAYABLE:
             raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
-        machine.settle(core.lab, db, invoice, core.lab.clock.now(invoice["org_id"]))
-    return _done(core)
+        machine.settle(lab, db, invoice, lab.clock.now(invoice["org_id"]))
+    return _done(lab)

@@ -14,8 +14,7 @@ from prefect_assay.lab.control import actions as sim_actions
 from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
-from prefect_assay.lab.portal import account_pages as portal_account
-from prefect_assay.lab.portal import experiment_pages as portal
+from prefect_assay.lab.portal import account_pages, experiment_pages, token_pages
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.web.api import Api, error, refused
 from prefect_assay.lab.web.edge import Edge
@@ -31,8 +30,8 @@ def create_app(core: LabCore) -> Edge:
     _describe(app, core)
     app.include_router(sim_actions.router, prefix="/_sim")
     app.include_router(sim_deliveries.router, prefix="/_sim")
-    app.include_router(portal.router, prefix="/portal")
-    app.include_router(portal_account.router, prefix="/portal")
+    for pages in (experiment_pages, account_pages, token_pages):
+        app.include_router(pages.router, prefix="/portal")
     _handle_errors(app, core)
     edge = Edge(Api(core, app), core)
     sign_in = SignInEndpoint(core.lab)

@@ -1,32 +1,63 @@
-"""Organization, Settings, Tokens: what the portal's page of tokens does (contract 5.4)."""
+"""Organization, Settings, Tokens: the portal's page on which members create and revoke tokens (contract 5.4)."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, Depends, Request, Response
 
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Row
+from prefect_assay.lab.portal.dependencies import (
+    Form,
+    Signed,
+    TheLab,
+    Visitor,
+    go,
+    sign_in_page,
+    signed_in_page,
+)
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
 from prefect_assay.lab.tokens.sessions import Session
 
-Fresh = dict[str, Any]
-
+TOKENS: Final = "/portal/organization/settings/tokens/"
 _NAME_MAX: Final = 200
 _SHOWN_MAX: Final = 500
 
+router = APIRouter()
 
-def fresh(app: FastAPI) -> dict[str, Fresh]:
-    """Tokens that were just made and not shown yet, by session; only in memory."""
-    if not hasattr(app.state, "fresh_tokens"):
-        app.state.fresh_tokens = {}
-    found: dict[str, Fresh] = app.state.fresh_tokens
+
+def _fresh(request: Request) -> dict[str, dict[str, Any]]:
+    """Tokens that were just created and not shown yet, by session; only in memory."""
+    state = request.app.state
+    if not hasattr(state, "fresh_tokens"):
+        state.fresh_tokens = {}
+    found: dict[str, dict[str, Any]] = state.fresh_tokens
     return found
 
 
-def listing(lab: Lab, session: Session) -> list[Row]:
-    """The organisation's root tokens, newest first, with their state at lab time."""
+Fresh = Annotated[dict[str, dict[str, Any]], Depends(_fresh)]
+
+
+@router.get("/organization/settings/tokens/")
+def tokens(lab: TheLab, visitor: Visitor, fresh: Fresh) -> Response:
+    """The organisation's root tokens, newest first; the value of a new one once."""
+    if visitor is None:
+        return sign_in_page(follow=TOKENS)
+    return signed_in_page(
+        "tokens.html",
+        visitor,
+        title="Tokens",
+        here=TOKENS,
+        rows=_listing(lab, visitor),
+        fresh=fresh.pop(visitor.id, None),
+        may_change=visitor.user["role"] != "viewer",
+        expiries=[(days, "1 year" if days == 365 else f"{days} days") for days in EXPIRY_DAYS],  # noqa: PLR2004
+        name_max=_NAME_MAX,
+    )
+
+
+def _listing(lab: Lab, session: Session) -> list[Row]:
     org_id = session.user["org_id"]
     now = times.stamp(lab.clock.now(org_id))
     with lab.store.transaction() as db:
@@ -47,9 +78,10 @@ def _state(row: Row, now: str) -> str:
     return "active" if row["expires_at"] > now else "expired"
 
 
-def create(lab: Lab, session: Session, fields: dict[str, str]) -> Fresh:
-    """A new token from a form; 403 for viewers, 400 for anything that the form does not offer."""
-    _may_change(session)
+@router.post("/organization/settings/tokens/create")
+def create(lab: TheLab, session: Signed, fields: Form, fresh: Fresh) -> Response:
+    """Create a token; 403 for viewers, 400 for anything that the form does not offer."""
+    _check_role(session)
     name, role, days = fields.get("name", "").strip(), fields.get("role"), fields.get("days", "")
     if not name or len(name) > _NAME_MAX:
         raise Refusal(400, f"name: 1 to {_NAME_MAX} characters")
@@ -67,19 +99,22 @@ def create(lab: Lab, session: Session, fields: dict[str, str]) -> Fresh:
             user_id=session.user["id"],
             kind="portal",
         )
-    return {"name": name, "token": minted.token}
+    fresh[session.id] = {"name": name, "token": minted.token}
+    return go(TOKENS)
 
 
-def revoke(lab: Lab, session: Session, token_id: str) -> None:
-    """Revoke a token of the organisation with its family; 403 for viewers, 404 for another organisation's."""
-    _may_change(session)
+@router.post("/organization/settings/tokens/{token_id}/revoke")
+def revoke(lab: TheLab, session: Signed, token_id: str) -> Response:
+    """Revoke a token and its family at once; 403 for viewers, 404 for another organisation's (contract 5.4)."""
+    _check_role(session)
     org_id = session.user["org_id"]
     with lab.store.transaction() as db:
         if db.one("SELECT 1 FROM tokens WHERE id = ? AND org_id = ?", token_id, org_id) is None:
             raise Refusal(404, "no such token")
         lab.tokens.revoke_family(db, token_id, lab.clock.now(org_id))
+    return go(TOKENS)
 
 
-def _may_change(session: Session) -> None:
+def _check_role(session: Session) -> None:
     if session.user["role"] == "viewer":
         raise Refusal(403, "viewers may look at tokens, and neither create nor revoke them")

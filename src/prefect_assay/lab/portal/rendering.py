@@ -1,0 +1,103 @@
+"""Renders the templates of the portal's pages, and the policy under which a browser may show them.
+
+Every value is escaped; no page holds a script or loads anything. Knows neither storage nor routes.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+REFRESH_S: Final = 5
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.:\[\]-]*")
+_TONES: Final = {
+    "good": {"done", "accepted", "paid", "strong"},
+    "bad": {"canceled", "rejected", "expired", "void", "uncollectible", "stale", "weak"},
+    "wait": {"open", "pending", "draft", "quote_sent", "medium"},
+}
+
+
+def words(value: Any) -> str:
+    """`in_queue` as `in queue`."""
+    return str(value).replace("_", " ") if value else ""
+
+
+def chip(status: Any) -> Markup:
+    """A status as a coloured label."""
+    value = str(status or "")
+    tone = next((tone for tone, values in _TONES.items() if value in values), "")
+    return Markup('<span class="chip {}">{}</span>').format(tone, words(value)) if value else Markup()
+
+
+def time(value: Any) -> str:
+    """`2026-03-01T12:00:00Z` as `2026-03-01 12:00 UTC`."""
+    written = value.isoformat() if isinstance(value, datetime) else str(value or "")
+    return f"{written[:10]} {written[11:16]} UTC" if "T" in written else written
+
+
+def day(value: Any) -> str:
+    """Only the date."""
+    return time(value)[:10]
+
+
+def money(cents: Any) -> str:
+    """Cents as dollars; a dash for an unknown amount."""
+    return f"${cents / 100:,.2f}" if isinstance(cents, int) else Markup("&ndash;")
+
+
+_TEMPLATES: Final = Environment(
+    loader=PackageLoader("prefect_assay.lab.portal"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    finalize=lambda value: "" if value is None else value,
+)
+_TEMPLATES.filters |= {"words": words, "chip": chip, "time": time, "day": day, "money": money}
+STYLE: Final = (_TEMPLATES.loader or PackageLoader("")).get_source(_TEMPLATES, "style.css")[0]
+_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+_TEMPLATES.globals |= {"style": Markup(STYLE), "refresh_seconds": REFRESH_S}  # noqa: S704 - our own style sheet
+
+
+def render(template: str, *, title: str, form_targets: Iterable[str] = (), **context: Any) -> str:
+    """A whole page.
+
+    Args:
+        template: name of its template.
+        title: of the browser's tab.
+        form_targets: further addresses to which a form may lead in the end.
+        **context: what the template shows; with `refresh` it reloads every few seconds, with `user` and `csrf` it has
+            the bar of a signed-in person, where `here` is the current link.
+    """
+    return _TEMPLATES.get_template(template).render(title=title, policy=_policy(form_targets), **context)
+
+
+def headers(form_targets: Iterable[str] = ()) -> dict[str, str]:
+    """HTTP headers of every page."""
+    return {
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": f"{_policy(form_targets)}; frame-ancestors 'none'",
+        # The key in an address opens the page: it must not reach another site.
+        "Referrer-Policy": "same-origin",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
+def _policy(form_targets: Iterable[str]) -> str:
+    """Allow only the one style sheet, even if an escape were forgotten."""
+    targets = " ".join(["'self'", *(origin for target in form_targets if (origin := _origin(target)))])
+    return f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action {targets}; base-uri 'none'"
+
+
+def _origin(url: str) -> str:
+    """`https://host:1` of an address, only its scheme where it has no host, and nothing of a malformed one."""
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    if parts.scheme not in ("http", "https"):
+        return f"{parts.scheme}:" if re.fullmatch(r"[a-z][a-z0-9+.-]*", parts.scheme) else ""
+    return origin if _ORIGIN.fullmatch(origin) else ""
