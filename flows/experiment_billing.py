@@ -17,7 +17,7 @@ from prefect_assay.flows.run_options import ExperimentRun
 from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
-from prefect_assay.payments.payment_status import MoneyFacts, money_facts
+from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.block_references import require_blocks
@@ -261,9 +261,9 @@ def _ask_about_payment(run: ExperimentRun, order: Order, why: str) -> None:
     )
 
 
-def _facts(run: ExperimentRun, order: Order) -> MoneyFacts:
+def _facts(run: ExperimentRun, order: Order) -> PaymentStatus:
     with run.options.credentials.get_client() as client:
-        return money_facts(client, run.book.read().payment, order.experiment_id)
+        return read_payment_status(client, run.book.read().payment, order.experiment_id)
 
 
 def _figures(run: ExperimentRun) -> dict[str, str]:

@@ -14,7 +14,7 @@ from prefect_assay.approvals.spending import approve_spending
 from prefect_assay.approvals.uncertain_payment import PaymentDoubt, answered_doubt
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
 from prefect_assay.models.billing import Invoice
-from prefect_assay.payments.payment_status import MoneyFacts
+from prefect_assay.payments.reconciliation import PaymentStatus
 
 NOW = datetime.now(UTC)
 
@@ -36,7 +36,7 @@ def given(monkeypatch):
 
 
 def ask(status):
-    facts = MoneyFacts(invoice=Invoice(id="inv_1", status=status, amount=100), entry=None)
+    facts = PaymentStatus(invoice=Invoice(id="inv_1", status=status, amount=100), entry=None)
     return answered_doubt("key", "experiment", lambda: facts)
 
 

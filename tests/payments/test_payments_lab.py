@@ -165,7 +165,9 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
             )
 
         if network_ids:
-            with pytest.raises(PaymentRefused, match=r"allowed_network_ids \(profile_other\)"):
+            with pytest.raises(
+                PaymentRefused, match=r"network_ids of the SpendingPolicy block \(profile_other\)"
+            ):
                 pay()
             assert issuer.asked == []
             return

@@ -35,10 +35,10 @@ from prefect_assay.payments import (
     rail_for,
     settle,
 )
-from prefect_assay.payments.rails.challenges import parse
-from prefect_assay.payments.rails.mpp_wire import read_offers, read_settlement
+from prefect_assay.payments.rails.headers import parse_challenges
+from prefect_assay.payments.rails.mpp import read_offers, read_settlement
 from prefect_assay.payments.settle import utc_now
-from prefect_assay.payments.terms import Offers, Settlement
+from prefect_assay.payments.terms import Offers, SettlementNotice
 from support.archive.memory_store import MemoryStore, a_book, spent_cents
 from support.lab.core import lab_core
 from support.lab.pay import Answer, LabPayApi, ordered_invoice
@@ -105,7 +105,7 @@ def findings(request=None, **changes):
 
 def test_challenges_are_told_apart_by_the_grammar():
     header = 'Basic realm="a, b=\\"c\\"", Negotiate dGVzdA==,, payment id = abc ,x-new="1", Bearer, Payment'
-    assert parse(header) == [
+    assert parse_challenges(header) == [
         ("basic", {"realm": 'a, b="c"'}),
         ("negotiate", {}),
         ("payment", {"id": "abc", "x-new": "1"}),
@@ -310,9 +310,9 @@ def test_a_receipt_is_read_on_success_only():
         {"status": "success", "method": "stripe", "reference": "pi_1", "externalId": "inv_1", "x": 1}
     )
     kept = {"status": "success", "method": "stripe", "reference": "pi_1", "externalId": "inv_1"}
-    assert read_settlement(True, value, {}) == Settlement(success=True, receipt=kept)
-    assert read_settlement(False, value, {}) == Settlement()
-    assert read_settlement(True, None, {}) == read_settlement(True, "%", {}) == Settlement()
+    assert read_settlement(True, value, {}) == SettlementNotice(success=True, receipt=kept)
+    assert read_settlement(False, value, {}) == SettlementNotice()
+    assert read_settlement(True, None, {}) == read_settlement(True, "%", {}) == SettlementNotice()
 
 
 @pytest.mark.parametrize(
@@ -327,9 +327,9 @@ def test_a_receipt_is_read_on_success_only():
 )
 def test_only_a_problem_from_before_the_charge_proves_that_nothing_was_paid(kind, success):
     body = {"type": f"https://paymentauth.org/problems/{kind}", "detail": "why"}
-    assert read_settlement(False, None, body) == Settlement(success=success, reason="why")
+    assert read_settlement(False, None, body) == SettlementNotice(success=success, reason="why")
     assert read_settlement(False, None, {"error": "x" * 500}).reason == "x" * 200
-    assert read_settlement(False, None, {"detail": ["no text"]}) == Settlement()
+    assert read_settlement(False, None, {"detail": ["no text"]}) == SettlementNotice()
 
 
 # One payment, on the lab

@@ -13,9 +13,9 @@ from pydantic import SecretStr
 from prefect_assay.errors import ConfigurationError, PaymentRefused, PaymentsDisabled
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import X402Rail, rail_for
-from prefect_assay.payments.rails.wire import BRACKETS_MAX, HEADER_MAX
-from prefect_assay.payments.rails.x402_wire import read_offers, read_settlement
-from prefect_assay.payments.terms import Offers, Settlement
+from prefect_assay.payments.rails.headers import BRACKETS_MAX, HEADER_MAX
+from prefect_assay.payments.rails.x402 import read_offers, read_settlement
+from prefect_assay.payments.terms import Offers, SettlementNotice
 from support.services.pay_server import (
     CANARY_ADDRESS,
     CANARY_KEY,
@@ -168,7 +168,7 @@ def test_any_settlement_header_is_read_without_failing(raw, value):
     )
     for header in headers:
         read = read_settlement(header)
-        assert isinstance(read, Settlement)
+        assert isinstance(read, SettlementNotice)
         assert all(text.isascii() for text in (read.receipt or {}).values())
 
 
@@ -178,8 +178,8 @@ def test_a_receipt_keeps_known_plain_fields_only():
             {"success": False, "errorReason": "x" * 500, "network": "a\nb", "signature": "0x00", "payer": 3}
         )
     )
-    assert read == Settlement(reason="x" * 200, receipt={"success": "false", "errorReason": "x" * 200})
-    assert read_settlement(None) == read_settlement("%") == read_settlement(encode([])) == Settlement()
+    assert read == SettlementNotice(reason="x" * 200, receipt={"success": "false", "errorReason": "x" * 200})
+    assert read_settlement(None) == read_settlement("%") == read_settlement(encode([])) == SettlementNotice()
     assert read_settlement(encode({"success": "true"})).success is None
 
 
@@ -220,7 +220,7 @@ def answered(error, status=402, **response):
     ],
 )
 def test_a_reason_found_before_a_broadcast_is_a_refusal(reason):
-    assert RAIL.settlement(answered(reason)) == Settlement(success=False, reason=reason)
+    assert RAIL.settlement(answered(reason)) == SettlementNotice(success=False, reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_reason_found_before_a_broadcast_is_a_refusal(reason):
     ],
 )
 def test_a_reason_that_may_come_of_a_broadcast_is_named_and_ends_no_doubt(reason):
-    assert RAIL.settlement(answered(reason)) == Settlement(reason=reason)
+    assert RAIL.settlement(answered(reason)) == SettlementNotice(reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_reason_counts_only_on_a_402_without_a_statement_of_the_settlement():
     assert RAIL.settlement(unreadable).success is None
     for headers in ({}, {"payment-required": "%"}, {"payment-required": encode([])}):
         silent = SimpleNamespace(status_code=402, headers=headers, body={"error": reason})
-        assert RAIL.settlement(silent) == Settlement(reason=reason)
+        assert RAIL.settlement(silent) == SettlementNotice(reason=reason)
 
 
 def test_the_nonce_follows_from_service_invoice_and_wallet():

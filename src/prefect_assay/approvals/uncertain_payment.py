@@ -16,7 +16,7 @@ from prefect_assay.approvals.questions import Question, answer_for_nobody, answe
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.payment_status import MoneyFacts, money_facts
+from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting.artifacts import money_lines
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 
@@ -44,7 +44,7 @@ _FORMS = {PaymentMethod.X402_EXACT: RepeatablePaymentDoubt}
 
 
 def ask_about_payment(
-    policy: SpendingPolicy, method: PaymentMethod, *, key: str, what: str, why: str, facts: MoneyFacts
+    policy: SpendingPolicy, method: PaymentMethod, *, key: str, what: str, why: str, facts: PaymentStatus
 ) -> None:
     """Suspend until a person has looked. Never returns: `answered_doubt` finds the answer in the next execution.
 
@@ -65,7 +65,7 @@ def ask_about_payment(
 
 
 def answered_doubt(
-    key: str, what: str, read_facts: Callable[[], MoneyFacts]
+    key: str, what: str, read_facts: Callable[[], PaymentStatus]
 ) -> Literal["paid", "pay_again"] | None:
     """What a person has said about the payment of this key; None when nobody was asked in this run.
 
@@ -120,14 +120,14 @@ def _is_paid(run: FlowRun, experiment_id: str) -> bool:
     reference = given if isinstance(given, dict) else {"block_document_id": str(given)}
     credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(reference))
     with credentials.get_client() as service:
-        return money_facts(service, None, experiment_id).paid
+        return read_payment_status(service, None, experiment_id).paid
 
 
 def _question(key: str) -> str:
     return f"{_TOPIC}{hashlib.sha256(key.encode()).hexdigest()[:20]}"
 
 
-def _description(what: str, why: str, facts: MoneyFacts, hours: float) -> str:
+def _description(what: str, why: str, facts: PaymentStatus, hours: float) -> str:
     rows = "\n".join(f"| {name} | {value} |" for name, value in money_lines(facts).items())
     return (
         f"**The payment of {what} may or may not have been made.** Nothing is paid again before you decide.\n\n"

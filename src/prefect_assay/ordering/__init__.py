@@ -1,6 +1,5 @@
 """Ordering once, without an idempotency key at the service (docs/ordering.md)."""
 
-from prefect_assay.ordering.agreement import differences
 from prefect_assay.ordering.create import find_or_create
 from prefect_assay.ordering.find import (
     adopt,
@@ -9,7 +8,7 @@ from prefect_assay.ordering.find import (
     read_order,
     recorded_order,
 )
-from prefect_assay.ordering.key import experiment_name, order_key, search_token
+from prefect_assay.ordering.identity import differences, experiment_name, order_key, search_token
 
 __all__ = [
     "adopt",

@@ -34,7 +34,7 @@ from prefect_assay.ordering.find import (
     record_surplus,
     recorded_order,
 )
-from prefect_assay.ordering.key import search_token
+from prefect_assay.ordering.identity import search_token
 
 _NOT_READ: Final = "unknown"
 _UNREAD: Final = (TransientError, UnexpectedAnswer, NotFound, AccessError)

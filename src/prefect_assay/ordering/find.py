@@ -23,8 +23,7 @@ from prefect_assay.models.experiment import (
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus
-from prefect_assay.ordering.agreement import differences
-from prefect_assay.ordering.key import search_token
+from prefect_assay.ordering.identity import differences, search_token
 
 # An experiment in one of these states competes with no order: nothing is committed by it any more.
 _INACTIVE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.CANCELED})

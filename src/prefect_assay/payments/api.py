@@ -1,24 +1,16 @@
-"""What paying needs of the service, as protocols: read one invoice, call its pay path.
-
-`AssayClient` satisfies `PayApi`. This package must not import the client, httpx or Prefect.
-"""
+"""The service as paying sees it: two calls as a protocol, which `AssayClient` satisfies, and addresses in one spelling."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from http import HTTPStatus
+from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.billing import Invoice
 
-HTTP_OK: Final = 200
-HTTP_MULTIPLE_CHOICES: Final = 300
-HTTP_PAYMENT_REQUIRED: Final = 402
-HTTP_CONFLICT: Final = 409
-HTTP_SERVER_ERROR: Final = 500
-
 
 class PayAnswer(Protocol):
-    """The answer of the pay path, whatever its status (contract 4.5)."""
+    """The response of the pay path, whatever its status (contract 4.5)."""
 
     @property
     def status_code(self) -> int:
@@ -27,17 +19,17 @@ class PayAnswer(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The answer's headers."""
+        """The response headers."""
         ...
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """The JSON object of the answer; empty when there is none."""
+        """The JSON object; empty when the body is no object."""
         ...
 
 
 class PayApi(Protocol):
-    """The two calls that paying makes."""
+    """The two calls of a payment."""
 
     @property
     def base_url(self) -> str:
@@ -53,8 +45,13 @@ class PayApi(Protocol):
         ...
 
 
+def is_success(answer: PayAnswer) -> bool:
+    """Return True for a 2xx."""
+    return HTTPStatus.OK <= answer.status_code < HTTPStatus.MULTIPLE_CHOICES
+
+
 def header(answer: PayAnswer, name: str) -> str | None:
-    """One header by name, in any case."""
+    """One response header by name, in any case."""
     wanted = name.lower()
     return next((value for key, value in answer.headers.items() if key.lower() == wanted), None)
 
@@ -69,13 +66,13 @@ def origin(url: str) -> str:
     scheme, host = parts.scheme.lower(), parts.hostname
     if not scheme or not host:
         raise ValueError("a URL needs a scheme and a host")
-    shown_host = f"[{host}]" if ":" in host else host
+    bracketed = f"[{host}]" if ":" in host else host
     default_port = {"http": 80, "https": 443}.get(scheme)
-    return f"{scheme}://{shown_host}" + (f":{parts.port}" if parts.port not in {None, default_port} else "")
+    return f"{scheme}://{bracketed}" + (f":{parts.port}" if parts.port not in {None, default_port} else "")
 
 
 def address(base_url: str) -> str:
-    """The service's address in one spelling, so that its ledger keys and nonces do not depend on the writer.
+    """The service's address in one spelling, so that ledger keys and nonces do not depend on the writer.
 
     Raises:
         ConfigurationError: it is no URL.

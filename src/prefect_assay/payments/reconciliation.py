@@ -1,13 +1,16 @@
-"""What the service says of an invoice, and what is recorded of its payment.
+"""An invoice as the service shows it, next to what is recorded of its payment. Sends nothing.
 
-Money may have moved whenever this is asked: no reading that fails, and no record that fails, may hide that. This
-module sends nothing.
+Money may have moved whenever this is called: no reading and no record that fails may hide that.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Protocol
 
+from prefect_assay.errors import AssayError, PaymentFailed, PaymentsDisabled
+from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
@@ -19,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The service's word and the record, for one rail.
+    """Reads the invoice and keeps the record, for one rail.
 
     Attributes:
         api: the service.
@@ -89,3 +92,71 @@ class Reconciliation:
             if latest.status == InvoiceStatus.PAID:
                 return latest
         return latest
+
+
+def hosted(api: PayApi, invoice: Invoice) -> Payment:
+    """The state of an `async_invoice`: `settled` when paid, else `intended` with the page where a person pays.
+
+    Raises:
+        PaymentFailed: the invoice is void or uncollectible.
+        PaymentsDisabled: the caller's payment policy has pinned the experiment to a machine rail (contract 4.2, create
+            rule 2).
+    """
+    if invoice.status in {InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE}:
+        raise PaymentFailed(f"invoice {invoice.id} is {invoice.status}; it cannot be paid any more")
+    paid = invoice.status == InvoiceStatus.PAID
+    if not paid and _is_pinned(api, invoice):
+        raise PaymentsDisabled(
+            f"invoice {invoice.id} can only be paid by machine: the token's payment policy has pinned the experiment to "
+            "a machine rail, although async_invoice was asked for. Run it again with that payment_method and a wallet"
+        )
+    return Payment(
+        invoice_id=invoice.id,
+        method=PaymentMethod.ASYNC_INVOICE,
+        state=PaymentState.SETTLED if paid else PaymentState.INTENDED,
+        amount_cents=invoice.amount,
+        already_paid=paid,
+        hosted_invoice_url=invoice.provider_hosted_invoice_url,
+    )
+
+
+def _is_pinned(api: PayApi, invoice: Invoice) -> bool:
+    """Return True if the pay path answers with a challenge; for a hosted invoice it answers with its state."""
+    try:
+        return api.pay(invoice.id).status_code == HTTPStatus.PAYMENT_REQUIRED
+    except AssayError:  # a person can pay, whatever this token may do
+        return False
+
+
+class InvoiceApi(Protocol):
+    """The call of `read_payment_status`."""
+
+    def find_invoice(self, experiment_id: str) -> Invoice | None:
+        """The invoice of an experiment."""
+        ...
+
+
+class PaymentStatus(Model):
+    """An order's invoice and its last payment attempt; None is unknown. Nothing here is a secret."""
+
+    invoice: Invoice | None = None
+    entry: LedgerEntry | None = None
+
+    @property
+    def paid(self) -> bool:
+        """The service shows the invoice as paid; the log alone is no proof."""
+        return self.invoice is not None and self.invoice.status == InvoiceStatus.PAID
+
+    @property
+    def in_doubt(self) -> bool:
+        """A payment was sent, and the invoice does not show it."""
+        return not self.paid and self.entry is not None and self.entry.in_doubt
+
+
+def read_payment_status(api: InvoiceApi, entry: LedgerEntry | None, experiment_id: str) -> PaymentStatus:
+    """Read the invoice of an experiment, next to the last payment attempt of its order.
+
+    Raises:
+        TransientError: the service is away.
+    """
+    return PaymentStatus(invoice=api.find_invoice(experiment_id), entry=entry)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Final
 
 from prefect_assay.errors import (
@@ -24,21 +25,12 @@ from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard
-from prefect_assay.payments.api import (
-    HTTP_CONFLICT,
-    HTTP_MULTIPLE_CHOICES,
-    HTTP_OK,
-    HTTP_PAYMENT_REQUIRED,
-    HTTP_SERVER_ERROR,
-    PayAnswer,
-    PayApi,
-    address,
-)
+from prefect_assay.payments.api import PayAnswer, PayApi, address, is_success
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.ledger import Ledger, LedgerEntry, PaymentAttempt
 from prefect_assay.payments.rails.registry import Rail
 from prefect_assay.payments.reconciliation import Reconciliation
-from prefect_assay.payments.terms import Settlement, Terms
+from prefect_assay.payments.terms import SettlementNotice, Terms
 
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 READ_DELAYS: Final = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each reading of an invoice in doubt
@@ -143,7 +135,7 @@ class _Settling:
         guard.check_invoice(invoice, self.cents)
         guard.check_ready(self.policy, self.base_url, self.cents)
         answer = self.api.pay(invoice.id)  # the probe: without a credential it can only ask
-        if answer.status_code != HTTP_PAYMENT_REQUIRED:
+        if answer.status_code != HTTPStatus.PAYMENT_REQUIRED:
             return self.unchallenged(invoice, answer)
         terms = guard.choose(
             self.policy,
@@ -214,7 +206,7 @@ class _Settling:
 
     def resolve(self, sent: LedgerEntry, answer: PayAnswer | None, told: str) -> Payment:
         """What became of a sent credential. The invoice decides; the answer only explains."""
-        settlement = self.rail.settlement(answer) if answer is not None else Settlement()
+        settlement = self.rail.settlement(answer) if answer is not None else SettlementNotice()
         told = f"{told}{f', {settlement.reason}' if settlement.reason else ''}"
         remark = _remark(answer, settlement, told)
         latest = self.books.watch(sent.invoice_id)
@@ -222,7 +214,9 @@ class _Settling:
             already = answer is not None and bool(answer.body.get("already_paid"))
             return self.books.paid(latest, already_paid=already, receipt=settlement.receipt, remark=remark)
         refused = (
-            answer is not None and answer.status_code == HTTP_PAYMENT_REQUIRED and settlement.success is False
+            answer is not None
+            and answer.status_code == HTTPStatus.PAYMENT_REQUIRED
+            and settlement.success is False
         )
         still_open = latest is not None and latest.status == InvoiceStatus.OPEN
         first = sent.state is PaymentState.SENT
@@ -240,11 +234,11 @@ class _Settling:
     def unchallenged(self, invoice: Invoice, answer: PayAnswer) -> Payment:
         """The probe was answered by something else than a challenge. Nothing was sent."""
         status = answer.status_code
-        if status >= HTTP_SERVER_ERROR:
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise ServiceUnavailable(
                 f"the pay path of invoice {invoice.id} answered {status}", status_code=status
             )
-        if HTTP_OK <= status < HTTP_MULTIPLE_CHOICES:
+        if is_success(answer):
             latest = self.books.watch(invoice.id)
             if latest is not None and latest.status == InvoiceStatus.PAID:
                 return self.books.paid(latest, already_paid=True)
@@ -253,7 +247,9 @@ class _Settling:
                 f"the service asks for no machine payment of invoice {invoice.id}, and it is not paid; "
                 f"pay it by hand{f' at {page}' if page else ''}"
             )
-        cause = "it is pinned to another payment method" if status == HTTP_CONFLICT else f"status {status}"
+        cause = (
+            "it is pinned to another payment method" if status == HTTPStatus.CONFLICT else f"status {status}"
+        )
         raise PaymentFailed(f"invoice {invoice.id} takes no {self.rail.method.value} payment: {cause}")
 
     def another_run(self, invoice: Invoice) -> Payment:
@@ -267,8 +263,8 @@ class _Settling:
         )
 
 
-def _remark(answer: PayAnswer | None, settlement: Settlement, told: str) -> str | None:
+def _remark(answer: PayAnswer | None, settlement: SettlementNotice, told: str) -> str | None:
     """What a person should know about the answer to a payment, when it is no receipt."""
-    if answer is None or not HTTP_OK <= answer.status_code < HTTP_MULTIPLE_CHOICES:
+    if answer is None or not is_success(answer):
         return f"the payment was answered with {told}"
     return None if settlement.success else "the payment was answered without a receipt"

@@ -150,7 +150,7 @@ class Offers(Model):
     ignored: tuple[str, ...] = ()
 
 
-class Settlement(Model):
+class SettlementNotice(Model):
     """What the service says became of a payment; kept, but no proof: the invoice's status is.
 
     Attributes:

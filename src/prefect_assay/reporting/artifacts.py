@@ -22,7 +22,7 @@ from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.plan import Plan
 from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.payments.payment_status import MoneyFacts
+from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.results import markdown_table, molar
 from prefect_assay.results.row import ArchivedResults, CampaignTable
 
@@ -211,7 +211,7 @@ def show_loop(report: LoopReport) -> None:
     )
 
 
-def money_lines(facts: MoneyFacts) -> dict[str, str]:
+def money_lines(facts: PaymentStatus) -> dict[str, str]:
     """An invoice and its payment, as lines for people."""
     lines: dict[str, str] = {}
     invoice, entry = facts.invoice, facts.entry

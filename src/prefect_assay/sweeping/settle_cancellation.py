@@ -15,7 +15,7 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.job import Order
 from prefect_assay.models.vocabulary import QuoteStatus
-from prefect_assay.payments.payment_status import MoneyFacts, money_facts
+from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.tasks.quote import BillingStage, read_billing, withdraw
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Remains(Model):
     order: Order | None = None
     quote: Quote | None = None
     rejected: bool = False
-    facts: MoneyFacts = MoneyFacts()
+    facts: PaymentStatus = PaymentStatus()
 
 
 _KINDS = {
@@ -85,7 +85,9 @@ def wind_up(client: AssayClient, book: OrderBook, order: Order | None, *, reject
         order=order,
         quote=billing.quote,
         rejected=rejected,
-        facts=money_facts(client, book.read().payment, order.experiment_id) if invoiced else MoneyFacts(),
+        facts=read_payment_status(client, book.read().payment, order.experiment_id)
+        if invoiced
+        else PaymentStatus(),
     )
 
 

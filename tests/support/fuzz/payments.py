@@ -8,9 +8,9 @@ from typing import ClassVar
 from prefect_assay.errors import PaymentRefused
 from prefect_assay.lab.rails import mpp as lab_mpp
 from prefect_assay.lab.rails import x402 as lab_x402
-from prefect_assay.payments.rails import mpp_wire
-from prefect_assay.payments.rails.challenges import parse
-from prefect_assay.payments.rails.x402_wire import read_offers, read_settlement
+from prefect_assay.payments.rails import mpp
+from prefect_assay.payments.rails.headers import parse_challenges
+from prefect_assay.payments.rails.x402 import read_offers, read_settlement
 from support.fuzz.mutations import Mutator
 
 _NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -106,9 +106,9 @@ class MppFuzz:
         self._settings = lab_mpp.MppSettings()
         self._bill = lab_mpp.Bill("inv_1", 5_000, "usd", "lab.test", b"")
         header = lab_mpp.challenge(self._bill, self._settings, _NOW)
-        (challenge,) = parse(header)
+        (challenge,) = parse_challenges(header)
         self._genuine = {"challenge": challenge.parameters, "payload": {"spt": self.SPT}}
-        credential = mpp_wire.encode(challenge.parameters, {"spt": self.SPT})
+        credential = mpp.encode(challenge.parameters, {"spt": self.SPT})
         receipt = lab_mpp.encode(
             {
                 "status": "success",
@@ -141,13 +141,13 @@ class MppFuzz:
     def one(self) -> None:
         chance = self._headers.chance
         try:
-            offers = mpp_wire.read_offers(self._headers.text(), None)
+            offers = mpp.read_offers(self._headers.text(), None)
         except PaymentRefused:
             pass
         else:
             assert all(terms.amount_units >= 0 for terms in offers.terms)
         kind = chance.randrange(3)
-        mpp_wire.read_settlement(
+        mpp.read_settlement(
             kind > 0, self._receipts.text(), {"type": self._receipts.text(), "detail": kind or None}
         )
         value = self._credentials.text()

@@ -12,7 +12,7 @@ from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.api import PayAnswer
 from prefect_assay.payments.rails.mpp import MppRail, TokenIssuer
 from prefect_assay.payments.rails.x402 import X402Rail
-from prefect_assay.payments.terms import Offers, Settlement, Terms
+from prefect_assay.payments.terms import Offers, SettlementNotice, Terms
 
 
 class Rail(Protocol):
@@ -41,7 +41,7 @@ class Rail(Protocol):
         """What a 402 offers; PaymentRefused when it cannot be read."""
         ...
 
-    def settlement(self, answer: PayAnswer) -> Settlement:
+    def settlement(self, answer: PayAnswer) -> SettlementNotice:
         """What an answer says became of the payment; never fails."""
         ...
 
