@@ -16,6 +16,6 @@ def integral(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def shown(**schema: Any) -> Any:
-    """A rule that the description tells, and that is checked elsewhere."""
+def documented(**schema: Any) -> Any:
+    """A rule that only `openapi.json` shows; it is checked elsewhere."""
     return Field(json_schema_extra=schema)

@@ -1,14 +1,14 @@
-"""Strict schemas of the request bodies: the lab's own, shared with nobody.
+"""Strict schemas of the request bodies, for the lab alone: unknown fields and wrong types are refused.
 
-They refuse unknown fields and wrong types. Rules that need more than one field stand in `validation`, and so do
-those that have a status of their own: what is `shown` stands in openapi.json only, and checks nothing here.
+Rules about several fields, and rules with a status of their own, are in `validation`; `documented` ones appear in
+`openapi.json` and check nothing here.
 """
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from prefect_assay.lab.kernel.bodies import Body, integral, shown
+from prefect_assay.lab.kernel.bodies import Body, documented, integral
 from prefect_assay.models.vocabulary import (
     AMINO_ACIDS,
     CHAIN_SEPARATOR,
@@ -21,12 +21,12 @@ from prefect_assay.models.vocabulary import (
 
 _LETTERS = "".join(sorted(AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}))
 Residues = Annotated[
-    str, shown(pattern=f"^[{_LETTERS}]+({CHAIN_SEPARATOR}[{_LETTERS}]+)*$", examples=["MKTAYIAKQR"])
+    str, documented(pattern=f"^[{_LETTERS}]+({CHAIN_SEPARATOR}[{_LETTERS}]+)*$", examples=["MKTAYIAKQR"])
 ]
-TargetId = Annotated[str, shown(format="uuid")]
+TargetId = Annotated[str, documented(format="uuid")]
 Text = Annotated[str, Field(min_length=1)]
 Secret = Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)]
-HttpsUrl = Annotated[str, shown(format="uri", pattern="^https://")]
+HttpsUrl = Annotated[str, documented(format="uri", pattern="^https://")]
 
 
 class SequenceObject(Body):
@@ -67,7 +67,7 @@ class ExperimentSpec(Body):
 class PaymentSelector(Body):
     """`payment` (contract 4.2): machine rails only."""
 
-    method: Literal["x402-exact", "mpp-spt"]  # values of PaymentMethod; text keeps the message plain
+    method: Literal["x402-exact", "mpp-spt"]  # of PaymentMethod; plain text keeps the message short
 
 
 class CreateExperiment(Body):

@@ -20,7 +20,7 @@ from prefect_assay.lab.service.journal import Journal, name_caller
 from prefect_assay.lab.service.limiter import Limiter
 from prefect_assay.lab.service.snapshots import Snapshot, Snapshots, new_id
 from prefect_assay.lab.tokens import sessions
-from prefect_assay.lab.tokens.registry import NOBODY
+from prefect_assay.lab.tokens.registry import NOBODY, Principal
 from prefect_assay.lab.webhooks.faults import WebhookFaults
 from prefect_assay.lab.webhooks.sender import Courier
 
@@ -159,21 +159,16 @@ class LabCore:
         store = nullcontext() if wait else self.lab.store.held()
         with store, self._gate.inside(wait=wait):
             try:
-                return self._handle(route, path, query, headers, body)
+                who = self._authorized(route, headers)
+                return route.handler(Call(self.lab, who, path, query, headers, body))
             finally:
                 if route.writes:
                     self.lab.changed()
 
-    def _handle(
-        self,
-        route: Route,
-        path: Mapping[str, str],
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        body: bytes,
-    ) -> Answer:
-        who = NOBODY if route.open else self.lab.tokens.authenticate(headers.get("authorization"))
-        if not route.open:
-            name_caller(who.org_id, who.token_id)
-            self.lab.tokens.authorize(who, route.action, route.resource, destructive=route.destructive)
-        return route.handler(Call(self.lab, who, path, query, headers, body))
+    def _authorized(self, route: Route, headers: Mapping[str, str]) -> Principal:
+        if route.open:
+            return NOBODY
+        who = self.lab.tokens.authenticate(headers.get("authorization"))
+        name_caller(who.org_id, who.token_id)
+        self.lab.tokens.authorize(who, route.action, route.resource, destructive=route.destructive)
+        return who

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
-from prefect_assay.lab.kernel.bodies import Body, shown
+from prefect_assay.lab.kernel.bodies import Body, documented
 from prefect_assay.lab.tokens.roles import ACTIONS, RESOURCES, plural
 from prefect_assay.models.vocabulary import PaymentMethod
 
@@ -49,10 +49,10 @@ _Resource = Annotated[
     str,
     AfterValidator(_singular),
     AfterValidator(_one_of(RESOURCES)),
-    shown(enum=[*RESOURCES, *(name for name in _SINGULAR if name not in RESOURCES)]),
+    documented(enum=[*RESOURCES, *(name for name in _SINGULAR if name not in RESOURCES)]),
 ]
-_Action = Annotated[str, AfterValidator(_one_of(ACTIONS)), shown(enum=list(ACTIONS))]
-_Method = Annotated[str, AfterValidator(_one_of(tuple(PaymentMethod))), shown(enum=list(PaymentMethod))]
+_Action = Annotated[str, AfterValidator(_one_of(ACTIONS)), documented(enum=list(ACTIONS))]
+_Method = Annotated[str, AfterValidator(_one_of(tuple(PaymentMethod))), documented(enum=list(PaymentMethod))]
 # An empty list would make a token that can do nothing at all, which nobody asks for on purpose.
 _NonEmpty: Final = Field(min_length=1, max_length=100)
 Label = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]

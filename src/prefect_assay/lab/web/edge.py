@@ -23,29 +23,38 @@ from prefect_assay.lab.service.faults import BREAKS_ORDER, NEVER_ANSWERED, NEVER
 from prefect_assay.lab.service.journal import CALLER, Caller
 
 
-class _Exchange:
+class HeldAnswer:
+    """An answer kept in memory while it is sent."""
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = b""
+        self.complete = False
+
+    async def take(self, message: Message) -> None:
+        """The ASGI `send` of the application that answers."""
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], list(message.get("headers", []))
+        elif message["type"] == "http.response.body":
+            self.body += message.get("body", b"")
+            self.complete = not message.get("more_body", False)
+
+
+class _Exchange(HeldAnswer):
     """One request of the API and its answer, held back until it is known whether it may leave."""
 
     def __init__(self, scope: Scope) -> None:
+        super().__init__()
         self.scope = scope
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.request_id: str = scope["state"]["request_id"]
         self.caller = Caller()
-        self.status: int | None = None
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.body = b""
 
     def header(self, name: str) -> str:
         """A header of the request."""
         return Headers(scope=self.scope).get(name, "")
-
-    async def take(self, message: Message) -> None:
-        """Hold a part of the answer back."""
-        if message["type"] == "http.response.start":
-            self.status, self.headers = message["status"], list(message.get("headers", []))
-        elif message["type"] == "http.response.body":
-            self.body += message.get("body", b"")
 
     async def send(self, send: Send, *, keep: int | None = None) -> None:
         """All of the answer, or the head and the first `keep` bytes."""

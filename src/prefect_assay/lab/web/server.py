@@ -1,4 +1,4 @@
-"""Serves a lab over HTTP: socket, uvicorn, signals. Knows nothing of the service's rules."""
+"""Serves a lab over HTTP: socket, uvicorn and signals."""
 
 import asyncio
 import contextlib
@@ -22,19 +22,19 @@ from prefect_assay.lab.web.app import create_app
 
 
 class _Connection(H11Protocol):
-    """uvicorn's HTTP protocol, which also tells the application about itself: faults close connections."""
+    """uvicorn's HTTP protocol; puts itself into the request's state, because faults close connections."""
 
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, {**app_state, "connection": self}, _loop)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn says the same
-        # asyncio does this only for sockets it opened itself; without it every answer takes 40 ms longer.
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+        # asyncio sets it only on sockets that it opened itself; without it every answer takes 40 ms longer.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that ends with exit code 0 on SIGTERM and SIGINT, and says when it is ready."""
+    """A uvicorn server that exits with 0 on SIGTERM and SIGINT, and calls `ready` when it serves."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -46,7 +46,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take the signals without raising them again at the end, as uvicorn's own version does."""
+        """Handle the signals without raising them again at the end, as uvicorn does."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -67,7 +67,7 @@ class _Server(uvicorn.Server):
 def run(
     settings: LabSettings, *, host: str, port: int, public_url: str | None, until_input_ends: bool
 ) -> None:
-    """Serve until a signal comes; prints one JSON line with address and tokens when ready.
+    """Serve until a signal; print one JSON line with address and tokens when ready.
 
     `public_url` is for links, where it differs from host and port. `until_input_ends` also stops when standard input
     closes, so that a test's lab ends with the test.

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Scope
 from prefect_assay.lab.api import DOCUMENT_VERSION
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.service.core import LabCore
+from prefect_assay.lab.web.edge import HeldAnswer
 from prefect_assay.lab.web.tools import Request, Tool, catalog
 
 PATH: Final = "/mcp"
@@ -60,15 +61,12 @@ class _LostAnswer(Exception):
     """A fault broke the connection before the answer was whole."""
 
 
-class _Exchange:
-    """Receives and sends for one request inside the process."""
+class _Exchange(HeldAnswer):
+    """One request inside the process, and its answer."""
 
     def __init__(self, body: bytes) -> None:
+        super().__init__()
         self._unread: bytes | None = body
-        self._status = 500
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._body = b""
-        self._whole = False
 
     async def receive(self) -> Message:
         if self._unread is None:  # a second call waits for the end of the connection
@@ -76,24 +74,17 @@ class _Exchange:
         body, self._unread = self._unread, None
         return {"type": "http.request", "body": body, "more_body": False}
 
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._status, self._headers = message["status"], list(message.get("headers", ()))
-        elif message["type"] == "http.response.body":
-            self._body += message.get("body", b"")
-            self._whole = not message.get("more_body", False)
-
     def reply(self) -> _Reply:
-        if not self._whole:
+        if not self.complete or self.status is None:
             raise _LostAnswer
         headers: dict[str, str] = {}
-        for raw, value in self._headers:
+        for raw, value in self.headers:
             name = raw.decode("latin-1").lower()
             name, text = _SPELT.get(name, name), value.decode("latin-1")
             headers[name] = f"{headers[name]}, {text}" if name in headers else text
         media_type = headers.pop("content-type", "").partition(";")[0].strip()
         kept = {name: value for name, value in headers.items() if name not in _OF_THE_WIRE}
-        return _Reply(self._status, kept, media_type, self._body)
+        return _Reply(self.status, kept, media_type, self.body)
 
 
 def create(core: LabCore, edge: ASGIApp) -> Starlette:
@@ -230,5 +221,5 @@ async def _send(edge: ASGIApp, request: Request, *, authorization: str, outer: M
         "state": {} if connection is None else {"connection": connection},
     }
     exchange = _Exchange(request.body)
-    await edge(scope, exchange.receive, exchange.send)
+    await edge(scope, exchange.receive, exchange.take)
     return exchange.reply()
