@@ -109,10 +109,10 @@ def test_a_rate_limited_act_is_not_repeated(face, server, name, arguments, unkno
 @some_acts
 def test_an_act_without_an_answer_in_time_has_an_unknown_outcome(face, server, name, arguments, unknown):
     face.options["timeout"] = 0.2
-    server.will(hang(1.0))
+    server.will(hang(30))
     started = time.monotonic()
     assert type(fails(face, name, *arguments)) is unknown
-    assert time.monotonic() - started < 0.9
+    assert time.monotonic() - started < 15
 
 
 @pytest.mark.parametrize(
@@ -174,18 +174,18 @@ def test_back_off_doubles_and_is_bounded(face, server):
 
 def test_a_slow_answer_is_lost_in_time(face, server):
     face.options |= {"timeout": 0.2, "retries": 0}
-    server.will(hang(1.0))
+    server.will(hang(30))
     started = time.monotonic()
     assert "time limit" in str(fails(face, "experiment", "e1"))
-    assert time.monotonic() - started < 0.9
+    assert time.monotonic() - started < 15
 
 
 def test_an_answer_that_trickles_without_end_is_lost_in_time(face, server):
     face.options |= {"timeout": 0.1, "retries": 0}
-    server.will(trickle(pieces=60, pause=0.05))
+    server.will(trickle(pieces=600, pause=0.05))
     started = time.monotonic()
     assert "time limit" in str(fails(face, "experiment", "e1"))
-    assert time.monotonic() - started < 2.5
+    assert time.monotonic() - started < 15
 
 
 @pytest.mark.parametrize("body", [b"<html>portal</html>", b'{"id": "e1"', b"", b'{"id": "e1"}'])

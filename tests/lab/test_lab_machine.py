@@ -264,7 +264,7 @@ def test_4000_transitions_of_500_experiments_take_seconds_at_most(core):
 
     for _ in range(500):
         order(core, spec(sequences={"a": "MKV"}), auto_accept_quote=True)
-    begin = time.monotonic()
+    begin = time.process_time()
     advance(core, days=16)
-    assert time.monotonic() - begin < 8
+    assert time.process_time() - begin < 8
     assert get(core, "/experiments", status="done")["total"] == 500

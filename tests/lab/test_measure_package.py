@@ -201,9 +201,9 @@ def test_the_packages_of_other_assays_can_be_read():
 
 
 def test_a_plate_is_packed_quickly_and_says_that_it_is_sampled_more_coarsely():
-    started = time.perf_counter()
+    started = time.process_time()
     archive = opened(measure(**order(invented_designs(96))).package)
-    assert time.perf_counter() - started < 6  # under one second alone; the bound is for a busy machine
+    assert time.process_time() - started < 6
     steps = {row["step_s"] for row in rows(archive, "aux/curve_sources.csv")}
     assert steps == {"1.0"}
     assert len(archive.namelist()) > 1200

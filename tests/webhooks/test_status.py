@@ -102,7 +102,7 @@ def test_ready_is_bounded_in_time_and_asks_no_second_question_meanwhile(prefect)
         for _ in range(2):
             start = time.monotonic()
             assert client.get("/ready").status_code == 503
-            assert time.monotonic() - start < 5
+            assert time.monotonic() - start < 30
             time.sleep(1.1)
         assert prefect.asked == 1
         prefect.silent = False
