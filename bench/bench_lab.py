@@ -17,7 +17,7 @@ from pathlib import Path
 from uuid import UUID
 
 from prefect_assay.lab.kernel.settings import LabSettings
-from prefect_assay.lab.measure.targets import CATALOG
+from prefect_assay.lab.measure import CATALOG
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.vocabulary import ExperimentStatus

@@ -8,7 +8,7 @@ import pytest
 
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import LabSettings
-from prefect_assay.lab.measure.targets import CATALOG
+from prefect_assay.lab.measure import CATALOG
 from prefect_assay.lab.requests.core import Answer
 from prefect_assay.lab.service.core import LabCore
 

@@ -3,7 +3,7 @@
 import random
 
 from prefect_assay.lab.measure import CATALOG
-from prefect_assay.lab.measure.known import data_folder
+from prefect_assay.lab.measure.bundled import data_folder
 
 EGFR = next(target for target in CATALOG if target["uniprot_id"] == "P00533")
 PD_L1 = next(target for target in CATALOG if target["uniprot_id"] == "Q9NZQ7")

@@ -1,26 +1,28 @@
 """Which assay makes which records and which files."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Unpack
 
 from prefect_assay.lab.measure.binding import affinity_entries, screening_entries
-from prefect_assay.lab.measure.binning import binning_entries, binning_files
-from prefect_assay.lab.measure.package import binding_files
+from prefect_assay.lab.measure.files import File, pack
 from prefect_assay.lab.measure.readouts import (
     activity_entries,
     activity_files,
+    binning_entries,
+    binning_files,
     expression_entries,
     expression_files,
     fluorescence_entries,
     fluorescence_files,
 )
-from prefect_assay.lab.measure.request import Request
+from prefect_assay.lab.measure.request import AssayFields, AssayRequest, prepare
+from prefect_assay.lab.measure.sensorgrams import binding_files
 from prefect_assay.lab.measure.stability import stability_entries, stability_files
-from prefect_assay.lab.measure.tables import File, pack
 from prefect_assay.models.vocabulary import ExperimentType
 
-_Entries = Callable[[Request], list[dict[str, Any]]]
-_Files = Callable[[Request], Iterator[File]]
+_Entries = Callable[[AssayRequest], list[dict[str, Any]]]
+_Files = Callable[[AssayRequest], Iterator[File]]
 
 _ASSAYS: Final[dict[str, tuple[str, _Entries, _Files]]] = {
     ExperimentType.AFFINITY: ("Binding affinity", affinity_entries, binding_files),
@@ -33,8 +35,29 @@ _ASSAYS: Final[dict[str, tuple[str, _Entries, _Files]]] = {
 }
 
 
-def records_of(request: Request) -> list[dict[str, Any]]:
-    """One result record, its summary holding an entry per design in the order of the request."""
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Result records without id, experiment_id and created_at, and the zip data package."""
+
+    result_records: list[dict[str, Any]]
+    package: bytes
+
+
+def measure(**fields: Unpack[AssayFields]) -> Measurement:
+    """Measure one experiment.
+
+    Args:
+        **fields: the experiment, see `AssayFields`.
+
+    Returns:
+        Records whose units are K_D in M, k_on in 1/(M s), k_off in 1/s, Tm in degrees Celsius; and the package.
+    """
+    return Measurement(measure_records(**fields), build_package(**fields))
+
+
+def measure_records(**fields: Unpack[AssayFields]) -> list[dict[str, Any]]:
+    """The records of `measure` alone, in milliseconds: one, with a summary entry per design in the given order."""
+    request = prepare(**fields)
     title, entries_of, _ = _ASSAYS[request.experiment_type]
     entries = entries_of(request)
     return [
@@ -47,17 +70,18 @@ def records_of(request: Request) -> list[dict[str, Any]]:
     ]
 
 
-def package_of(request: Request) -> bytes:
-    """The zip data package; the same request gives the same bytes at any later time."""
+def build_package(**fields: Unpack[AssayFields]) -> bytes:
+    """The package of `measure` alone; the same fields give the same bytes at any later time."""
+    request = prepare(**fields)
     return pack(_ASSAYS[request.experiment_type][2](request))
 
 
-def _title(title: str, request: Request) -> str:
+def _title(title: str, request: AssayRequest) -> str:
     against = f" against {request.target['name']}" if request.target else ""
     return f"{title}{against}{' (preliminary)' if request.partial else ''}"
 
 
-def _metadata(request: Request, entries: list[dict[str, Any]]) -> dict[str, Any]:
+def _metadata(request: AssayRequest, entries: list[dict[str, Any]]) -> dict[str, Any]:
     """Says of every design whether its numbers were measured or come from the model."""
     named = [(design.name, entry) for design, entry in zip(request.designs, entries, strict=True)]
     metadata: dict[str, Any] = {

@@ -10,8 +10,8 @@ from collections import Counter
 from typing import Any
 
 from prefect_assay.lab.measure.draws import Replicate, measured_of, replicates, typical_expression
-from prefect_assay.lab.measure.request import Design, Request, seeded
-from prefect_assay.lab.measure.summarise import interval, log_spread, mean
+from prefect_assay.lab.measure.formulas import interval, log_spread, mean
+from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 
 _STRENGTHS = ("unknown", "none", "weak", "medium", "strong")
 _YIELD_NM = {"high": 800.0, "medium": 200.0, "low": 40.0}
@@ -20,7 +20,7 @@ _NOISE_PCT = 1.2
 _MISFIT_PCT_PER_DECADE = 12.0
 
 
-def affinity_entries(request: Request) -> list[dict[str, Any]]:
+def affinity_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """One entry per design, with kinetics, rank and comparison with the controls."""
     entries = [
         _affinity(request, design) if index < request.measured else _in_progress(request, design, "affinity")
@@ -29,7 +29,7 @@ def affinity_entries(request: Request) -> list[dict[str, Any]]:
     return _ranked(entries)
 
 
-def screening_entries(request: Request) -> list[dict[str, Any]]:
+def screening_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """One entry per design: a call, no constants (a screening call is not an affinity)."""
     return [
         _screening(request, design)
@@ -52,7 +52,7 @@ def counted(rows: tuple[Replicate, ...]) -> tuple[Replicate, ...]:
     return ()
 
 
-def _affinity(request: Request, design: Design) -> dict[str, Any]:
+def _affinity(request: AssayRequest, design: Design) -> dict[str, Any]:
     rows = replicates(request, design.residues)
     chosen = counted(rows)
     fitted = tuple(row for row in rows if row.binds)
@@ -80,7 +80,7 @@ def _affinity(request: Request, design: Design) -> dict[str, Any]:
     }
 
 
-def _screening(request: Request, design: Design) -> dict[str, Any]:
+def _screening(request: AssayRequest, design: Design) -> dict[str, Any]:
     rows = replicates(request, design.residues)
     return {
         **_call(request, design, rows, "screening"),
@@ -97,7 +97,9 @@ def _screening(request: Request, design: Design) -> dict[str, Any]:
     }
 
 
-def _call(request: Request, design: Design, rows: tuple[Replicate, ...], result_type: str) -> dict[str, Any]:
+def _call(
+    request: AssayRequest, design: Design, rows: tuple[Replicate, ...], result_type: str
+) -> dict[str, Any]:
     basis = weighed(rows)
     expression = typical_expression([row.expression for row in basis])
     return {
@@ -133,7 +135,7 @@ def _majority_strength(rows: tuple[Replicate, ...]) -> str:
     return max(counts, key=lambda name: (counts[name], -_STRENGTHS.index(name)))
 
 
-def _yield(request: Request, design: Design, expression: str) -> dict[str, Any]:
+def _yield(request: AssayRequest, design: Design, expression: str) -> dict[str, Any]:
     """Concentration of the expressed design in nM; the bundled table does not have it."""
     if measured_of(request, design.residues):
         return {"concentration_value": None, "concentration_display": None}
@@ -161,7 +163,7 @@ def _misfit(kd: list[float]) -> float | None:
     return round(_NOISE_PCT + _MISFIT_PCT_PER_DECADE * (log_spread(kd) or 0.0), 2) if kd else None
 
 
-def _affinity_replicate(request: Request, row: Replicate, kd_mean: float | None) -> dict[str, Any]:
+def _affinity_replicate(request: AssayRequest, row: Replicate, kd_mean: float | None) -> dict[str, Any]:
     return {
         "replicate": row.number,
         "kd": row.kd,
@@ -184,7 +186,7 @@ def _fit(row: Replicate, kd_mean: float | None) -> str | None:
     return _graded(abs(math.log10(row.kd / kd_mean)))
 
 
-def _in_progress(request: Request, design: Design, result_type: str) -> dict[str, Any]:
+def _in_progress(request: AssayRequest, design: Design, result_type: str) -> dict[str, Any]:
     return {
         "result_type": result_type,
         "sequence": design.as_sequence(),

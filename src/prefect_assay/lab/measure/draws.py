@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from prefect_assay.lab.measure.known import Measured, measured_binders
-from prefect_assay.lab.measure.request import Request, seeded
+from prefect_assay.lab.measure.bundled import Measured, measured_binders
+from prefect_assay.lab.measure.request import AssayRequest, seeded
 
 EXPRESSION_SHARES: Final = (("high", 0.55), ("medium", 0.22), ("low", 0.13), ("none", 0.10))
 NON_BINDER_SHARE: Final = 0.45
@@ -93,12 +93,12 @@ def _clipped_normal(standard: float, shape: tuple[float, float, float, float]) -
     return min(max(mean + deviation * standard, low), high)
 
 
-def measured_of(request: Request, residues: str) -> tuple[Measured, ...]:
+def measured_of(request: AssayRequest, residues: str) -> tuple[Measured, ...]:
     """The bundled replicates of these residues against this antigen, or nothing."""
     return measured_binders().get(residues, ()) if request.against_egfr else ()
 
 
-def replicates(request: Request, residues: str) -> tuple[Replicate, ...]:
+def replicates(request: AssayRequest, residues: str) -> tuple[Replicate, ...]:
     """All replicates of one design: measured ones first, the model for the rest."""
     rows = measured_of(request, residues)
     real = rows if request.method == "bli" else ()
@@ -141,7 +141,7 @@ def typical_expression(classes: Sequence[str]) -> str:
     return sorted(classes, key=order.index)[(len(classes) - 1) // 2]
 
 
-def _modelled(request: Request, residues: str, nature: Nature, number: int) -> Replicate:
+def _modelled(request: AssayRequest, residues: str, nature: Nature, number: int) -> Replicate:
     if nature.kon is None or nature.koff is None:
         binding_strength = "none" if nature.binding == "false" else "unknown"
         return Replicate(

@@ -1,13 +1,16 @@
-"""Fluorescence, expression yield and enzyme activity. No shape is published for these: these are plausible ones."""
+"""Fluorescence, expression yield, enzyme activity and epitope binning; no shapes are published, so these are ours.
+
+In epitope binning every binder has one of `BINS` epitopes. The second of a pair binds fully when its epitope differs
+from the first's, and hardly when it is the same. Each pair is measured once: the contract allows no replicates.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from prefect_assay.lab.measure.draws import draw_expression
-from prefect_assay.lab.measure.model import michaelis_menten
-from prefect_assay.lab.measure.request import Design, Request, seeded
-from prefect_assay.lab.measure.summarise import mean, spread
-from prefect_assay.lab.measure.tables import File, summary_file, table
+from prefect_assay.lab.measure.draws import draw_expression, draw_nature, measured_of
+from prefect_assay.lab.measure.files import File, summary_file, table
+from prefect_assay.lab.measure.formulas import mean, michaelis_menten, spread
+from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 
 Row = dict[str, Any]
 _RowOf = Callable[[Design, int], Row]
@@ -24,6 +27,8 @@ _RESIDUE_DA: Final = {
     "G": 57.05, "H": 137.14, "I": 113.16, "L": 113.16, "K": 128.17, "M": 131.19, "F": 147.18,
     "P": 97.12, "S": 87.08, "T": 101.10, "W": 186.21, "Y": 163.18, "V": 99.13,
 }  # fmt: skip
+BINS: Final = ("A", "B", "C", "D")
+BLOCKED_BELOW: Final = 0.5
 
 
 def molecular_weight(residues: str) -> float:
@@ -35,7 +40,7 @@ def molecular_weight(residues: str) -> float:
     )
 
 
-def _entries(request: Request, result_type: str, rows_of: _RowOf, summary_of: _SummaryOf) -> list[Row]:
+def _entries(request: AssayRequest, result_type: str, rows_of: _RowOf, summary_of: _SummaryOf) -> list[Row]:
     entries: list[Row] = []
     for index, design in enumerate(request.designs):
         head: Row = {"result_type": result_type, "sequence": design.as_sequence()}
@@ -50,9 +55,9 @@ def _entries(request: Request, result_type: str, rows_of: _RowOf, summary_of: _S
     return entries
 
 
-def _summary(request: Request, columns: tuple[str, ...], rows_of: _RowOf) -> File:
+def _summary(request: AssayRequest, columns: tuple[str, ...], rows_of: _RowOf) -> File:
     return summary_file(
-        request,
+        request.experiment_id,
         ("name", "replicate", *columns, "sequence"),
         (
             (design.name, number, *(row[column] for column in columns), design.residues)
@@ -63,12 +68,12 @@ def _summary(request: Request, columns: tuple[str, ...], rows_of: _RowOf) -> Fil
     )
 
 
-def fluorescence_entries(request: Request) -> list[Row]:
+def fluorescence_entries(request: AssayRequest) -> list[Row]:
     """Intensity over background in relative units, at 488 nm excitation and 512 nm emission."""
     return _entries(request, "fluorescence", _fluorescence, _fluorescence_summary)
 
 
-def fluorescence_files(request: Request) -> Iterator[File]:
+def fluorescence_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates."""
     yield _summary(request, ("expression", "intensity"), _fluorescence)
 
@@ -95,12 +100,12 @@ def _fluorescence_summary(design: Design, rows: list[Row]) -> Row:
     }
 
 
-def expression_entries(request: Request) -> list[Row]:
+def expression_entries(request: AssayRequest) -> list[Row]:
     """Yield in mg per litre of culture, and the concentration in nM that it makes."""
     return _entries(request, "expression", _yield, _yield_summary)
 
 
-def expression_files(request: Request) -> Iterator[File]:
+def expression_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates."""
     yield _summary(request, ("expression", "yield_mg_per_l", "purity_percent"), _yield)
 
@@ -132,12 +137,12 @@ def _yield_summary(design: Design, rows: list[Row]) -> Row:
     }
 
 
-def activity_entries(request: Request) -> list[Row]:
+def activity_entries(request: AssayRequest) -> list[Row]:
     """Michaelis-Menten constants: k_cat in 1/s, K_M in M."""
     return _entries(request, "enzyme_activity", _activity, _activity_summary)
 
 
-def activity_files(request: Request) -> Iterator[File]:
+def activity_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates, and initial rates (1/s per enzyme) over substrate (uM)."""
     yield _summary(request, ("expression", "active", "kcat", "km"), _activity)
     for design in request.designs[: request.measured]:
@@ -182,3 +187,72 @@ def _activity_summary(design: Design, rows: list[Row]) -> Row:
         "km_units": "M",
         "expression": draw_expression(design.residues),
     }
+
+
+def epitope(request: AssayRequest, design: Design) -> str | None:
+    """The design's bin, or None when it does not bind and so cannot be binned."""
+    rows = measured_of(request, design.residues)
+    binds = (
+        any(row.binding == "true" for row in rows)
+        if rows
+        else draw_nature(design.residues, request.target_key).binding == "true"
+    )
+    return seeded("epitope", design.residues, request.target_key).choice(BINS) if binds else None
+
+
+def response(request: AssayRequest, first: Design, second: Design) -> float | None:
+    """Normalised binding of `second` to the antigen that `first` holds: 1 unhindered, 0 blocked."""
+    bins = epitope(request, first), epitope(request, second)
+    if None in bins:
+        return None
+    level = 0.08 if bins[0] == bins[1] else 0.95
+    noise = seeded("pair", first.residues, second.residues, request.target_key).gauss(0, 0.04)
+    return round(min(1.1, max(0.0, level + noise)), 3)
+
+
+def binning_entries(request: AssayRequest) -> list[dict[str, Any]]:
+    """One entry per design: its bin and the designs that it blocks."""
+    measured = request.designs[: request.measured]
+    entries: list[dict[str, Any]] = []
+    for index, design in enumerate(request.designs):
+        head: dict[str, Any] = {
+            "result_type": "epitope_binning",
+            "sequence": design.as_sequence(),
+            "target": request.target,
+        }
+        if index >= request.measured:
+            entries.append({**head, "state": "in_progress", "bin": None, "responses": {}})
+            continue
+        responses = {other.name: response(request, design, other) for other in measured}
+        entries.append(
+            {
+                **head,
+                "bin": epitope(request, design),
+                "binding": "true" if epitope(request, design) else "false",
+                "blocks": [
+                    name
+                    for name, value in responses.items()
+                    if value is not None and value < BLOCKED_BELOW and name != design.name
+                ],
+                "responses": responses,
+                "data_source": "model",
+            }
+        )
+    return entries
+
+
+def binning_files(request: AssayRequest) -> Iterator[File]:
+    """The bins, and the matrix of normalised responses (rows first, columns second)."""
+    measured = request.designs[: request.measured]
+    yield summary_file(
+        request.experiment_id,
+        ("name", "bin", "sequence"),
+        ((design.name, epitope(request, design), design.residues) for design in measured),
+    )
+    yield (
+        "raw_data/competition_matrix.csv",
+        table(
+            ("name", *(design.name for design in measured)),
+            ((first.name, *(response(request, first, second) for second in measured)) for first in measured),
+        ),
+    )

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, Unpack
 
-from prefect_assay.lab.measure.names import safe_names
-from prefect_assay.lab.measure.targets import CATALOG
+from prefect_assay.lab.measure.bundled import CATALOG
+from prefect_assay.lab.measure.files import safe_names
 from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType, Method
 
 EGFR_UNIPROT: Final = "P00533"
@@ -51,7 +51,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AssayRequest:
     """One experiment, ready to be measured.
 
     Attributes:
@@ -86,7 +86,7 @@ class Request:
         return "RU" if self.method == Method.SPR else "nm"
 
 
-class Fields(TypedDict):
+class AssayFields(TypedDict):
     """One experiment in plain values, already validated by the caller.
 
     Attributes:
@@ -110,8 +110,8 @@ class Fields(TypedDict):
     partial: bool
 
 
-def prepare(**fields: Unpack[Fields]) -> Request:
-    """Plain values to a `Request`."""
+def prepare(**fields: Unpack[AssayFields]) -> AssayRequest:
+    """Plain values to a `AssayRequest`."""
     defaults = (
         ANTIGEN_CONCENTRATIONS_NM
         if fields["experiment_type"] == ExperimentType.AFFINITY
@@ -120,7 +120,7 @@ def prepare(**fields: Unpack[Fields]) -> Request:
     target = fields["target"] or {}
     # The wire allows a sequence without a name.
     names = [str(row.get("name") or f"sequence {n}") for n, row in enumerate(fields["sequences"], 1)]
-    return Request(
+    return AssayRequest(
         experiment_id=fields["experiment_id"],
         experiment_type=fields["experiment_type"],
         method=fields["method"],

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from prefect_assay.lab.measure.draws import draw_expression
-from prefect_assay.lab.measure.model import unfolded_fraction
-from prefect_assay.lab.measure.request import Design, Request, seeded
-from prefect_assay.lab.measure.summarise import mean, spread
-from prefect_assay.lab.measure.tables import File, summary_file, table
+from prefect_assay.lab.measure.files import File, summary_file, table
+from prefect_assay.lab.measure.formulas import mean, spread, unfolded_fraction
+from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 
 FIRST_C: Final = 20.0
 LAST_C: Final = 95.0
@@ -48,7 +47,7 @@ def thermodynamics(residues: str, tm: float) -> tuple[float, float]:
     return _ENTHALPY_60C_PER_RESIDUE * length + heat_capacity * (tm - _REFERENCE_C), heat_capacity
 
 
-def melts(request: Request, design: Design) -> list[Melt]:
+def melts(request: AssayRequest, design: Design) -> list[Melt]:
     """One curve per replicate; none for a design that is not expressed."""
     if draw_expression(design.residues) == "none":
         return []
@@ -89,7 +88,7 @@ def _onset(tm: float, enthalpy: float, heat_capacity: float) -> float:
     return tenths / 10
 
 
-def stability_entries(request: Request) -> list[dict[str, Any]]:
+def stability_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """The published thermostability variant, and the replicates behind it."""
     return [
         _entry(design, melts(request, design) if index < request.measured else None)
@@ -131,11 +130,11 @@ def _entry(design: Design, curves: list[Melt] | None) -> dict[str, Any]:
     }
 
 
-def stability_files(request: Request) -> Iterator[File]:
+def stability_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates and one melting curve per replicate: T in degrees Celsius, ratio F350/F330."""
     measured = [(design, melts(request, design)) for design in request.designs[: request.measured]]
     yield summary_file(
-        request,
+        request.experiment_id,
         ("name", "replicate", "expression", "tm", "onset", "initial_330nm", "sequence"),
         (
             (

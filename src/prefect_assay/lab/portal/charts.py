@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from prefect_assay.lab.measure.model import ASSOCIATION_S, NM, RUN_S, binding_signal
+from prefect_assay.lab.measure.formulas import ASSOCIATION_S, NM, RUN_S, binding_signal
 from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentStatus
 
 STAGES: Final = (

@@ -9,7 +9,7 @@ from prefect_assay.lab.account.organizations import DEFAULT_POLICY
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db
 from prefect_assay.lab.kernel.tables import ALL_TABLES
-from prefect_assay.lab.measure.targets import CATALOG
+from prefect_assay.lab.measure import CATALOG
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.tokens.roles import ROLES, Role
 from prefect_assay.models.vocabulary import PaymentMethod

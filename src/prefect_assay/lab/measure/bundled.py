@@ -1,17 +1,25 @@
-"""The bundled measurements: eleven binders against human EGFR by BLI (data/egfr_round1, MIT licence).
+"""The bundled data: eleven measured binders of human EGFR (data/egfr_round1, MIT licence), and a catalog of antigens.
 
-Numbers are handed on as they stand in the files. Nothing is imputed: the string `null` stays None.
+Measurements are handed on as they are in the files; the string `null` stays None. In the catalog UniProt accessions,
+organisms and molecule names are real; vendor, catalog numbers, purities and prices are invented and say so.
 """
 
 import csv
 import io
+import json
 import re
+import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any, Final
 
+VENDOR: Final = "Imaginary Antigens (local lab)"
 _RAW_NAME = re.compile(r"^_(?P<name>.+)_(?P<replicate>\d+)_(?P<concentration>[\d.]+)\.csv$")
+# Fixed namespace: a target keeps its id over restarts, databases and versions.
+_NAMESPACE: Final = uuid.UUID("6f1d3c52-6a0e-5c9b-9a44-0b7b3a4f2c10")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,7 @@ class Measured:
 
 
 def data_folder() -> Traversable:
-    """Where the bundled files lie."""
+    """The folder of the bundled files."""
     return resources.files("prefect_assay.lab") / "data"
 
 
@@ -37,6 +45,26 @@ def read_table(text: str) -> list[dict[str, str | None]]:
     """A table of the data package: an optional byte order mark, quoted cells, the string null for nothing."""
     rows = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
     return [{key: None if cell == "null" else cell for key, cell in row.items()} for row in rows]
+
+
+def _catalog() -> Iterator[dict[str, Any]]:
+    for record in json.loads((data_folder() / "targets.json").read_text(encoding="utf-8")):
+        number = record["catalog_number"]
+        details = {name: record.pop(name) for name in ("description", "organism", "molecular_weight")}
+        yield {
+            "id": str(uuid.uuid5(_NAMESPACE, number)),
+            "name": record["name"],
+            "vendor_name": VENDOR,
+            "catalog_number": number,
+            "url": f"https://antigens.example/{number}",
+            "uniprot_id": record["uniprot_id"],
+            "pricing": record["pricing"],
+            "details": {**details, "purity": 95.0},
+        }
+
+
+CATALOG: Final = tuple(_catalog())
+"""The lab's catalog of antigens (contract 2.11); a record without `pricing` has no self-service price."""
 
 
 @cache

@@ -1,11 +1,12 @@
-"""The physics: 1:1 Langmuir binding, two-state melting, Michaelis-Menten rates. Pure functions of their arguments.
+"""The physics of the model, and the statistics of summaries: pure functions, without chance and I/O.
 
-Units: seconds, M, 1/(M s), 1/s, kelvin inside and degrees Celsius outside, J/mol. No chance and no I/O in here.
+Units: seconds, M, 1/(M s), 1/s, kelvin inside and degrees Celsius outside, J/mol.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from statistics import fmean, stdev
+from typing import Any, Final
 
 ASSOCIATION_S: Final = 180.0
 RUN_S: Final = 479.0
@@ -14,6 +15,7 @@ NM: Final = 1e-9
 
 GAS_CONSTANT: Final = 8.314462618
 ZERO_CELSIUS_K: Final = 273.15
+_Z95 = 1.959963984540054
 
 
 def timeline(step: float) -> list[float]:
@@ -69,3 +71,30 @@ def unfolded_fraction(celsius: float, *, tm: float, enthalpy: float, heat_capaci
 def michaelis_menten(substrate_m: float, *, vmax: float, km: float) -> float:
     """Initial rate at one substrate concentration, in the unit of `vmax`."""
     return vmax * substrate_m / (km + substrate_m)
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Arithmetic mean; nothing measured is null, not zero."""
+    return fmean(values) if values else None
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """Sample standard deviation; null below two values."""
+    return stdev(values) if len(values) > 1 else None
+
+
+def log_spread(values: Sequence[float]) -> float | None:
+    """Sample standard deviation of log10 of the values, in decades; null below two values."""
+    return spread([math.log10(value) for value in values])
+
+
+def interval(values: Sequence[float]) -> dict[str, Any] | None:
+    """Geometric mean with a 95 % interval from the scatter of the logarithms."""
+    if not values:
+        return None
+    centre = fmean(math.log10(value) for value in values)
+    decades = log_spread(values)
+    if decades is None:
+        return {"value": 10**centre, "ci_low": None, "ci_high": None}
+    half = _Z95 * decades / math.sqrt(len(values))
+    return {"value": 10**centre, "ci_low": 10 ** (centre - half), "ci_high": 10 ** (centre + half)}

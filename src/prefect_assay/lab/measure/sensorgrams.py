@@ -1,18 +1,22 @@
-"""Sensorgrams of the binding assays: the measured ones where they exist, the model's for the rest, and their fits.
+"""Sensorgrams of the binding assays, their 1:1 fits, and the data package made of them.
 
-The model's curve is the 1:1 response with the replicate's own constants, plus a drift of the baseline that the
-blank (0 nM) shares, plus white noise. A design that is not expressed has no curve.
+Curves are the measured ones where they exist. The model's curve is the 1:1 response with the replicate's own
+constants, plus a drift of the baseline that the blank (0 nM) shares, plus white noise; a design that is not expressed
+has no curve. Layout of the package (service shapes, Results): `<experiment>_summary.csv`, `raw_data/`, `fit_data/`,
+`aux/replicate_info.csv`; and `aux/curve_sources.csv`, which says whether a curve was measured or modelled, and the
+licence of measured data.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
+from prefect_assay.lab.measure.bundled import data_folder, raw_curve
 from prefect_assay.lab.measure.draws import Replicate, measured_of, replicates
-from prefect_assay.lab.measure.known import raw_curve
-from prefect_assay.lab.measure.model import NM, RUN_S, STEP_S, binding_signal, timeline
-from prefect_assay.lab.measure.request import Design, Request, seeded
+from prefect_assay.lab.measure.files import File, summary_file, table
+from prefect_assay.lab.measure.formulas import NM, RUN_S, STEP_S, binding_signal, timeline
+from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 
 COARSE_STEP_S: Final = 1.0
 FINE_CURVES_MAX: Final = 200
@@ -57,13 +61,13 @@ class Run:
     fit: Fit | None
 
 
-def step_for(request: Request) -> float:
+def step_for(request: AssayRequest) -> float:
     """Sampling step of the model's curves, in seconds."""
     count = request.measured * request.n_replicates * len(request.concentrations)
     return STEP_S if count <= FINE_CURVES_MAX else COARSE_STEP_S
 
 
-def runs(request: Request) -> Iterator[Run]:
+def runs(request: AssayRequest) -> Iterator[Run]:
     """Every replicate that was measured, one after the other, so that only one is in memory."""
     step = step_for(request)
     for design in request.designs[: request.measured]:
@@ -78,7 +82,9 @@ def runs(request: Request) -> Iterator[Run]:
             yield Run(design, replicate, curves, _fit(replicate, curves) if replicate.binds else None)
 
 
-def _measured(request: Request, design: Design, replicate: Replicate, concentration: float) -> Curve | None:
+def _measured(
+    request: AssayRequest, design: Design, replicate: Replicate, concentration: float
+) -> Curve | None:
     rows = measured_of(request, design.residues)
     if replicate.source != "measured" or not rows:
         return None
@@ -87,7 +93,7 @@ def _measured(request: Request, design: Design, replicate: Replicate, concentrat
 
 
 def _modelled(
-    request: Request, design: Design, replicate: Replicate, concentration: float, step: float
+    request: AssayRequest, design: Design, replicate: Replicate, concentration: float, step: float
 ) -> Curve:
     scale = _RU_PER_NM if request.signal_unit == "RU" else 1.0
     seed = (design.residues, request.target_key, request.method, replicate.number)
@@ -157,3 +163,98 @@ def _less_blank(signal: list[float], times: list[float], blank: Curve | None) ->
     step = blank.times[1] - blank.times[0]
     last = len(blank.signal) - 1
     return [y - blank.signal[min(last, round(t / step))] for y, t in zip(signal, times, strict=True)]
+
+
+def binding_files(request: AssayRequest) -> Iterator[File]:
+    """Every file of an affinity or screening package."""
+    yield summary_file(request.experiment_id, _SUMMARY, _summary_rows(request))
+    info: list[Sequence[Any]] = []
+    sources: list[Sequence[Any]] = []
+    for run in runs(request):
+        stem = f"{run.design.stem}_{run.replicate.number}"
+        for curve in run.curves:
+            path = f"raw_data/{stem}_{curve.concentration}.csv"
+            yield path, curve_text(curve)
+            step = round(curve.times[1] - curve.times[0], 3)
+            sources.append(
+                (
+                    path,
+                    run.design.name,
+                    run.replicate.number,
+                    curve.concentration,
+                    curve.source,
+                    step,
+                    request.signal_unit,
+                )
+            )
+        for curve in run.fit.curves if run.fit else ():
+            yield f"fit_data/{stem}_{curve.concentration}.csv", curve_text(curve)
+        info.append(_info_row(request, run))
+    yield (
+        "aux/replicate_info.csv",
+        table(("name", "replicate", "method", "MAE", "rel_MAE", "rmax_estimate", "source"), info),
+    )
+    yield (
+        "aux/curve_sources.csv",
+        table(("file", "name", "replicate", "concentration_nm", "source", "step_s", "signal_unit"), sources),
+    )
+    if request.against_egfr and any(measured_of(request, design.residues) for design in request.designs):
+        folder = data_folder() / "egfr_round1"
+        yield "aux/LICENSE-egfr_round1.txt", (folder / "LICENSE").read_text(encoding="utf-8")
+        yield "aux/README-egfr_round1.md", (folder / "README.md").read_text(encoding="utf-8")
+
+
+_SUMMARY = (
+    "name",
+    "replicate",
+    "expression",
+    "binding",
+    "kd",
+    "kon",
+    "koff",
+    "sequence",
+    "binding_strength",
+)
+
+
+def _summary_rows(request: AssayRequest) -> Iterator[Sequence[Any]]:
+    kinetic = request.experiment_type == "affinity"
+    for design in request.designs[: request.measured]:
+        for row in replicates(request, design.residues):
+            constants = (row.kd, row.kon, row.koff) if kinetic else (None, None, None)
+            yield (
+                design.name,
+                row.number,
+                row.expression,
+                row.binding,
+                *constants,
+                design.residues,
+                row.binding_strength,
+            )
+
+
+def _info_row(request: AssayRequest, run: Run) -> Sequence[Any]:
+    fit = run.fit
+    errors = (
+        (round(fit.mae, 6), round(fit.relative_mae, 6), round(fit.rmax, 6)) if fit else (None, None, None)
+    )
+    return (
+        run.design.name,
+        run.replicate.number,
+        request.method,
+        *errors,
+        "+".join(sorted({curve.source for curve in run.curves})),
+    )
+
+
+def curve_text(curve: Curve) -> str:
+    """Columns t and y. One formatting call per curve: this is where a big package spends its time."""
+    if curve.source == "measured":
+        rows = zip(curve.times, curve.signal, strict=True)
+        return "t,y\n" + "".join(f"{t!r},{y!r}\n" for t, y in rows)
+    return _template(tuple(curve.times)) % tuple(curve.signal)
+
+
+@cache
+def _template(times: tuple[float, ...]) -> str:
+    return "t,y\n" + "".join(f"{t:.1f},%.5f\n" for t in times)
