@@ -6,10 +6,13 @@ import socket
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
+from prefect_assay.webhooks import endpoint
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
@@ -37,6 +40,17 @@ def test_a_doubled_delivery_is_acknowledged_and_wakes_once(receiver):
     body = body_of()
     assert [receiver.post(body).json() for _ in range(3)] == [{"resumed": 1}, {"resumed": 0}, {"resumed": 0}]
     assert len(receiver.wake.asked) == len(receiver.all_announced()) == 1
+
+
+def test_an_update_is_remembered_for_five_minutes(monkeypatch):
+    wake, now = Wake(), [1000.0]
+    monkeypatch.setattr(endpoint, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    client = TestClient(create_app(ReceiverSettings(signing_keys=[SIGNING_KEY], announce=False), wake=wake))
+    body = body_of(data_experiment_id="e-1")
+    for later, times in ((0, 1), (299.9, 1), (300.1, 2)):
+        now[0] = 1000.0 + later
+        assert client.post(PATH, content=body, headers=headers_of(body, SECRET)).status_code == 200
+        assert wake.asked == ["e-1"] * times
 
 
 def test_equal_update_ids_of_different_experiments_are_different_updates(receiver):

@@ -1,9 +1,10 @@
-"""The answers that are no success, by what the service does after them (contract 6, rule 3).
+"""The answers other than 200, by how the service reacts to them (contract 6, rule 3).
 
-A 4xx is permanent, so it is given only for what will be wrong the next time too. Whatever may be the receiver's own
-fault, or may pass, is a 5xx: the service sends again.
+A 4xx is permanent, so it is given only for what will be wrong the next time, too. Whatever may be the receiver's own
+fault, or temporary, is a 5xx: the service sends again.
 """
 
+from http import HTTPStatus
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -14,8 +15,8 @@ RETRY_AFTER_SECONDS: Final = "5"
 _CLOSE: Final = {"Connection": "close"}
 
 
-class Refused(HTTPException):
-    """A 4xx: the delivery is not genuine, or not one at all. `reason` is one word for it, for counters."""
+class RefusedDelivery(HTTPException):
+    """A 4xx: not a genuine delivery. `reason` is one word for it, used by counters."""
 
     def __init__(self, status: int, reason: str, detail: str, *, close: bool = False) -> None:
         """`close` where the rest of the body is not worth reading."""
@@ -23,18 +24,17 @@ class Refused(HTTPException):
         self.reason = reason
 
 
-class NotNow(HTTPException):
-    """A 503: nothing is known against the delivery, and it should come again."""
+class RetryLater(HTTPException):
+    """A 503: the delivery may be genuine and should come again."""
 
     def __init__(self, reason: str, detail: str, *, close: bool = False) -> None:
         """`close` where the rest of the body has not come."""
-        super().__init__(
-            503, detail, headers={"Retry-After": RETRY_AFTER_SECONDS} | (_CLOSE if close else {})
-        )
+        headers = {"Retry-After": RETRY_AFTER_SECONDS} | (_CLOSE if close else {})
+        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=headers)
         self.reason = reason
 
 
 async def as_json(_: Request, error: Exception) -> Response:
-    """The exception handler of the app."""
+    """Answer with the error's detail; the exception handler of the app."""
     assert isinstance(error, HTTPException)  # noqa: S101 - Starlette's signature is wider than what it passes
     return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)

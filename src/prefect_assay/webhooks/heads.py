@@ -1,6 +1,6 @@
-"""Closes connections whose request head does not come: uvicorn waits for one for ever, and counts the connection.
+"""Closes connections whose request head does not come: uvicorn waits for it without a limit.
 
-Whoever opens as many as the receiver takes and sends half a head on each would keep every delivery out.
+A sender that opens as many connections as the receiver takes, with half a head on each, would keep all deliveries out.
 """
 
 import asyncio
@@ -19,23 +19,23 @@ class HeadTimeoutProtocol(H11Protocol):
     """
 
     def __init__(self, *arguments: Any, seconds: float = SECONDS, **more: Any) -> None:
-        """`seconds` is how long a head may take; all else is uvicorn's."""
+        """`seconds` limits the arrival of a head; all other arguments are uvicorn's."""
         super().__init__(*arguments, **more)
         self._seconds = seconds
         self._limit: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first head."""
+        """Start the limit for the first head."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Begin to wait for the rest of a head, or end to wait."""
+        """Start the limit with a head's first byte, and stop it when the head is complete."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Stop the limit."""
         self._stop()
         super().connection_lost(exc)
 

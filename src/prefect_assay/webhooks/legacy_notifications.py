@@ -1,9 +1,9 @@
 """Reads the status-change notifications of the earlier interface variant (contract 9.4) as deliveries.
 
 They carry the experiment's id, its previous and its new status; the contract spells none of the fields, so several
-spellings are read. They are hints to look: a run that is woken reads the experiment, so the statuses decide nothing.
-The body is signed like every other; nothing else about it is fixed. A time is compared where one is given; without one
-the same notification wakes once, or whoever has seen it could repeat it for ever.
+spellings are accepted. A woken run reads the experiment, so the statuses decide nothing. The body is signed like every
+other; nothing else about it is fixed. A time is checked where one is given; without one the same notification wakes
+once, because it could be replayed without end otherwise.
 """
 
 import hashlib
@@ -28,11 +28,11 @@ _MOMENT: Final = TypeAdapter(datetime)
 
 
 def status_change(body: bytes, now: datetime) -> tuple[Delivery, bool] | None:
-    """The notification as a delivery, and whether it gives its time; None when the body is none. Never raises.
+    """Return the notification as a delivery, and whether it has a time; None for any other body. Never raises.
 
     Args:
         body: the raw body, whose signature has been checked.
-        now: the delivery's time where the body gives none.
+        now: the delivery's time where the body has none.
     """
     whole, inner = _objects(body)
     fields = {**whole, **inner}
@@ -54,9 +54,9 @@ def status_change(body: bytes, now: datetime) -> tuple[Delivery, bool] | None:
 
 
 def _objects(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The body, and the object in it that may hold its fields; empty where there is none."""
+    """Return the body, and the object in it that may hold its fields; empty objects where they are missing."""
     try:
-        whole = from_json(body)  # not the standard library's: its depth follows the recursion limit
+        whole = from_json(body)  # the standard library's nesting depth follows the recursion limit
     except ValueError:
         return {}, {}
     if not isinstance(whole, dict):

@@ -1,7 +1,7 @@
-"""What the receiver counts, in a Prometheus registry of its own.
+"""The receiver's counters, in their own Prometheus registry.
 
-No label holds an order, an experiment, an update or anything else that a sender chooses, and no secret: every label
-has a handful of values that stand in this package.
+No label holds an order, an experiment, an update, a secret or anything else that a sender chooses: every label has a
+few values that are defined in this package.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 _WAKE_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _AGE_SECONDS: Final = (1, 2.5, 5, 10, 30, 60, 120, 300, 600, 900, 3600)
 
-# Made before they happen, so that a rate over the first of its kind is seen.
+# Created at zero, so that a rate sees the first of its kind.
 _OUTCOMES: Final = {
     **dict.fromkeys(("woken", "nothing_waiting", "repeated"), ("",)),
     "refused": ("path", "too_large", "unsigned", "signature", "malformed", "too_old", "label"),
@@ -78,31 +78,31 @@ class ReceiverMetrics:
                 self._deliveries.labels(outcome, reason)
 
     def knows_keys(self, count: int) -> None:
-        """There are so many signing keys; each is shown from zero on."""
+        """Create a counter for each signing key."""
         for place in range(count):
             self._by_key.labels(str(place + 1))
 
     def watch_waiting(self, waiting: Callable[[], int]) -> None:
-        """Ask for the length of the queue whenever it is shown."""
+        """Read the length of the queue from this function at each scrape."""
         self._waiting.set_function(waiting)
 
     def answered(self, outcome: str, reason: str = "") -> None:
-        """A 200 (`woken`, `nothing_waiting` or `repeated`), a 4xx (`refused`) or a 5xx (`not_now`)."""
+        """Count a 200 (`woken`, `nothing_waiting`, `repeated`), a 4xx (`refused`) or a 5xx (`not_now`)."""
         self._deliveries.labels(outcome, reason).inc()
 
     def genuine(self, key: int, age_seconds: float) -> None:
-        """A delivery was proved by the key at this place, from 0."""
+        """Count a genuine delivery, signed with the key at this place, from 0."""
         self._by_key.labels(str(key + 1)).inc()
         self._age_seconds.observe(max(age_seconds, 0.0))
 
     def woke(self, seconds: float) -> None:
-        """A wake-up took this long, whether or not anybody waited."""
+        """Record the duration of a wake-up."""
         self._wake_seconds.observe(seconds)
 
     def announced(self, outcome: str) -> None:
-        """An event for automations was `emitted`, has `failed` or was `skipped`."""
+        """Count a Prefect event that was `emitted`, `failed` or `skipped`."""
         self._announced.labels(outcome).inc()
 
     def exposed(self) -> bytes:
-        """In Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,26 +1,30 @@
 """The webhook receiver: an ASGI app that proves a delivery genuine and wakes the runs that wait for it.
 
-Here its parts are put together: deliveries, health, readiness, metrics, and Prefect behind them. The apps also work
-mounted in another app, so nothing depends on their own start or end.
-
-This module must not import Prefect at its top: the app answers at once, and tests replace the wake-up.
+This module wires the endpoint, health, readiness, metrics and Prefect together. The apps also work mounted in another
+app, so nothing depends on their own start or end. Prefect is imported when it is first needed: that takes seconds, the
+app answers at once, and tests replace the wake-up.
 """
 
+import asyncio
 import contextlib
+import contextvars
+import threading
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from prefect_assay.webhooks.answers import as_json
-from prefect_assay.webhooks.endpoint import Deliveries, Wake
-from prefect_assay.webhooks.event_publisher import Announce, Announcer
-from prefect_assay.webhooks.lazy_waker import PrefectSide
+from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake
+from prefect_assay.webhooks.event_publisher import Announce, EventPublisher, emit_update_event
 from prefect_assay.webhooks.metrics import ReceiverMetrics
-from prefect_assay.webhooks.prefect_event import announce as announce_to_prefect
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.status import Ready, Status, create_status_app, health_route
+from prefect_assay.webhooks.status import Ready, StatusEndpoints, create_status_app, health_route
+
+if TYPE_CHECKING:
+    from prefect_assay.runs.wake import Waker
 
 __all__ = ["Announce", "Ready", "Receiver", "Wake", "create_app", "from_environment"]
 
@@ -32,7 +36,7 @@ class Receiver:
         app: `POST {path_prefix}/{order_key}` and `GET {path_prefix}/health`; with the setting `status` also
             `/ready` and `/metrics` there.
         status_app: `GET /health`, `/ready` and `/metrics`, for a port that the public does not reach.
-        metrics: what it counts.
+        metrics: its counters.
     """
 
     def __init__(
@@ -43,39 +47,39 @@ class Receiver:
         announce: Announce | None = None,
         ready: Ready | None = None,
     ) -> None:
-        """Put it together; nothing is connected.
+        """Wire the parts; nothing is connected.
+
+        Run one receiver in one process: wake-ups are serialised inside it, because SQLite loses some of a parallel
+        burst.
 
         Args:
             settings: signing keys, paths and limits.
             wake: takes an experiment id and the key of the order that it must belong to, None for any; resumes the
                 runs that wait for it and returns their number; raises when it cannot tell. By default the runs of
                 the configured Prefect API.
-            announce: tells others about a genuine delivery, best effort. By default a Prefect event.
-            ready: returns when a wake-up would work and raises when not. By default it asks the Prefect API; with a
-                `wake` of one's own nothing is asked.
-
-        Run one receiver in one process: wake-ups are serialised inside it, because SQLite loses some of a parallel
-        burst.
+            announce: publishes a genuine delivery, best effort. By default as a Prefect event.
+            ready: returns when a wake-up would work and raises otherwise. By default it queries the Prefect API; with
+                a custom `wake` it does nothing.
         """
         self.metrics = ReceiverMetrics()
-        self._prefect: PrefectSide | None = None
-        # Not `or`: a callable may count as false, and then real runs would be woken in its place.
-        self._announcer = Announcer(
-            announce_to_prefect if announce is None else announce, self.metrics, enabled=settings.announce
+        self._waker: _LazyWaker | None = None
+        # Not `or`: a callable may be falsy, and then real runs would be woken in its place.
+        self._publisher = EventPublisher(
+            emit_update_event if announce is None else announce, self.metrics, enabled=settings.announce
         )
         if wake is None:
-            side = self._prefect = PrefectSide()
-            wake, ready = side.wake, side.ready if ready is None else ready
-        status = Status(
-            self.metrics, _nothing_to_ask if ready is None else ready, settings.ready_timeout_seconds
+            waker = self._waker = _LazyWaker()
+            wake, ready = waker.wake, waker.ready if ready is None else ready
+        status = StatusEndpoints(
+            self.metrics, _always_ready if ready is None else ready, settings.ready_timeout_seconds
         )
-        deliveries = Deliveries(settings, wake, self._announcer, self.metrics)
+        endpoint = DeliveryEndpoint(settings, wake, self._publisher, self.metrics)
         prefix = settings.path_prefix
         self.app = Starlette(
             routes=[
                 health_route(prefix),
                 *(status.routes(prefix) if settings.status else []),
-                Route(f"{prefix}/{{order_key}}", deliveries.receive, methods=["POST"]),
+                Route(f"{prefix}/{{order_key}}", endpoint.receive, methods=["POST"]),
             ],
             exception_handlers={HTTPException: as_json},
             lifespan=self._lifespan,
@@ -84,19 +88,19 @@ class Receiver:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Prepares for the first delivery, where the app is not mounted in another one."""
-        if self._prefect is not None:
-            self._prefect.warm()
+        """Prepare for the first delivery, where the app is not mounted in another one."""
+        if self._waker is not None:
+            self._waker.warm()
         try:
             yield
         finally:
             self.close()
 
     def close(self) -> None:
-        """Let go of connections and threads; the app calls it at its end, and whoever mounts it may."""
-        self._announcer.close()
-        if self._prefect is not None:
-            self._prefect.close()
+        """Release connections and threads; the app calls it at its end, and an app that mounts it may."""
+        self._publisher.close()
+        if self._waker is not None:
+            self._waker.close()
 
 
 def create_app(
@@ -106,14 +110,57 @@ def create_app(
     announce: Announce | None = None,
     ready: Ready | None = None,
 ) -> Starlette:
-    """The app of a `Receiver`, with the same arguments."""
+    """Return the app of a `Receiver` with the same arguments."""
     return Receiver(settings, wake=wake, announce=announce, ready=ready).app
 
 
 def from_environment() -> Starlette:
-    """The app with the settings of the environment: `uvicorn --factory prefect_assay.webhooks.receiver:from_environment`."""
+    """Return the app with settings from the environment: `uvicorn --factory prefect_assay.webhooks.receiver:from_environment`."""
     return create_app(ReceiverSettings.from_environment())
 
 
-async def _nothing_to_ask() -> None:
+async def _always_ready() -> None:
     pass
+
+
+class _LazyWaker:
+    """Wakes the runs of the configured Prefect API; imports Prefect and connects when it is first used."""
+
+    def __init__(self) -> None:
+        self._waker: Waker | None = None
+        self._loading = threading.Lock()
+
+    async def wake(self, experiment_id: str, order_key: str | None) -> int:
+        waker = await self._loaded()
+        return await waker(experiment_id, order_key)
+
+    async def ready(self) -> None:
+        waker = await self._loaded()
+        await waker.ready()
+
+    def warm(self) -> None:
+        """Begin the imports and connections that the first delivery would have to wait for."""
+        # A daemon: a process that is stopped while it starts does not wait for the import.
+        work = contextvars.copy_context().run
+        threading.Thread(target=work, args=(self._warm,), name="assay-warm", daemon=True).start()
+
+    def close(self) -> None:
+        """End the threads when their work is done; a later wake-up starts new ones."""
+        waker, self._waker = self._waker, None  # without the lock, which an import may hold for seconds
+        if waker is not None:
+            waker.close()
+
+    async def _loaded(self) -> "Waker":
+        waker = self._waker
+        return await asyncio.to_thread(self._load) if waker is None else waker
+
+    def _warm(self) -> None:
+        self._load().connect()
+
+    def _load(self) -> "Waker":
+        with self._loading:
+            if self._waker is None:
+                from prefect_assay.runs.wake import Waker  # noqa: PLC0415 - imports Prefect
+
+                self._waker = Waker()
+            return self._waker

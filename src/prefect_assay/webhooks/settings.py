@@ -1,4 +1,4 @@
-"""`ReceiverSettings`: what the webhook receiver is started with, from the environment or from code."""
+"""`ReceiverSettings`: the settings of the webhook receiver, from the environment or from code."""
 
 import json
 from typing import Annotated, Any, Self
@@ -14,7 +14,7 @@ ENV_PREFIX = "PREFECT_ASSAY_RECEIVER_"
 
 
 class ReceiverSettings(BaseSettings):
-    """Settings of the receiver; each is read from `PREFECT_ASSAY_RECEIVER_<NAME>` when it is not given."""
+    """Each setting defaults to the environment variable `PREFECT_ASSAY_RECEIVER_<NAME>`."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
@@ -93,7 +93,7 @@ class ReceiverSettings(BaseSettings):
     @field_validator("signing_keys", mode="before")
     @classmethod
     def _several(cls, value: Any) -> Any:
-        """A JSON list, or keys separated by commas."""
+        """Accept a JSON list, or keys separated by commas."""
         if not isinstance(value, str):
             return value
         if value.lstrip().startswith("["):
@@ -117,10 +117,10 @@ class ReceiverSettings(BaseSettings):
 
     @classmethod
     def from_environment(cls) -> Self:
-        """The settings of the environment.
+        """Read the settings from the environment.
 
         Raises:
-            ConfigurationError: a variable is missing or wrong; names it, and never shows a key.
+            ConfigurationError: a variable is missing or wrong; the message names it and never shows a key.
         """
         try:
             return cls()  # pyright: ignore[reportCallIssue] - the environment fills the fields

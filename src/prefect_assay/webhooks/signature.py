@@ -1,8 +1,8 @@
 """Signs and verifies webhook deliveries, and derives each experiment's secret. Pure: no I/O, no clock of its own.
 
-One signing key serves all experiments: the secret of an order is an HMAC of its order key, so the receiver needs
-no store, and a secret that leaks signs for one address and no other. Which experiment a delivery speaks of is its own
-word, so whoever wakes compares the address with the order of the run that waits.
+One signing key serves all experiments: the secret of an order is an HMAC of its order key, so the receiver needs no
+store, and a leaked secret signs for one address only. The sender chooses the experiment that a delivery names, so the
+wake-up compares the address with the order of the waiting run.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ EVENT: Final = "experiment_update"  # contract 6: the only event kind
 SCHEME: Final = "sha256="
 TOLERANCE_SETTING: Final = "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS"
 ORDER_KEY: Final = re.compile(r"[0-9a-f]{20}")
-# In place of an order's, in the address of an organisation's webhook. An order's digest hardly ever begins like this.
+# Replaces the order key in the address of an organisation's webhook. An order's digest practically never begins so.
 ORGANISATION_KEY: Final = re.compile(r"0{10}[0-9a-f]{10}")
 _MISSING: Final = {"Signature": "unsigned", "Event": "label", "Delivery-Id": "label"}
 _DOMAIN: Final = (
@@ -35,7 +35,7 @@ _DOMAIN: Final = (
 
 
 def derive_secret(signing_key: SecretStr | str, order_key: str) -> str:
-    """The `webhook_secret` of one experiment: 64 hex characters (contract 4.2: at least 32).
+    """Return the `webhook_secret` of one experiment: 64 hex characters (contract 4.2: at least 32).
 
     Raises:
         ConfigurationError: the signing key is shorter than 32 characters.
@@ -50,10 +50,10 @@ def derive_secret(signing_key: SecretStr | str, order_key: str) -> str:
 
 
 def delivery_url(base_url: str, order_key: str) -> str:
-    """The `webhook_url` of one experiment: `<base>/<order_key>`.
+    """Return the `webhook_url` of one experiment: `<base>/<order_key>`.
 
     Raises:
-        ConfigurationError: the base is no plain web address.
+        ConfigurationError: the base is not a plain web address.
     """
     try:
         parts = urlsplit(base_url)
@@ -68,7 +68,7 @@ def delivery_url(base_url: str, order_key: str) -> str:
 
 
 def sign(body: bytes, secret: str) -> str:
-    """The value of the signature header: `sha256=<hex>`, HMAC-SHA256 of the raw body (contract 6)."""
+    """Return the value of the signature header: `sha256=<hex>`, HMAC-SHA256 of the raw body (contract 6)."""
     return SCHEME + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
@@ -77,10 +77,10 @@ class Proof:
     """A genuine delivery.
 
     Attributes:
-        delivery: what the signed body says.
-        secret: the place of the secret that signed it among those that were given.
-        timed: its signed body says when it was made; only the earlier variant's may not.
-        remarks: what is odd about it and no reason to refuse it.
+        delivery: the signed body.
+        secret: the index of the secret that signed it.
+        timed: the signed body has a time; only the earlier variant's may lack it.
+        remarks: oddities that are no reason to refuse it.
     """
 
     delivery: Delivery
@@ -98,16 +98,16 @@ def verify(
     tolerance: timedelta | None,
     words: WireWords | None = None,
 ) -> Delivery:
-    """The delivery, once it is proved to be genuine: `prove` for a receiver of one's own, with the same arguments.
+    """Return the delivery if it is genuine; for custom receivers, with the arguments of `prove`.
 
     Raises:
-        SignatureError: it is not, or cannot be checked; never another exception, whatever the arguments are.
+        SignatureError: it is not genuine or cannot be checked; no other exception, whatever the arguments are.
     """
     try:
         return prove(body, headers, secrets, now=now, tolerance=tolerance, words=words).delivery
     except SignatureError:
         raise
-    except Exception as error:  # noqa: BLE001 - what cannot be checked is not genuine
+    except Exception as error:  # noqa: BLE001 - an unchecked delivery is not genuine
         raise SignatureError(
             f"the delivery cannot be checked ({type(error).__name__}): give the raw body as bytes, the headers as a "
             "mapping, the secrets as a list of texts"
@@ -123,12 +123,12 @@ def prove(
     tolerance: timedelta | None,
     words: WireWords | None = None,
 ) -> Proof:
-    """The delivery, once it is proved to be genuine, and which secret proves it.
+    """Return the delivery if it is genuine, and which secret signed it.
 
-    The signature covers the raw body and nothing else, so nothing is parsed before it holds. Where the other headers
-    differ from the signed body, or the event is another kind, that is remarked and no more: a refusal is for good
-    (contract 6, rule 3), and would lose a wake-up. A status change of the earlier variant (contract 9.4) is read as a
-    delivery whose `event` is `status_change`.
+    The signature covers the raw body and nothing else, so nothing is parsed before it matches. Other headers that
+    differ from the signed body, and another kind of event, are only remarked: a refusal is permanent (contract 6,
+    rule 3) and would lose a wake-up. A status change of the earlier variant (contract 9.4) is read as a delivery whose
+    `event` is `status_change`.
 
     Args:
         body: the raw request body.
@@ -167,7 +167,7 @@ def _header(given: Mapping[str, str], words: WireWords, suffix: str) -> str:
 def _signed_by(body: bytes, header: str, secrets: Sequence[str]) -> int:
     if isinstance(secrets, str):
         raise SignatureError("the secrets are one text, whose letters would count as secrets; give a list")
-    # Every secret is tried, so that the time tells nothing. Compared as bytes: compare_digest raises on text outside
+    # Every secret is tried, so that the time reveals nothing. Compared as bytes: compare_digest raises on text outside
     # ASCII, and a header may hold any. Hex digits may be upper-case.
     claimed = header.encode("utf-8", "backslashreplace").lower()
     matches = [
@@ -195,7 +195,7 @@ def _parse(body: bytes) -> Delivery:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """A timestamp without a zone is UTC (contract 1)."""
+    """Return the timestamp with a zone; without one it is UTC (contract 1)."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -1,4 +1,4 @@
-"""Logs what may come by the thousand: the first of a kind at once, then one line in a while that counts the rest."""
+"""Logs what may come by the thousand: the first line of a kind at once, later ones counted into one line."""
 
 import logging
 import time
@@ -8,8 +8,8 @@ from typing import Final
 SECONDS: Final = 10.0
 
 
-class SparingLog:
-    """One line per kind and interval. Kinds are few words of this package, never a sender's."""
+class ThrottledLog:
+    """One line per kind and interval. Kinds are a few words of this package, never a sender's."""
 
     def __init__(
         self,
@@ -17,23 +17,23 @@ class SparingLog:
         seconds: float = SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` gives seconds that only run forward."""
+        """`clock` returns monotonic seconds."""
         self._logger = logger
         self._seconds = seconds
         self._clock = clock
-        self._since: dict[str, float] = {}
-        self._more: dict[str, int] = {}
+        self._logged: dict[str, float] = {}
+        self._suppressed: dict[str, int] = {}
 
-    def say(self, kind: str, message: str, *arguments: object) -> None:
-        """Log it, or count it for the next line of its kind."""
+    def report(self, kind: str, message: str, *arguments: object) -> None:
+        """Log the line, or count it for the next line of its kind."""
         now = self._clock()
-        since = self._since.get(kind)
-        if since is not None and now - since < self._seconds:
-            self._more[kind] = self._more.get(kind, 0) + 1
+        last = self._logged.get(kind)
+        if last is not None and now - last < self._seconds:
+            self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
             return
-        self._since[kind] = now
-        more = self._more.pop(kind, 0)
-        if more:
+        self._logged[kind] = now
+        suppressed = self._suppressed.pop(kind, 0)
+        if suppressed:
             message += " (and %d more like it before)"
-            arguments = (*arguments, more)
+            arguments = (*arguments, suppressed)
         self._logger.warning(message, *arguments)

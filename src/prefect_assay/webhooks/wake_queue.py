@@ -1,7 +1,7 @@
-"""Wake-ups one at a time, with a bounded queue before them, and a bounded share of it for each order.
+"""Wake-ups one at a time, behind a bounded queue of which each order has a bounded share.
 
-Whoever gives up while it waits leaves the queue, so that an outage leaves no backlog of wake-ups nobody asks for
-any more. A wake-up that has begun is never cut short: the next one must not overlap it.
+A request that gives up while it waits leaves the queue, so that an outage leaves no backlog of abandoned wake-ups. A
+wake-up that has begun is never cut short: the next one must not overlap it.
 """
 
 import asyncio
@@ -9,40 +9,40 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from prefect_assay.webhooks.answers import NotNow
+from prefect_assay.webhooks.answers import RetryLater
 
 T = TypeVar("T")
 
 
-class Turns:
-    """The queue. Bound to no event loop until two wait at once."""
+class WakeQueue:
+    """The queue. Bound to no event loop until two requests wait at once."""
 
-    def __init__(self, most_waiting: int, most_of_one: int) -> None:
-        """Refuse whoever would be one more than `most_waiting`, or than `most_of_one` of the same order."""
-        self._most_waiting = most_waiting
-        self._most_of_one = most_of_one
+    def __init__(self, waiting_max: int, waiting_per_order_max: int) -> None:
+        """Set how many requests may wait, in total and for one order."""
+        self._waiting_max = waiting_max
+        self._per_order_max = waiting_per_order_max
         self._waiting_of: Counter[str | None] = Counter()
         self._lock = asyncio.Lock()
         self._running: set[asyncio.Task[Any]] = set()  # the loop itself holds tasks only weakly
         self.waiting = 0
 
-    async def take(
+    async def run(
         self, work: Callable[[], Awaitable[T]], *, seconds: float, order_key: str | None = None
     ) -> T:
-        """What the work returns, once it is its turn; waiting and working take `seconds` at most.
+        """Run the work once all earlier work is done; returns its result.
 
         Args:
             work: the wake-up.
-            seconds: how long to wait and to work.
-            order_key: the order that it is for; without one only the queue's own bound counts.
+            seconds: limit of waiting and working together.
+            order_key: the order that the wake-up is for; None counts against the queue's own bound only.
 
         Raises:
-            NotNow: too many wait, the turn has not come in time, or the work takes too long (and goes on).
+            RetryLater: too many wait, the turn does not come in time, or the work takes too long (and goes on).
             Exception: whatever the work raises.
         """
         end = asyncio.get_running_loop().time() + seconds
-        await self._turn(end, order_key)
-        # Nothing is awaited between the turn and the task that gives it back.
+        await self._acquire(end, order_key)
+        # Nothing is awaited between the lock and the task that releases it.
         task = asyncio.create_task(self._work(work))
         self._running.add(task)
         task.add_done_callback(self._forget)
@@ -52,22 +52,22 @@ class Turns:
                 return await asyncio.shield(task)
         except TimeoutError:
             if limit.expired():
-                raise NotNow("slow_wake", "the wake-up takes long; send again") from None
+                raise RetryLater("slow_wake", "the wake-up takes long; send again") from None
             raise
 
-    async def _turn(self, end: float, order_key: str | None) -> None:
-        if order_key is not None and self._waiting_of[order_key] >= self._most_of_one:
-            # Whoever has the secret of one order must not keep the wake-ups of all others out.
-            raise NotNow("order_overload", "too many deliveries of this order wait; send again")
-        if self.waiting >= self._most_waiting:
-            raise NotNow("overload", "too many deliveries wait; send again")
+    async def _acquire(self, end: float, order_key: str | None) -> None:
+        if order_key is not None and self._waiting_of[order_key] >= self._per_order_max:
+            # The secret of one order must not suffice to block the wake-ups of all others.
+            raise RetryLater("order_overload", "too many deliveries of this order wait; send again")
+        if self.waiting >= self._waiting_max:
+            raise RetryLater("overload", "too many deliveries wait; send again")
         self.waiting += 1
         self._waiting_of[order_key] += 1
         try:
             async with asyncio.timeout_at(end):
                 await self._lock.acquire()
         except TimeoutError:
-            raise NotNow("no_turn", "other wake-ups take long; send again") from None
+            raise RetryLater("no_turn", "other wake-ups take long; send again") from None
         finally:
             self.waiting -= 1
             self._waiting_of[order_key] -= 1
@@ -83,4 +83,4 @@ class Turns:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # seen: a request that gave up no longer asks for it
+            task.exception()  # retrieved, since a request that gave up no longer does

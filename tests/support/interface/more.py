@@ -122,5 +122,5 @@ MORE: tuple[Item, ...] = (
     Item("9.4", "earlier results: `results`", "client.operations.results:result_summaries", "-", f"{_VARIANT}::test_its_results_are_read"),
     Item("9.4", "earlier modification by POST", "client.patch:modify", "-", f"{_VARIANT}::test_a_modification_is_told_by_post_where_patch_does_not_exist"),
     Item("9.4", "earlier modification: `status`", "client.patch:modify", "-", f"{_VARIANT}::test_a_status_is_told_by_post_at_once"),
-    Item("9.4", "earlier notification of a status change", "webhooks.legacy_notifications:status_change", "-", "webhooks/test_earlier_notifications.py::test_a_status_change_is_read_as_a_delivery"),
+    Item("9.4", "earlier notification of a status change", "webhooks.legacy_notifications:status_change", "-", "webhooks/test_legacy_notifications.py::test_a_status_change_is_read_as_a_delivery"),
 )  # fmt: skip

@@ -57,7 +57,7 @@ class Place:
 
     def all_announced(self):
         """Announcements are made beside the answers; what was begun is waited for."""
-        self.receiver._announcer._thread.submit(int).result(timeout=5)
+        self.receiver._publisher._thread.submit(int).result(timeout=5)
         return self.announced
 
 

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from prefect_assay.errors import SignatureError
-from prefect_assay.webhooks import endpoint as deliver
+from prefect_assay.webhooks import endpoint
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret, sign, verify
@@ -91,8 +91,8 @@ def later(monkeypatch):
             return datetime.now(tz) + timedelta(seconds=ahead[0])
 
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + ahead[0])
-    monkeypatch.setattr(deliver, "time", clock)
-    monkeypatch.setattr(deliver, "datetime", Moved)
+    monkeypatch.setattr(endpoint, "time", clock)
+    monkeypatch.setattr(endpoint, "datetime", Moved)
     return lambda seconds: ahead.__setitem__(0, ahead[0] + seconds)
 
 

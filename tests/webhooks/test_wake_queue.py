@@ -4,28 +4,28 @@ import asyncio
 
 import pytest
 
-from prefect_assay.webhooks.answers import NotNow
-from prefect_assay.webhooks.wake_queue import Turns
+from prefect_assay.webhooks.answers import RetryLater
+from prefect_assay.webhooks.wake_queue import WakeQueue
 
 
 def test_who_is_canceled_while_it_waits_leaves_and_who_works_goes_on():
     async def story():
-        turns, done, hold = Turns(10, 10), [], asyncio.Event()
+        queue, done, hold = WakeQueue(10, 10), [], asyncio.Event()
 
         async def work(name):
             await hold.wait()
             done.append(name)
 
         def taking(name):
-            return asyncio.create_task(turns.take(lambda: work(name), seconds=5))
+            return asyncio.create_task(queue.run(lambda: work(name), seconds=5))
 
         first, second, third = [taking(name) for name in ("first", "second", "third")]
         await asyncio.sleep(0.01)
-        assert turns.waiting == 2
+        assert queue.waiting == 2
         first.cancel()
         second.cancel()
         await asyncio.sleep(0.01)
-        assert turns.waiting == 1
+        assert queue.waiting == 1
         assert not third.done()
         hold.set()
         await third
@@ -37,7 +37,7 @@ def test_who_is_canceled_while_it_waits_leaves_and_who_works_goes_on():
 @pytest.mark.parametrize("error", [TimeoutError, ConnectionError])
 def test_what_the_work_raises_is_passed_on_and_the_turn_given_back(error):
     async def story():
-        turns = Turns(1, 1)
+        queue = WakeQueue(1, 1)
 
         async def fail():
             raise error
@@ -46,28 +46,28 @@ def test_what_the_work_raises_is_passed_on_and_the_turn_given_back(error):
             return "done"
 
         with pytest.raises(error):
-            await turns.take(fail, seconds=5)
-        assert await turns.take(work, seconds=5) == "done"
+            await queue.run(fail, seconds=5)
+        assert await queue.run(work, seconds=5) == "done"
 
     asyncio.run(story())
 
 
 def test_reasons():
     async def story():
-        turns, hold = Turns(1, 1), asyncio.Event()
-        work = asyncio.create_task(turns.take(hold.wait, seconds=5))
+        queue, hold = WakeQueue(1, 1), asyncio.Event()
+        work = asyncio.create_task(queue.run(hold.wait, seconds=5))
         await asyncio.sleep(0)
-        waits = asyncio.create_task(turns.take(hold.wait, seconds=0.05))
+        waits = asyncio.create_task(queue.run(hold.wait, seconds=0.05))
         await asyncio.sleep(0.01)
-        with pytest.raises(NotNow) as full:
-            await turns.take(hold.wait, seconds=5)
-        with pytest.raises(NotNow) as late:
+        with pytest.raises(RetryLater) as full:
+            await queue.run(hold.wait, seconds=5)
+        with pytest.raises(RetryLater) as late:
             await waits
         hold.set()
         await work
         hold.clear()
-        with pytest.raises(NotNow) as slow:
-            await turns.take(hold.wait, seconds=0.05)
+        with pytest.raises(RetryLater) as slow:
+            await queue.run(hold.wait, seconds=0.05)
         assert [caught.value.reason for caught in (full, late, slow)] == ["overload", "no_turn", "slow_wake"]
         assert {caught.value.status_code for caught in (full, late, slow)} == {503}
 
@@ -76,10 +76,10 @@ def test_reasons():
 
 def test_an_order_has_its_share_of_the_queue_and_nothing_is_kept_of_those_that_left():
     async def story():
-        turns, hold = Turns(10, 2), asyncio.Event()
+        queue, hold = WakeQueue(10, 2), asyncio.Event()
 
         def taking(order_key):
-            return asyncio.create_task(turns.take(hold.wait, seconds=5, order_key=order_key))
+            return asyncio.create_task(queue.run(hold.wait, seconds=5, order_key=order_key))
 
         tasks = [taking("working"), *(taking(key) for key in ("a", "a", "b", None, None, None))]
         await asyncio.sleep(0)
@@ -89,13 +89,13 @@ def test_an_order_has_its_share_of_the_queue_and_nothing_is_kept_of_those_that_l
             if reason is None:
                 tasks.append(late)
                 continue
-            with pytest.raises(NotNow) as refused:
+            with pytest.raises(RetryLater) as refused:
                 await late
             assert (refused.value.reason, refused.value.status_code) == (reason, 503)
         hold.set()
         await asyncio.gather(*tasks)
-        assert turns.waiting == 0
-        assert not turns._waiting_of
-        assert await turns.take(hold.wait, seconds=5, order_key="a")
+        assert queue.waiting == 0
+        assert not queue._waiting_of
+        assert await queue.run(hold.wait, seconds=5, order_key="a")
 
     asyncio.run(story())

@@ -8,7 +8,7 @@ from prefect.events.worker import EventsWorker
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from prefect_assay.models.update import Delivery
-from prefect_assay.webhooks.prefect_event import announce, event_id
+from prefect_assay.webhooks.event_publisher import emit_update_event, event_id
 from support.webhooks.deliveries import body_of
 
 
@@ -34,7 +34,7 @@ def emitted(monkeypatch):
 
 
 def test_event(emitted):
-    announce(delivery(timestamp="2031-01-01T00:00:00Z"))
+    emit_update_event(delivery(timestamp="2031-01-01T00:00:00Z"))
     (event,) = emitted()
     assert event.event == "assay.experiment.update"
     assert event.resource.id == "assay.experiment.e-1"
