@@ -1,4 +1,4 @@
-"""openapi.json says what there is, in the deployment's words, to whom it concerns."""
+"""openapi.json describes every route, in the configured words; partner routes for partners only."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from prefect_assay.lab.api import ROUTES, document, refusals, rendered
+from prefect_assay.lab.api import ROUTES, document, find, refusals, rendered
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.requests.core import Answer
@@ -61,7 +61,7 @@ def test_it_is_version_0_0_2_of_openapi_3_1(fetch):
     assert fetch().headers["content-type"] == "application/json"
 
 
-def test_in_other_words_no_neutral_name_is_left(fetch):
+def test_configured_words_replace_every_neutral_name(fetch):
     text = fetch().text
     assert "provider_" not in text
     assert "X-Service-" not in text
@@ -71,7 +71,7 @@ def test_in_other_words_no_neutral_name_is_left(fetch):
     assert len(re.findall("stripe_", text)) == len(re.findall("provider_", neutral)) > 10
 
 
-def test_every_reference_leads_somewhere():
+def test_every_reference_resolves():
     described = document(partner=True)
     for reference in re.findall(r'"#/([^"]+)"', json.dumps(described)):
         place = described
@@ -79,7 +79,7 @@ def test_every_reference_leads_somewhere():
             place = place[step]
 
 
-def test_no_schema_is_forgotten_or_left_over():
+def test_every_schema_is_referenced():
     described = document(partner=True)
     text = json.dumps(described)
     for name in described["components"]["schemas"]:
@@ -96,13 +96,13 @@ def test_every_answer_with_json_has_a_shape():
             assert "x-request-id" in answer["headers"]
 
 
-def test_every_call_is_told_to_people_and_named_once():
+def test_every_operation_has_a_summary_tags_and_a_unique_id():
     found = operations(document(partner=True))
     assert all(call["summary"] and call["tags"] for call in found.values())
     assert len({call["operationId"] for call in found.values()}) == len(found)
 
 
-def test_sections_of_the_contract_stay_out():
+def test_section_numbers_stay_out():
     assert not re.search(r"\(?(contract|service shapes)\b", json.dumps(document(partner=True)))
 
 
@@ -119,7 +119,7 @@ def test_limits_formats_and_forms_of_a_list():
     assert {f"{word}(created_at)" for word in ("equ", "geq", "gtr", "leq", "lss")} <= parameters.keys()
 
 
-def test_who_may_call_is_told():
+def test_only_calls_with_a_token_answer_401():
     for key, call in operations(document()).items():
         needs_none = key[1].startswith("/info/")
         assert (call.get("security") == []) == needs_none
@@ -139,24 +139,31 @@ def test_the_statuses_that_the_contract_names():
     assert {"200", "402", "409"} <= set(found["POST", "/invoices/{invoice_id}/pay"]["responses"])
 
 
-def test_a_challenge_tells_its_headers():
+def test_402_and_429_describe_their_headers():
     pay = operations(document())["POST", "/invoices/{invoice_id}/pay"]["responses"]
     assert {"PAYMENT-REQUIRED", "WWW-Authenticate"} <= pay["402"]["headers"].keys()
     assert "Retry-After" in pay["429"]["headers"]
 
 
-def test_it_is_made_once():
+def test_a_path_without_parameters_hides_patterns():
+    assert set(find("/experiments/cost-estimate")[0]) == {"POST"}
+    routes, parameters = find("/experiments/x")
+    assert (set(routes), parameters) == ({"GET", "PATCH"}, {"experiment_id": "x"})
+    assert find("/experiments/x/y") == find("/experiments/\n/") == ({}, {})
+
+
+def test_it_is_rendered_once():
     assert rendered(WireWords()) is rendered(WireWords())
 
 
-def test_tests_notice_answers_off_their_shape():
+def test_the_conformance_check_rejects_answers_off_their_shape():
     route = next(route for route in ROUTES if route.path == "/whoami")
     for answer in (Answer({"nobody": True}), Answer({}, 201), Answer(None)):
         with pytest.raises((AssertionError, ValueError)):
             held(lambda *_, answer=answer: answer)(None, route)
 
 
-def test_tests_notice_refusals_that_are_not_described():
+def test_the_conformance_check_rejects_undescribed_refusals():
     route = next(route for route in ROUTES if route.path == "/whoami")
     assert 409 not in refusals(route)
 

@@ -73,7 +73,7 @@ def test_partner_calls_are_shown_to_partners_only(lab, for_partners):
     assert answer["status"] == 403
 
 
-def test_the_description_is_a_tool_too(lab):
+def test_openapi_json_is_a_tool(lab):
     document = lab.call("get_openapi_json")["body"]
     assert document["info"]["version"] == "0.0.2"
 
@@ -87,7 +87,7 @@ def same(answer, rest):
         assert body["request_id"] == answer["headers"]["x-request-id"]
 
 
-def test_answers_and_refusals_are_those_of_rest(lab):
+def test_answers_and_refusals_equal_those_of_rest(lab):
     submitted = create(lab, skip_draft=True)
     one, code = submitted["experiment_id"], submitted["experiment_code"]
     viewer = lab.core.seeded.viewer_token
@@ -127,10 +127,11 @@ def test_no_id_reaches_into_another_path(lab):
 
 
 @pytest.mark.parametrize("token", ["", "none", "assay_lab"])
-def test_a_gate_stands_in_front(lab, token):
+def test_without_a_valid_token_the_endpoint_answers_401(lab, token):
     answer = lab.post("tools/list", {}, token)
     assert answer.status_code == 401
     assert set(answer.json()) == {"error", "request_id"}
+    assert answer.headers.get_list("x-request-id") == [answer.json()["request_id"]]
     challenge = answer.headers["www-authenticate"]
     assert challenge.startswith("Bearer ")
     assert ('error="invalid_token"' in challenge) is (token != "")
@@ -144,7 +145,7 @@ def test_only_known_hosts_and_origins(lab):
     assert lab.post("tools/list", {}, Origin="http://evil.example").status_code == 403
 
 
-def test_there_is_nothing_to_listen_to(lab):
+def test_only_post_is_allowed(lab):
     headers = {"Authorization": f"Bearer {lab.core.seeded.member_token}"}
     answer = lab.http.get("/mcp", headers=headers)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
@@ -184,7 +185,7 @@ def test_no_other_header_passes(lab, headers):
     assert len(lab.core.journal.entries()) == before
 
 
-def test_half_a_character_is_refused_and_not_stumbled_over(lab):
+def test_lone_surrogates_are_refused(lab):
     for arguments in (
         {"experiment_id": "\udfff"},
         {"experiment_id": "x", "\udfff": "x"},
@@ -210,7 +211,7 @@ def test_a_file_comes_as_a_resource(lab):
     assert resource["mimeType"] == content["file"]["media_type"] == "application/pdf"
 
 
-def test_faults_and_the_rate_limit_meet_tools_as_well(lab):
+def test_faults_hit_tool_calls(lab):
     lab.core.faults.add(Fault(action="status", path="/whoami", status=503, retry_after=7.0))
     answer = lab.call("get_whoami")
     assert (answer["status"], answer["headers"]["Retry-After"]) == (503, "7")
@@ -222,7 +223,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(lab):
     assert "drop_tables" in answer["error"]["message"]
 
 
-def test_tools_speak_the_deployments_words():
+def test_tools_use_the_configured_words():
     core = lab_core(words=WireWords(provider="acmepay", service="Acme"))
     with browser(core) as http:
         lab = Tools(core, http)
@@ -235,7 +236,7 @@ def test_tools_speak_the_deployments_words():
     core.close()
 
 
-def test_two_parameters_of_one_name_are_no_tool():
+def test_a_parameter_and_a_body_field_of_one_name_raise():
     route = next(route for route in ROUTES if route.path == "/experiments/{experiment_id}" and route.body)
     document = tools.api.document(partner=True)
     operation = document["paths"]["/api/v1/experiments/{experiment_id}"]["patch"]
@@ -244,7 +245,7 @@ def test_two_parameters_of_one_name_are_no_tool():
         tools._tool(replace(route), document, WireWords())
 
 
-def test_a_refusal_of_the_arguments_keeps_the_api_out_of_it():
+def test_missing_path_arguments_are_refused_without_a_request():
     tool = tools.catalog(WireWords())["get_experiments_experiment_id"]
     with pytest.raises(Refusal):
         tool.request({})
@@ -255,7 +256,7 @@ def test_hosts_of_the_labs_own_address_are_known():
     assert {"lab.internal:8080", "lab.internal"} <= set(security.allowed_hosts)
 
 
-def test_without_the_extra_the_lab_runs_and_says_what_is_missing():
+def test_without_the_extra_the_lab_runs_and_answers_501():
     code = (
         "import sys; sys.modules['mcp'] = None\n"
         "from starlette.testclient import TestClient\n"
@@ -278,7 +279,7 @@ def test_without_the_extra_the_lab_runs_and_says_what_is_missing():
 async def _official(lab, mode, *calls):
     headers = {"Authorization": f"Bearer {lab.token}"}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
         Client(streamable_http_client(lab.mcp_url, http_client=http), mode=mode) as client,
     ):
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -302,7 +303,7 @@ def test_the_official_client_over_a_real_lab(running, mode):
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_an_answer_can_get_lost_over_tools_as_well(running):
+def test_a_lost_answer_breaks_the_tool_call(running):
     running.fault("lose_answer", "/experiments", "POST")
     with pytest.raises((Exception, BaseExceptionGroup)):
         asyncio.run(

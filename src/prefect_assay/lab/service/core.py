@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from prefect_assay.lab.api import Route, find
+from prefect_assay.lab.kernel.fault_list import FaultList
 from prefect_assay.lab.kernel.maintenance_gate import Gate
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import LabSettings
@@ -38,6 +39,11 @@ class LabCore:
         self.courier = Courier(self.lab, self.webhook_faults)
         self.timekeeper = Timekeeper(self.lab, self.courier)
         self.seeded = seeding.start(self.lab)
+        self._fault_lists: tuple[FaultList[Any], ...] = (
+            self.faults,
+            self.webhook_faults,
+            self.lab.payment_faults,
+        )
         self._gate = Gate()
         self._threads = False
 
@@ -58,9 +64,8 @@ class LabCore:
     def reset(self) -> seeding.Seeded:
         """Empty the lab: data, clocks, faults, rate limit and journals. Snapshots stay."""
         with self._alone():
-            self.faults.clear()
-            self.webhook_faults.clear()
-            self.lab.payment_faults.clear()
+            for faults in self._fault_lists:
+                faults.clear()
             self.limiter.set(None)
             self.journal.clear()
             self.seeded = seeding.reset(self.lab)
@@ -78,9 +83,7 @@ class LabCore:
                 position=self.journal.position,
                 seeded=self.seeded,
                 database=self.lab.store.copy(),
-                faults=self.faults.save(),
-                webhook_faults=self.webhook_faults.save(),
-                payment_faults=self.lab.payment_faults.save(),
+                faults=[faults.save() for faults in self._fault_lists],
                 limit=self.limiter.limit,
             )
         self.snapshots.keep(taken)
@@ -92,9 +95,8 @@ class LabCore:
         with self._alone():
             self.lab.store.replace(snapshot.database)
             self.lab.clock.refresh()
-            self.faults.load(snapshot.faults)
-            self.webhook_faults.load(snapshot.webhook_faults)
-            self.lab.payment_faults.load(snapshot.payment_faults)
+            for faults, saved in zip(self._fault_lists, snapshot.faults, strict=True):
+                faults.load(saved)
             self.limiter.set(snapshot.limit)
             self.journal.rewind(snapshot.position)
             self.seeded = snapshot.seeded

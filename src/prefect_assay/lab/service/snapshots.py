@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.requests.payment_faults import PaymentFault
-from prefect_assay.lab.service.faults import Placed
 from prefect_assay.lab.service.limiter import RateLimit
 from prefect_assay.lab.service.seeding import Seeded
 
@@ -27,9 +25,7 @@ class Snapshot:
     position: int
     seeded: Seeded
     database: sqlite3.Connection = field(repr=False)
-    faults: list[Placed] = field(repr=False)
-    webhook_faults: Any = field(repr=False)
-    payment_faults: list[PaymentFault] = field(repr=False)
+    faults: list[list[Any]] = field(repr=False)
     limit: RateLimit | None = field(repr=False)
 
     def view(self) -> dict[str, Any]:
