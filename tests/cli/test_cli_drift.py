@@ -9,8 +9,7 @@ from prefect_assay.cli.drift import known_interface, show_drift
 from prefect_assay.client import AssayClient
 from prefect_assay.client.drift.compare import compare, field_of
 from prefect_assay.client.drift.document import facts_of
-from prefect_assay.client.drift.samples import USES
-from prefect_assay.client.drift.usage import usage
+from prefect_assay.client.drift.usage import USES, usage_by_operation
 from prefect_assay.errors import InputError
 from prefect_assay.lab.api import document
 from prefect_assay.models.words import WireWords
@@ -43,7 +42,7 @@ ONE_MODEL |= {"updates", "experiment_updates", "results", "result", "create"}
 
 
 def changes(now, known=None):
-    return compare(known or facts_of(document(partner=True)), now, usage())
+    return compare(known or facts_of(document(partner=True)), now, usage_by_operation())
 
 
 def lab():
@@ -71,23 +70,23 @@ def _manifest_text():
 
 def test_every_method_of_the_client_is_in_the_table():
     public = {name for name in dir(AssayClient) if not name.startswith("_")}
-    assert {use.name for use in USES} == {
+    assert {use.method for use in USES} == {
         name for name in public if not name.startswith("iter_") and name not in NO_OPERATIONS
     }
-    assert set(usage()) == set(known_interface())
+    assert set(usage_by_operation()) == set(known_interface())
 
 
-_USAGE = usage()
+_USAGE = usage_by_operation()
 
 
 @pytest.mark.parametrize(
-    ("use", "operation"), [*zip(USES, _USAGE, strict=True)], ids=[use.name for use in USES]
+    ("use", "operation"), [*zip(USES, _USAGE, strict=True)], ids=[use.method for use in USES]
 )
 def test_what_the_client_uses_is_described(use, operation):
     places = facts_of(document(partner=True))[operation]
     used = _USAGE[operation]
     assert {place for place in used.sent if place not in places} == set()
-    if use.name not in ONE_MODEL:
+    if use.method not in ONE_MODEL:
         fields = {field_of(place) for place in places}
         absent = {name for name, (names, _) in used.read.items() if not fields & set(names)}
         assert absent == ELSEWHERE.get(operation, set())

@@ -8,7 +8,7 @@ from prefect_assay import errors
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client.http.failures import result
 from prefect_assay.client.http.request import Answer
-from prefect_assay.client.operations import experiments, invoices, quotes
+from prefect_assay.client.operations import billing, experiments
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.tasks.quote import confirm_quote
@@ -59,16 +59,16 @@ def refused(operation, body, amount):
 )
 def test_an_amount_of_a_quote_that_is_no_whole_cents_is_refused_by_name(field, amount):
     body = {"status": "pending", "currency": "usd", field: "AMOUNT"}
-    for operation in (quotes.quote("e1"), quotes.quote_by_id("q1")):
+    for operation in (billing.quote("e1"), billing.quote_by_id("q1")):
         assert f"{field}: " in refused(operation, body, amount)
-    assert f"row 0: {field}: " in refused(quotes.quotes(), {"items": [body]}, amount)
+    assert f"row 0: {field}: " in refused(billing.quotes(), {"items": [body]}, amount)
 
 
 @wrong
 @pytest.mark.parametrize("field", ["amount", "amount_cents"])
 def test_an_amount_of_an_invoice_that_is_no_whole_cents_is_refused_by_name(field, amount):
     body = {"id": "inv_1", "status": "open", "currency": "usd", field: "AMOUNT"}
-    assert f"{field}: " in refused(invoices.invoice_by_id("inv_1"), body, amount)
+    assert f"{field}: " in refused(billing.invoice_by_id("inv_1"), body, amount)
 
 
 @wrong
@@ -96,21 +96,21 @@ def test_an_amount_of_an_estimate_that_is_no_whole_cents_is_refused_by_name(body
 
 @pytest.mark.parametrize(("amount", "cents"), [("0", 0), ("-0", 0), ("43800", 43800), ("null", None)])
 def test_whole_cents_are_read_and_null_is_no_amount(amount, cents):
-    quote = read(quotes.quote("e1"), {"status": "pending", "amount_total": "AMOUNT"}, amount)
-    invoice = read(invoices.invoice_by_id("inv_1"), {"id": "inv_1", "amount": "AMOUNT"}, amount)
+    quote = read(billing.quote("e1"), {"status": "pending", "amount_total": "AMOUNT"}, amount)
+    invoice = read(billing.invoice_by_id("inv_1"), {"id": "inv_1", "amount": "AMOUNT"}, amount)
     assert quote.amount_total == invoice.amount == cents
 
 
 def test_an_absent_amount_is_none():
-    assert read(quotes.quote("e1"), {"status": "draft"}, "0").amount_total is None
-    assert read(invoices.invoice_by_id("inv_1"), {"id": "inv_1"}, "0").amount is None
+    assert read(billing.quote("e1"), {"status": "draft"}, "0").amount_total is None
+    assert read(billing.invoice_by_id("inv_1"), {"id": "inv_1"}, "0").amount is None
 
 
 @wrong
 def test_an_amount_that_decides_nothing_is_left_empty_and_never_made_into_a_number(amount):
     line = {"description": "assay", "unit_price_cents": "AMOUNT", "total_cents": "AMOUNT"}
     body = {"status": "pending", "amount_total": 5, "tax_cents": "AMOUNT", "line_items": [line]}
-    quote = read(quotes.quote("e1"), body, amount)
+    quote = read(billing.quote("e1"), body, amount)
     assert (quote.amount_total, quote.tax_cents) == (5, None)
     assert [(item.description, item.unit_price_cents, item.total_cents) for item in quote.line_items] == [
         ("assay", None, None)
@@ -120,7 +120,7 @@ def test_an_amount_that_decides_nothing_is_left_empty_and_never_made_into_a_numb
 @pytest.mark.parametrize(("quantity", "number"), [("2", 2.0), ("1.5", 1.5), ('"2"', None), ("true", None)])
 def test_a_quantity_is_a_number_or_left_empty(quantity, number):
     body = {"status": "pending", "line_items": [{"quantity": "AMOUNT"}]}
-    assert read(quotes.quote("e1"), body, quantity).line_items[0].quantity == number
+    assert read(billing.quote("e1"), body, quantity).line_items[0].quantity == number
 
 
 @pytest.mark.parametrize("amount", ["60000.00", True, -5, 1000.0])

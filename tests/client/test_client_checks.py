@@ -5,16 +5,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client import AssayClient, patch
+from prefect_assay.client import AssayClient
 from prefect_assay.client import filters as f
 from prefect_assay.client.operations import (
-    custom_targets,
+    billing,
     experiments,
-    invoices,
-    quotes,
     results,
     sequences,
     service,
+    targets,
     tokens,
     webhooks,
 )
@@ -126,7 +125,7 @@ def test_the_two_ways_to_select_a_rail_must_agree(body, header, count):
     ],
 )
 def test_pages_keep_their_limits(limit, offset, sort, places):
-    for make in (experiments.experiments, quotes.quotes, invoices.invoices, results.result_summaries):
+    for make in (experiments.experiments, billing.quotes, billing.invoices, results.result_summaries):
         if places:
             starts(findings(lambda make=make: make(limit=limit, offset=offset, sort=sort)), *places)
         else:
@@ -147,7 +146,7 @@ def test_pages_keep_their_limits(limit, offset, sort, places):
 def test_webhook_addresses_are_https(url):
     for make in (
         lambda: experiments.create(order(webhook_url=url)),
-        lambda: patch.modify("e", webhook_url=url),
+        lambda: experiments.modify("e", webhook_url=url),
         lambda: webhooks.create_webhook(url),
     ):
         assert len(findings(make)) == 1
@@ -169,7 +168,7 @@ def test_plain_http_to_this_machine_is_for_a_lab_on_it(server, url):
 
 def test_a_modification_is_checked_field_by_field():
     found = findings(
-        lambda: patch.modify(
+        lambda: experiments.modify(
             "e",
             name="",
             target_id="EGFR",
@@ -187,12 +186,12 @@ def test_a_modification_is_checked_field_by_field():
         "sequences",
         "webhook_url",
     }
-    assert patch.modify("e", target_id=None, webhook_url=None).request.json == {
+    assert experiments.modify("e", target_id=None, webhook_url=None).request.json == {
         "target_id": None,
         "webhook_url": None,
     }
     with pytest.raises(TypeError):
-        patch.modify("e", colour="red")
+        experiments.modify("e", colour="red")
 
 
 def test_added_sequences_are_checked_like_ordered_ones():
@@ -214,30 +213,28 @@ def test_added_sequences_are_checked_like_ordered_ones():
 
 
 def test_small_bodies_are_checked():
-    starts(findings(lambda: quotes.reject_quote("q", "because")), "reason")
+    starts(findings(lambda: billing.reject_quote("q", "because")), "reason")
     starts(findings(lambda: service.feedback("praise", "1")), "feedback_type", "request_uuid")
     starts(
-        findings(lambda: custom_targets.request_custom_target("", "", None, "")),
+        findings(lambda: targets.request_custom_target("", "", None, "")),
         "name",
         "product_id",
         "pdb_id",
     )
-    starts(findings(lambda: custom_targets.request_custom_target("n", "p")), "sequence")
+    starts(findings(lambda: targets.request_custom_target("n", "p")), "sequence")
     product = {"vendor": "", "product_url": "ftp://x/y", "molecular_weight": float("nan")}
     starts(
-        findings(lambda: custom_targets.request_custom_target("n", "p", "MKT", **product)),
+        findings(lambda: targets.request_custom_target("n", "p", "MKT", **product)),
         "vendor",
         "product_url",
         "molecular_weight",
     )
     for weight in (0, -1.5, ""):
         starts(
-            findings(
-                lambda w=weight: custom_targets.request_custom_target("n", "p", "M", molecular_weight=w)
-            ),
+            findings(lambda w=weight: targets.request_custom_target("n", "p", "M", molecular_weight=w)),
             "molecular_weight",
         )
-    assert "no amino acid" in findings(lambda: custom_targets.request_custom_target("n", "p", "MK1"))[0]
+    assert "no amino acid" in findings(lambda: targets.request_custom_target("n", "p", "MK1"))[0]
     starts(
         findings(lambda: webhooks.create_webhook("https://h.example", secret=SECRET, headers={"a b": "x\n"})),
         "secret",

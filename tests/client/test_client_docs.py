@@ -11,7 +11,7 @@ NAMED = set(re.findall(r"`([a-z_]+)", DOCS))
 
 
 def public(kind):
-    return {name for name in vars(kind) if not name.startswith("_")}
+    return {name for name in dir(kind) if not name.startswith("_")}
 
 
 def test_every_method_stands_in_the_docs():

@@ -4,7 +4,8 @@ import httpx
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client.http.download import Download
+from prefect_assay.client.http.download import Download, open_file
+from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.client.http.request import Answer
 from prefect_assay.client.http.retry import RetryPolicy
 from support.interface.faces import CANARY, Face
@@ -21,6 +22,12 @@ def elsewhere():
 
 def file(content=DATA):
     return reply(200, content, content_type="application/zip")
+
+
+def opening(base_url, url):
+    """The flow that opens a file, and its first attempt."""
+    flow = open_file(Download(url=url), base_url, RetryPolicy(), ())
+    return flow, next(flow)
 
 
 def test_a_file_of_the_service_is_fetched_with_the_token(face, server):
@@ -142,10 +149,10 @@ MALFORMED = [
 )
 def test_addresses_in_the_open_or_in_private_networks_are_not_fetched(url):
     with pytest.raises(errors.AccessError, match="not fetched"):
-        Download("https://lab.example.org", url, RetryPolicy())
-    download = Download("https://lab.example.org", "/x", RetryPolicy())
+        opening("https://lab.example.org", url)
+    flow, _ = opening("https://lab.example.org", "/x")
     with pytest.raises(errors.AccessError, match="not fetched"):
-        download.after(Answer(status=302, headers={"location": url}), ())
+        flow.send(Answer(status=302, headers={"location": url}))
 
 
 @pytest.mark.parametrize("url", MALFORMED, ids=lambda url: ascii(url)[:40])
@@ -159,7 +166,7 @@ def test_a_malformed_address_or_redirect_is_an_access_error(face, server, url):
 
 def test_a_service_in_a_private_network_keeps_its_files_on_its_own_host():
     def goes(url):
-        return Download("https://10.1.2.3", url, RetryPolicy()).hop.url
+        return opening("https://10.1.2.3", url)[1].url
 
     assert goes("https://10.1.2.3:9000/x") == "https://10.1.2.3:9000/x"
     assert goes("https://files.example/x") == "https://files.example/x"
@@ -170,14 +177,14 @@ def test_a_service_in_a_private_network_keeps_its_files_on_its_own_host():
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "10.0.0.1", "0.0.0.0", "2130706433"])
 def test_a_local_lab_leads_to_this_machine_only(host):
-    assert Download("http://127.0.0.1:8000", "http://localhost:9000/x", RetryPolicy()).hop
+    assert opening("http://127.0.0.1:8000", "http://localhost:9000/x")
     with pytest.raises(errors.AccessError, match="not fetched"):
-        Download("http://127.0.0.1:8000", f"https://{host}/x", RetryPolicy())
+        opening("http://127.0.0.1:8000", f"https://{host}/x")
 
 
 def test_only_the_very_origin_gets_the_token():
     def with_token(url):
-        return Download("https://lab.example.org", url, RetryPolicy()).hop.with_token
+        return opening("https://lab.example.org", url)[1].with_token
 
     assert with_token("https://lab.example.org:443/x")
     assert with_token("x")

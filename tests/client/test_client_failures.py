@@ -5,13 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client import patch
 from prefect_assay.client.http.failures import no_answer, no_connection, result, retry_after
 from prefect_assay.client.http.request import Answer
 from prefect_assay.client.operations import experiments
-from prefect_assay.client.operations.invoices import invoice
+from prefect_assay.client.operations.billing import confirm_quote, invoice, quote
 from prefect_assay.client.operations.payment import pay
-from prefect_assay.client.operations.quotes import confirm_quote, quote
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import ExperimentType
@@ -87,7 +85,7 @@ def test_a_refused_order_is_no_unknown_outcome(status):
 
 
 def test_other_requests_that_act_have_their_own_unknown_outcome():
-    for operation in (experiments.submit("e"), confirm_quote("e"), patch.modify("e")):
+    for operation in (experiments.submit("e"), confirm_quote("e"), experiments.modify("e")):
         assert type(caught(operation, answer(500, {}))) is errors.OutcomeUnknown
     assert type(caught(pay("i", {"X": "credential"}), answer(500, {}))) is errors.PaymentOutcomeUnknown
     assert type(caught(pay("i"), answer(500, {}))) is errors.ServiceUnavailable
@@ -174,7 +172,7 @@ def test_the_hint_of_a_conflict_is_shown():
     assert "ask your manager" in str(caught(experiments.submit("e"), answer(409, body)))
 
 
-@pytest.mark.parametrize("operation", [experiments.submit("e"), confirm_quote("e"), patch.modify("e")])
+@pytest.mark.parametrize("operation", [experiments.submit("e"), confirm_quote("e"), experiments.modify("e")])
 def test_the_kind_of_a_conflict_is_kept(operation):
     error = caught(operation, answer(409, {"error": "no", "error_kind": "customer_quote_cap"}))
     assert (type(error), error.code) == (errors.Conflict, "customer_quote_cap")

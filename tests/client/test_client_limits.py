@@ -5,6 +5,7 @@ import tracemalloc
 import pytest
 
 from prefect_assay import errors
+from prefect_assay.client.http import exchange, pagination
 from prefect_assay.client.http import limits
 from support.interface.faces import Face
 from support.services.fault_server import gzip_bomb, reply
@@ -62,13 +63,13 @@ def test_a_file_has_a_limit_of_its_own_which_the_user_sets(server, peak):
 
 
 def test_a_pdf_is_held_in_memory_and_has_the_limit_of_an_answer(face, server):
-    server.will(reply(200, b"%PDF-", content_length=limits.ANSWER_BYTES_MAX + 1))
+    server.will(reply(200, b"%PDF-", content_length=exchange.ANSWER_BYTES_MAX + 1))
     with pytest.raises(errors.UnexpectedAnswer, match="larger than"):
         face("quote_pdf", "e1")
 
 
 def test_a_list_without_an_end_is_left(face, server, monkeypatch):
-    monkeypatch.setattr(limits, "REQUESTS_MAX", 5)
+    monkeypatch.setattr(pagination, "REQUESTS_MAX", 5)
     tokens = [
         {"id": f"t{n}", "name": "n", "kind": "root", "created_at": "2026-11-21T12:00:00Z"} for n in range(2)
     ]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from prefect_assay.client import AssayClient
 from prefect_assay.client import filters as f
 from prefect_assay.client import parameters as p
+from prefect_assay.client.http.exchange import Attempt
 from prefect_assay.client.http.request import Request
 from prefect_assay.client.http.wire import Wire
 from prefect_assay.client.operations import experiments, results
@@ -26,7 +27,8 @@ def sent(request, words=None):
     wire = Wire.of("https://lab.example.org", "t", words or WireWords(), 1.0)
     with AssayClient("https://lab.example.org", "t") as client:
         return parse_qsl(
-            urlsplit(str(wire.outgoing(client._http, request).url)).query, keep_blank_values=True
+            urlsplit(str(wire.outgoing(client._http, Attempt(request=request)).url)).query,
+            keep_blank_values=True,
         )
 
 
@@ -101,5 +103,5 @@ def test_bodies_are_sent_in_the_deployments_words():
     request = Request(method="POST", path="/x", json=body)
     wire = Wire.of("https://lab.example.org", "t", ACME, 1.0)
     with AssayClient("https://lab.example.org", "t") as client:
-        content = wire.outgoing(client._http, request).content
+        content = wire.outgoing(client._http, Attempt(request=request)).content
     assert content == b'{"acme_invoice_id": 1, "metadata": {"provider_x": 1}, "headers": {"provider_y": "1"}}'

@@ -3,13 +3,11 @@ import json
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client import patch
 from prefect_assay.client.http.failures import result
 from prefect_assay.client.http.request import Answer, query, segment
 from prefect_assay.client.operations import (
+    billing,
     experiments,
-    invoices,
-    quotes,
     results,
     sequences,
     targets,
@@ -128,9 +126,7 @@ def test_the_body_of_a_create_is_what_the_contract_says():
 
 def test_provider_words_are_neutral_inside():
     body = {"experiment_id": "e1", "status": "open", "acme_invoice_url": "https://x.example"}
-    assert (
-        result(invoices.invoice("e1"), answer(body, words=ACME)).provider_invoice_url == "https://x.example"
-    )
+    assert result(billing.invoice("e1"), answer(body, words=ACME)).provider_invoice_url == "https://x.example"
 
 
 def test_names_that_users_give_are_left_alone():
@@ -148,16 +144,16 @@ def test_names_that_users_give_are_left_alone():
 
 
 def test_a_modification_names_only_what_is_given_and_null_clears():
-    assert json.loads(patch.modify("e").request.content()) == {}
-    request = patch.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
+    assert json.loads(experiments.modify("e").request.content()) == {}
+    request = experiments.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
     assert json.loads(request.content()) == {"name": "n", "target_id": None, "antigen_concentrations": [1.0]}
-    replaced = patch.modify("e", sequences=[Sequence(name="a", aa_string="M")]).request
+    replaced = experiments.modify("e", sequences=[Sequence(name="a", aa_string="M")]).request
     assert json.loads(replaced.content())["sequences"] == [{"name": "a", "aa_string": "M", "control": False}]
 
 
 def test_confirming_needs_a_body_even_when_nothing_is_said():
-    assert quotes.confirm_quote("e").request.content() == b"{}"
-    named = quotes.confirm_quote("e", purchase_order_number="PO-1").request
+    assert billing.confirm_quote("e").request.content() == b"{}"
+    named = billing.confirm_quote("e", purchase_order_number="PO-1").request
     assert json.loads(named.content()) == {"purchase_order_number": "PO-1"}
     assert experiments.submit("e").request.content() is None
 
@@ -184,4 +180,4 @@ def test_ids_are_quoted_and_parameters_are_text():
 
 def test_numbers_that_json_cannot_say_are_refused_before_sending():
     with pytest.raises(errors.InputError, match="nothing was sent"):
-        patch.modify("e", parameters={"x": float("nan")}).request.content()
+        experiments.modify("e", parameters={"x": float("nan")}).request.content()

@@ -4,7 +4,7 @@ import pytest
 from prefect.client.schemas.objects import StateType
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.client.http.retry import RetryPolicy
+from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.runs.tags import RETRY_TAG, tag_values
 from prefect_assay.tasks import archive, estimate, order, pay

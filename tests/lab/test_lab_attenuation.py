@@ -8,7 +8,7 @@ from biscuit_auth import BlockBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.client.operations.attenuation import attenuate_offline
+from prefect_assay.client import attenuate_offline
 from prefect_assay.errors import InvalidRequest
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.tokens import roles as capabilities

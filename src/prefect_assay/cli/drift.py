@@ -15,9 +15,7 @@ from rich.console import Console
 
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.client import AssayClient
-from prefect_assay.client.drift.compare import Change, compare
-from prefect_assay.client.drift.document import Facts, facts_of
-from prefect_assay.client.drift.usage import usage
+from prefect_assay.client.drift import Change, Facts, compare, facts_of, usage_by_operation
 from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.models.words import WireWords
 
@@ -48,7 +46,7 @@ def show_drift(
         InputError: there is nothing to compare with.
     """
     raw, words, source = _described(document, base_url, credentials, words)
-    changes = compare(known_interface(), facts_of(raw, words), usage())
+    changes = compare(known_interface(), facts_of(raw, words), usage_by_operation())
     broken = sum(change.breaks for change in changes)
     if as_json:
         found = {"source": source, "breaks": bool(broken), "changes": [c.as_json() for c in changes]}

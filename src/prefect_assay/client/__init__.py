@@ -1,15 +1,16 @@
 """The client of the service: a core without I/O, and two thin faces over httpx.
 
-The core builds requests and reads answers; `AssayClient` and `AsyncAssayClient` carry them. Each operation is
-defined once and served by both. Nothing here knows Prefect.
+The core builds requests and reads answers; `AssayClient` and `AsyncAssayClient` send and receive them. Each operation
+is defined once and served by both. Nothing here knows Prefect.
 """
 
 from prefect_assay.client.asynchronous import AsyncAssayClient
+from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.client.http.request import UNSET
-from prefect_assay.client.http.retry import RetryPolicy
+from prefect_assay.client.operations.billing import RejectReason
 from prefect_assay.client.operations.documents import RawDocument
 from prefect_assay.client.operations.payment import PayAnswer
-from prefect_assay.client.operations.quotes import RejectReason
+from prefect_assay.client.operations.tokens import attenuate_offline
 from prefect_assay.client.sync import AssayClient
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "RawDocument",
     "RejectReason",
     "RetryPolicy",
+    "attenuate_offline",
 ]

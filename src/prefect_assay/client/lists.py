@@ -1,8 +1,9 @@
 """The one shape of every list request (contract 4.1): paging, filter, search, sort and tests of single fields."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import TypedDict, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel
 
@@ -22,7 +23,7 @@ Sorting = Ordering | str
 
 
 class ListOptions(TypedDict, total=False):
-    """What every list takes: a condition, text in names and codes, at most 8 columns, tests of single fields."""
+    """Options of every list: a condition, text in names and codes, at most 8 columns, tests of single fields."""
 
     filter: Condition | None
     search: str | None
@@ -31,7 +32,7 @@ class ListOptions(TypedDict, total=False):
 
 
 class PageOptions(ListOptions, total=False):
-    """One page: 1 to 100 rows (the service's default is 50) after those to step over."""
+    """One page: 1 to 100 rows (the service's default is 50) after those to skip."""
 
     limit: int | None
     offset: int | None
@@ -43,48 +44,61 @@ class WalkOptions(ListOptions, total=False):
     page_size: int
 
 
-def listed(
-    path: str,
-    kind: type[M],
-    own: Mapping[str, object] | None = None,
-    *,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
-    where: Sequence[FieldTest] = (),
-    limit: int | None = None,
-    offset: int | None = None,
-) -> Operation[Page[M]]:
-    """GET one page of a list of `kind`; `own` are the parameters that only this list has.
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[M]):
+    """A list of the service: its path, the model of a row, and the id of a row."""
 
-    Raises:
-        InvalidRequest: a limit of contract 8 is not kept; nothing was sent.
-    """
-    check_page(limit, offset, sort)
-    params = query(filter=filter, search=search, sort=sort, **(own or {}), limit=limit, offset=offset)
-    return Operation(
-        request=Request(method="GET", path=path, params=(*params, *tests(where)), repeatable=True),
-        read=page(kind),
-    )
+    path: str
+    row: type[M]
+    key: Callable[[M], str] = attrgetter("id")
+
+    def page(self, options: PageOptions, **own: object) -> Operation[Page[M]]:
+        """GET one page; `own` are the parameters that only this list has.
+
+        Raises:
+            InvalidRequest: a limit of contract 8 is exceeded; nothing was sent.
+        """
+        _refuse_unknown(options, PageOptions)
+        limit, offset, sort = options.get("limit"), options.get("offset"), options.get("sort")
+        check_page(limit, offset, sort)
+        params = query(
+            filter=options.get("filter"),
+            search=options.get("search"),
+            sort=sort,
+            **own,
+            limit=limit,
+            offset=offset,
+        )
+        where = tests(options.get("where", ()))
+        return Operation(
+            request=Request(method="GET", path=self.path, params=(*params, *where), repeatable=True),
+            read=page(self.row),
+        )
+
+    def rows(self, options: WalkOptions, **own: object) -> Pager[M]:
+        """All rows, page by page."""
+        return walked(lambda one_page: self.page(one_page, **own), options, self.key)
 
 
 def walked(
-    fetch: Callable[..., Operation[Page[M]]],
-    *,
+    fetch: Callable[[PageOptions], Operation[Page[M]]],
+    options: WalkOptions,
     key: Callable[[M], str] = attrgetter("id"),
     after: Callable[[int, str], Operation[Page[M]]] | None = None,
-    filter: Condition | None = None,  # noqa: A002 - the contract's parameter name
-    search: str | None = None,
-    sort: Sorting | None = None,
-    where: Sequence[FieldTest] = (),
-    page_size: int = PAGE_LIMIT_MAX,
 ) -> Pager[M]:
     """All rows of the list of which `fetch` makes one page; `key` and `after` as in `Pager`."""
+    _refuse_unknown(options, WalkOptions)
+    shared: dict[str, Any] = dict(options)
+    limit = shared.pop("page_size", PAGE_LIMIT_MAX)
     return Pager(
-        lambda limit, offset: fetch(
-            filter=filter, search=search, sort=sort, where=where, limit=limit, offset=offset
-        ),
+        lambda size, offset: fetch(cast("PageOptions", {**shared, "limit": size, "offset": offset})),
         key,
-        limit=page_size,
+        limit=limit,
         after=after,
     )
+
+
+def _refuse_unknown(options: Mapping[str, object], known: type) -> None:
+    unknown = sorted(options.keys() - get_type_hints(known).keys())
+    if unknown:
+        raise TypeError(f"unknown option of a list: {', '.join(unknown)}")

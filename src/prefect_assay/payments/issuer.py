@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from pydantic_core import from_json
 
 from prefect_assay.client.http.address import checked_token, is_protected
-from prefect_assay.client.http.limits import Meter, TooLarge
+from prefect_assay.client.http.exchange import Meter, TooLarge
 from prefect_assay.client.http.wire import unlogged_query
 from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.payments import TokenLimits

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from prefect_assay.books import OrderBook
-from prefect_assay.client import AssayClient
-from prefect_assay.client.operations.quotes import RejectReason
+from prefect_assay.client import AssayClient, RejectReason
 from prefect_assay.errors import AssayError, Conflict, NotFound, OutcomeUnknown
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote

@@ -106,7 +106,7 @@ MORE: tuple[Item, ...] = (
     Item("5.3", "roles Member, Viewer, partner", "models.identity:Organization.role", "lab.tokens.roles:may", "rules/test_rules_errors.py::test_a_viewer_writes_nowhere"),
     Item("5.4", "tokens made in the portal", "-", "lab.portal.token_pages:create", f"{_LIMITS}::test_the_portal_makes_tokens_for_four_spans"),
     Item("5.7", "OAuth sign-in for tools", "-", "lab.account.oauth_endpoint:SignInEndpoint", "lab/test_lab_oauth.py::test_the_whole_flow_from_the_401"),
-    Item("4.6", "attenuation without the service", "client.operations.attenuation:attenuate_offline", "lab.tokens.registry:Tokens.public_key", "lab/test_lab_attenuation.py::test_online_and_offline_write_the_same_checks"),
+    Item("4.6", "attenuation without the service", "client.operations.tokens:attenuate_offline", "lab.tokens.registry:Tokens.public_key", "lab/test_lab_attenuation.py::test_online_and_offline_write_the_same_checks"),
     *_delivery(),
     Item("6", "header `X-Service-Event`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),
     Item("6", "header `X-Service-Delivery-Id`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),
@@ -120,7 +120,7 @@ MORE: tuple[Item, ...] = (
     Item("9.4", "earlier feed: filters `experiment_id` and `type`", "client.operations.updates:updates", "-", f"{_VARIANT}::test_its_own_filters_are_used_once_it_is_recognised"),
     Item("9.4", "earlier items: `description`, `eta`, `is_resolved`, `status_change`", "models.update:Update.status_change", "-", f"{_VARIANT}::test_the_feed_is_followed_by_its_cursor"),
     Item("9.4", "earlier results: `results`", "client.operations.results:result_summaries", "-", f"{_VARIANT}::test_its_results_are_read"),
-    Item("9.4", "earlier modification by POST", "client.patch:modify", "-", f"{_VARIANT}::test_a_modification_is_told_by_post_where_patch_does_not_exist"),
-    Item("9.4", "earlier modification: `status`", "client.patch:modify", "-", f"{_VARIANT}::test_a_status_is_told_by_post_at_once"),
+    Item("9.4", "earlier modification by POST", "client.operations.experiments:modify", "-", f"{_VARIANT}::test_a_modification_is_told_by_post_where_patch_does_not_exist"),
+    Item("9.4", "earlier modification: `status`", "client.operations.experiments:modify", "-", f"{_VARIANT}::test_a_status_is_told_by_post_at_once"),
     Item("9.4", "earlier notification of a status change", "webhooks.legacy_notifications:status_change", "-", "webhooks/test_legacy_notifications.py::test_a_status_change_is_read_as_a_delivery"),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from prefect_assay.client.operations.attenuation import attenuate_offline
+from prefect_assay.client import attenuate_offline
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.models.tokens import Attenuation
 

@@ -1,35 +1,157 @@
-"""What the client uses of the interface, taken from the client itself.
+"""What the client sends and reads, taken from the client itself: the one description of it.
 
-The parameters and the body of a sample are what the client may send; the model of its answer is what it reads.
+Every operation is built with everything set and with as little as possible; nothing is sent. The parameters and the
+body of these samples are what the client may send; the model of an answer is what it reads.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from datetime import UTC, datetime
+from inspect import Parameter, getmembers, isfunction, signature
+from typing import Any, Final, get_args, get_origin
 from urllib.parse import unquote
 
-from pydantic import AliasChoices, BaseModel
+from pydantic import AliasChoices, BaseModel, SecretStr
 
+from prefect_assay.client import AssayClient
 from prefect_assay.client.drift.document import above
-from prefect_assay.client.drift.samples import SAMPLE_ID, USES, Sample, Use
 from prefect_assay.client.http.address import API_PREFIX
 from prefect_assay.client.http.pagination import Pager
-from prefect_assay.client.http.request import NO_BODY
-from prefect_assay.client.operations.pdf import Pdf
+from prefect_assay.client.http.request import NO_BODY, UNSET, Operation
+from prefect_assay.client.operations.documents import Pdf
+from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.page import Page
+from prefect_assay.models.partner import ExistingOrg, MintRequest, NewOrg
+from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.tokens import Attenuation
+from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
 
-# Below these stand the user's own keys or free-form values: nothing there is the service's.
+_ID: Final = "{id}"
+_UUID: Final = "00000000-0000-4000-8000-000000000000"
+_URL: Final = "https://example.org"
+_LATER: Final = datetime(9999, 1, 1, tzinfo=UTC)
+_METADATA: Final[dict[str, Any]] = {
+    "type": "ScFv",
+    "VH": "E",
+    "VL": "D",
+    "linker": "GS",
+    "framework_regions": {"ch": "a", "cl": "b"},
+    "tag_location": "N",
+    "chain_order": "VH-VL",
+}
+_SPEC: Final = ExperimentSpec(
+    experiment_type=ExperimentType.AFFINITY,
+    method=Method.BLI,
+    target_id=_UUID,
+    sequences={"a": SequenceValue(aa_string="MKT", control=True, metadata=_METADATA)},
+    n_replicates=3,
+    antigen_concentrations=(1.0,),
+    parameters={},
+)
+_LEAST_SPEC: Final = ExperimentSpec(
+    experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
+)
+_DESIGN: Final = Sequence(name="a", aa_string="MKT", control=True, metadata=_METADATA)
+_MINT: Final = MintRequest(
+    org=NewOrg(name="a"), email="a@b.example", user_name="a", role="member", name="a", expires_at=_LATER
+)
+# By parameter, or by operation and parameter. Any other id in a path is _ID, any other text "a".
+_ALL: Final[dict[str, Any]] = {
+    **dict.fromkeys(("selfservice_only", "detailed", "show_conjugated", "enabled"), True),
+    **dict.fromkeys(("modify.target_id", "request_uuid", "attenuated_parent_token_id"), _UUID),
+    **dict.fromkeys(("url", "webhook_url"), _URL),
+    **dict.fromkeys(("designs", "modify.sequences"), (_DESIGN,)),
+    "limit": 1,
+    "offset": 0,
+    "where": (),
+    "antigen_concentrations": [1.0],
+    "attenuation": Attenuation(
+        allowed_actions=("read",),
+        allowed_org_ids=(_UUID,),
+        allowed_resources=("result",),
+        expires_at=_LATER,
+        non_destructive=True,
+        payment_policy=("x402-exact",),
+        read_only=True,
+    ),
+    "create.request": CreateRequest(
+        experiment_spec=_SPEC,
+        name="a",
+        skip_draft=True,
+        auto_accept_quote=True,
+        payment_method=PaymentMethod.X402_EXACT,
+        webhook_url=_URL,
+        webhook_secret=SecretStr("0" * 32),
+    ),
+    "feedback_type": "feedback",
+    "headers": {"a": "b"},
+    "json_body": {"a": 1},
+    "mint_token.request": _MINT,
+    "modify.status": UNSET,  # a field of the earlier variant (contract 9.4)
+    "n_replicates": 3,
+    "parameters": {},
+    "pay.headers": {},  # the rail names the headers of a credential
+    "payment_header": PaymentMethod.X402_EXACT,
+    "product_url": _URL,
+    "reason": "price",
+    "secret": "0" * 32,
+    "sequence": "MKT",
+    "spec": _SPEC,
+}
+# For required parameters with several forms, and where these are not enough.
+_LEAST: Final[dict[str, Any]] = {
+    "attenuation": Attenuation(),
+    "create.request": CreateRequest(experiment_spec=_LEAST_SPEC, name="a"),
+    "designs": (Sequence(name="a", aa_string="MKT"),),
+    "mint_token.request": MintRequest(org=NewOrg(name="a"), email="a@b.example"),
+    "request_custom_target.sequence": "MKT",
+    "spec": _LEAST_SPEC,
+}
+_OTHERWISE: Final = {**_LEAST, "mint_token.request": _MINT.model_copy(update={"org": ExistingOrg(id=_UUID)})}
+_MORE: Final = {"pay": ("already_paid",)}
+# Below these are the user's own keys or free-form values: nothing there is the service's.
 _FREE: Final = frozenset({"parameters", "metadata", "headers", "json_body"})
 _KEYED: Final = frozenset({"experiment_spec.sequences"})
+_NOT_DESCRIBED: Final = ("iter_", "openapi")  # walks over a described list; the description itself
+
+Sample = Operation[Any] | Pager[Any] | Pdf
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One operation of the client.
+
+    Attributes:
+        method: the client's method.
+        make: builds the operation.
+        arguments: with everything set, with as little as possible, and with another form of a field.
+        reads: the models of its answer, or of a row; several where the status decides. Empty for files.
+        listed: whether the answer is a list.
+        more: fields of the answer that are read without a model.
+    """
+
+    method: str
+    make: Callable[..., Sample]
+    arguments: tuple[dict[str, Any], ...]
+    reads: tuple[type[BaseModel], ...]
+    listed: bool
+    more: tuple[str, ...]
+
+    @property
+    def operation(self) -> str:
+        """The operation as `document` names it."""
+        return _request(self.make(**self.arguments[0]))[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the client uses of one operation: places of `drift_document`, without the status of an answer.
+    """The parts of one operation that the client uses: places of `document`, without the status of an answer.
 
     Attributes:
         sent: parameters and body fields that it may send.
-        always: those of them that every request carries which carries what they stand in.
-        read: for each answer field that it reads, the names it is read under, and whether it must be there.
+        always: those of them that each request with their parent place carries.
+        read: for each answer field that it reads, the names it is read under, and whether it is required.
     """
 
     sent: frozenset[str]
@@ -37,20 +159,55 @@ class Usage:
     read: dict[str, tuple[tuple[str, ...], bool]]
 
 
-def usage() -> dict[str, Usage]:
-    """What the client uses, by operation as `drift_document` names it."""
-    found: dict[str, Usage] = {}
-    for use in USES:
-        built = [_request(sample) for sample in use.samples]
-        carried = [frozenset(_sent(body, names)) for _, names, body in built]
-        sent = frozenset[str]().union(*carried)
-        found[built[0][0]] = Usage(
-            sent=sent,
-            # a list may always be asked for without any parameter
-            always=frozenset() if use.listed else frozenset(p for p in sent if _always(p, carried)),
-            read=_all_read(use),
-        )
-    return found
+def usage_by_operation() -> dict[str, Usage]:
+    """What the client uses, by operation as `document` names it."""
+    return {use.operation: _usage(use) for use in USES}
+
+
+def _uses() -> Iterator[Use]:
+    """The operations, without those that walk over several and without the description itself."""
+    for name, call in getmembers(AssayClient, isfunction):
+        make: Any = getattr(call, "__wrapped__", None)
+        if make is None or name.startswith(_NOT_DESCRIBED):
+            continue
+        answer = signature(make).return_annotation
+        if (get_origin(answer) or answer) in {Operation, Pager, Pdf}:
+            _, *parameters = signature(call).parameters.values()
+            arguments = tuple(_arguments(name, parameters, least) for least in (None, _LEAST, _OTHERWISE))
+            yield Use(name, make, arguments, *_models_of_answer(answer), _MORE.get(name, ()))
+
+
+def _arguments(operation: str, parameters: list[Parameter], least: dict[str, Any] | None) -> dict[str, Any]:
+    """Every parameter; with `least`, which takes precedence, only the required ones and those in it."""
+    values = {}
+    for parameter in parameters:
+        words = (f"{operation}.{parameter.name}", parameter.name)
+        required = parameter.default is Parameter.empty
+        if least is None or required or words[0] in least:
+            default = _ID if required and parameter.name.endswith("_id") else "a"
+            found = [table[word] for table in (least or {}, _ALL) for word in words if word in table]
+            values[parameter.name] = found[0] if found else default
+    return values
+
+
+def _models_of_answer(answer: Any) -> tuple[tuple[type[BaseModel], ...], bool]:
+    """The models in an operation's return annotation, and whether it reads a list of them."""
+    kind = next(iter(get_args(answer)), None)
+    if isinstance(kind, type) and issubclass(kind, Page):
+        kind = kind.model_fields["items"].annotation
+    models = [k for k in (kind, *get_args(kind)) if isinstance(k, type) and issubclass(k, BaseModel)]
+    return tuple(models), get_origin(kind) is tuple or get_origin(answer) is Pager
+
+
+def _usage(use: Use) -> Usage:
+    carried = []
+    for arguments in use.arguments:
+        _, names, body = _request(use.make(**arguments))
+        carried.append(frozenset(_sent(body, names)))
+    sent = frozenset[str]().union(*carried)
+    # a list may always be requested without any parameter
+    always = frozenset() if use.listed else frozenset(place for place in sent if _always(place, carried))
+    return Usage(sent=sent, always=always, read=_all_read(use))
 
 
 def _always(place: str, carried: Iterable[frozenset[str]]) -> bool:
@@ -61,7 +218,7 @@ def _always(place: str, carried: Iterable[frozenset[str]]) -> bool:
 def _request(sample: Sample) -> tuple[str, tuple[str, ...], object]:
     """Operation, names of parameters and headers, and body."""
     if isinstance(sample, Pdf):
-        return f"GET {_plain('/' + sample.path)}", (), NO_BODY
+        return f"GET {_plain('/' + sample.url)}", (), NO_BODY
     operation = sample.operation() if isinstance(sample, Pager) else sample
     if operation is None:
         raise RuntimeError("a walk that has not begun has a first operation")
@@ -72,7 +229,7 @@ def _request(sample: Sample) -> tuple[str, tuple[str, ...], object]:
 
 
 def _plain(path: str) -> str:
-    return unquote(path).removeprefix(API_PREFIX).replace(SAMPLE_ID, "{}")
+    return unquote(path).removeprefix(API_PREFIX).replace(_ID, "{}")
 
 
 def _sent(body: object, names: Iterable[str]) -> Iterator[str]:
@@ -95,7 +252,7 @@ def _places(value: object, place: str) -> Iterator[str]:
 
 
 def _all_read(use: Use) -> dict[str, tuple[tuple[str, ...], bool]]:
-    """`total`, `count` and `offset` help with paging where they are there; without `items` there is no list."""
+    """Of a list only `items` is required; `total` and `offset` are used where present."""
     read = _read(use.reads, "items[]." if use.listed else "") | {name: ((name,), False) for name in use.more}
     if use.listed:
         read |= {name: ((name,), name == "items") for name in ("items", "total", "offset")}
@@ -115,8 +272,11 @@ def _read(kinds: Iterable[type[BaseModel]], place: str) -> dict[str, tuple[tuple
 
 
 def _models(annotation: Any, *, many: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
-    """The models in an annotation, and whether they stand in a list."""
+    """The models in an annotation, and whether they are rows of a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, many
     for part in get_args(annotation):
         yield from _models(part, many=many or getattr(annotation, "__origin__", None) is tuple)
+
+
+USES: Final = tuple(_uses())

@@ -5,101 +5,95 @@ with a storage provider or the payment provider, whose address carries its own p
 """
 
 import re
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from prefect_assay.client.http.address import is_internal, is_loopback, is_protected, origin
+from prefect_assay.client.http.exchange import Attempt, Flow, RetryPolicy
 from prefect_assay.client.http.failures import failure, scrubbed
 from prefect_assay.client.http.request import Answer, Request
-from prefect_assay.client.http.retry import RetryPolicy
 from prefect_assay.errors import AccessError, AssayError, ConfigurationError, NotFound
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _HOPS_MAX: Final = 5
-# What a name resolver takes; anything else ends in an error of whatever looks the name up.
+# What a name resolver takes; anything else ends in an error of the code that looks the name up.
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 _NO_ADDRESS: Final = "a download address that is no https address is not fetched"
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
-    """One address to ask. Addresses may be signed, so the repr leaves the query out."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """A file to stream. `url` is absolute, or relative to the service's address; `absent` is what a 404 means."""
 
     url: str = field(repr=False)
-    with_token: bool
-    request: Request
+    chunk_size: int = 1 << 16
+    absent: type[NotFound] = NotFound
+    max_bytes: int | None = None
 
 
-class Download:
-    """One download, until a success arrives.
+def open_file(
+    download: Download, base_url: str, policy: RetryPolicy, secrets: tuple[str, ...]
+) -> Flow[tuple[Request, Any]]:
+    """Open a file: follow redirects and repeat failures, until an attempt is answered with an open response.
 
     Args:
+        download: the file.
         base_url: the service's address, checked.
-        url: absolute, or relative to the service.
-        policy: how often an opening is tried.
-        absent: what a 404 means.
+        policy: how often each hop is tried.
+        secrets: values that must not show in an error.
+
+    Returns:
+        The last request and its open response.
+
+    Raises:
+        AssayError: the file cannot be fetched.
     """
-
-    def __init__(
-        self, base_url: str, url: str, policy: RetryPolicy, absent: type[NotFound] = NotFound
-    ) -> None:
-        self._absent = absent
-        self._base_url = base_url
-        self._policy = policy
-        self._hops = 1
-        self._tried = 0
-        start = _joined(f"{base_url}/", url)
-        self.hop = self._hop(start, with_token=_same_origin(start, base_url))
-
-    def after(self, outcome: Answer | AssayError, secrets: tuple[str, ...]) -> float:
-        """What follows an opening that was no success: a new hop, or the same one after some seconds.
-
-        Returns:
-            Seconds to wait before asking `hop` (again).
-
-        Raises:
-            AssayError: the download has failed.
-        """
+    start = _joined(f"{base_url}/", download.url)
+    attempt = _hop(start, base_url, download.absent, with_token=_same_origin(start, base_url))
+    hops = tried = 0
+    while True:
+        outcome = yield attempt
         if isinstance(outcome, Answer) and outcome.status in _REDIRECTS:
-            self.hop = self._redirected(outcome)
-            self._tried = 0
-            return 0.0
-        self._tried += 1
-        answer = outcome if isinstance(outcome, Answer) else None
-        pause = self._policy.delay(self.hop.request, self._tried, answer)
-        if pause is not None:
-            return pause
-        if isinstance(outcome, AssayError):
+            hops, tried = hops + 1, 0
+            location = outcome.headers.get("location", "")
+            if not location or hops == _HOPS_MAX:
+                raise AccessError(f"{attempt.request}: redirected without end; the file cannot be fetched")
+            target = _joined(attempt.url or "", location)
+            attempt = _hop(target, base_url, download.absent, with_token=False)
+            continue
+        if not isinstance(outcome, Answer | AssayError):
+            return attempt.request, outcome
+        tried += 1
+        wait = policy.delay(attempt.request, tried, outcome if isinstance(outcome, Answer) else None)
+        if wait is not None:
+            attempt = replace(attempt, wait=wait)
+        elif isinstance(outcome, AssayError):
             raise outcome
-        raise failure(self.hop.request, scrubbed(outcome, secrets))
+        else:
+            raise failure(attempt.request, scrubbed(outcome, secrets))
 
-    def _redirected(self, answer: Answer) -> Hop:
-        self._hops += 1
-        location = answer.headers.get("location", "")
-        if not location or self._hops > _HOPS_MAX:
-            raise AccessError(f"{self.hop.request}: redirected without end; the file cannot be fetched")
-        return self._hop(_joined(self.hop.url, location), with_token=False)
 
-    def _hop(self, url: str, *, with_token: bool) -> Hop:
-        shown = _shown(url)
-        host = urlsplit(url).hostname or ""
-        if ":" not in host and not _HOST.fullmatch(host):
-            raise AccessError(_NO_ADDRESS)
-        if not (is_protected(url) and self._may_ask(host)):
-            raise AccessError(
-                f"{shown} is not fetched: only https addresses of the service's own host, or of hosts outside private "
-                "networks, are"
-            )
-        request = Request(method="GET", path=shown, repeatable=True, absent=self._absent)
-        return Hop(url=url, with_token=with_token, request=request)
+def _hop(url: str, base_url: str, absent: type[NotFound], *, with_token: bool) -> Attempt:
+    shown = _without_query(url)
+    host = urlsplit(url).hostname or ""
+    if ":" not in host and not _HOST.fullmatch(host):
+        raise AccessError(_NO_ADDRESS)
+    if not (is_protected(url) and _may_ask(host, base_url)):
+        raise AccessError(
+            f"{shown} is not fetched: only https addresses of the service's own host, or of hosts outside private "
+            "networks, are"
+        )
+    request = Request(method="GET", path=shown, repeatable=True, absent=absent)
+    return Attempt(request=request, url=url, with_token=with_token)
 
-    def _may_ask(self, host: str) -> bool:
-        """Addresses come from the service, and requests from a place that may see more than the service does."""
-        service_host = urlsplit(self._base_url).hostname or ""
-        if host == service_host or (is_loopback(host) and is_loopback(service_host)):
-            return True
-        return not is_internal(host)
+
+def _may_ask(host: str, base_url: str) -> bool:
+    """Addresses come from the service, and requests from a place that may see more than the service does."""
+    service_host = urlsplit(base_url).hostname or ""
+    if host == service_host or (is_loopback(host) and is_loopback(service_host)):
+        return True
+    return not is_internal(host)
 
 
 def _joined(base: str, url: str) -> str:
@@ -116,7 +110,7 @@ def _same_origin(url: str, base_url: str) -> bool:
         return False
 
 
-def _shown(url: str) -> str:
+def _without_query(url: str) -> str:
     """The address without its query: signed addresses carry their permission there."""
     try:
         return origin(url) + urlsplit(url).path

@@ -1,7 +1,6 @@
-"""From an answer that is no success, or from no answer at all, to one error of the tree (contract 7).
+"""Translates an answer that is no success, or a missing answer, into one error of the tree (contract 7).
 
-Pure: the faces say what happened, this module says what it means for the caller. No text of the service
-reaches an error before the secrets of the request are cut out of it.
+Pure. No text of the service reaches an error before the secrets of the request are cut out of it.
 """
 
 import json
@@ -54,7 +53,7 @@ _HINTS: Final[dict[int, str]] = {
 
 
 def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ()) -> T:
-    """The value of an accepted answer; raises the error that any other answer means."""
+    """Read an accepted answer; raise the error that any other answer means."""
     request = operation.request
     hidden = (*secrets, *request.secrets)
     if operation.scrubs or not operation.accepts(answer.status):
@@ -67,7 +66,7 @@ def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ())
         unexpected = error
     spelt = _spellings(hidden)
     said, request_id = _cut(unexpected.message, spelt), _cut(unexpected.request_id or "", spelt) or None
-    if request.lost is not None:  # it was handled, and nobody can read how
+    if request.lost is not None:  # it was handled, and the answer cannot be read
         raise no_answer(request, said, request_id=request_id, status=answer.status)
     raise UnexpectedAnswer(
         f"{request}: {said}. Check the service's address, or upgrade this package",
@@ -76,27 +75,15 @@ def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ())
     )
 
 
-def conclude(operation: Operation[T], outcome: Answer | AssayError, secrets: Iterable[str]) -> T:
-    """The end of an operation: its value, or the error that its last try ended with."""
-    if isinstance(outcome, AssayError):
-        raise outcome
-    return result(operation, outcome, secrets)
-
-
-def successor(operation: Operation[T], outcome: Answer | AssayError) -> Operation[T] | None:
-    """What is to be carried out in its place: the same in the earlier variant's words, where nothing was done."""
-    return None if isinstance(outcome, AssayError) else operation.instead(outcome)
-
-
 def no_connection(request: Request, cause: str) -> ServiceUnavailable:
-    """Nothing was sent, so nothing can have happened, whatever the request."""
+    """Return the error for a request that never left: it cannot have taken effect."""
     return ServiceUnavailable(f"{request}: no connection to the service ({cause}); nothing was sent")
 
 
 def too_large(
     request: Request, cause: object, status: int, advice: str = "Check the service's address"
 ) -> AssayError:
-    """More came than is taken in. Asking again would bring it again, so a reading request ends here."""
+    """Return the error for an answer over its limit. A repeat would bring it again, so a reading request ends here."""
     if request.lost is not None:
         return no_answer(request, f"the answer is {cause}", status=status)
     return UnexpectedAnswer(f"{request}: the answer is {cause}. {advice}", status_code=status)
@@ -105,7 +92,7 @@ def too_large(
 def no_answer(
     request: Request, cause: str, *, request_id: str | None = None, status: int | None = None
 ) -> AssayError:
-    """The request left and no usable answer came back."""
+    """Return the error for a request that left and got no usable answer."""
     if request.lost is None:
         return ServiceUnavailable(f"{request}: {cause}", request_id=request_id, status_code=status)
     return request.lost(
@@ -116,11 +103,11 @@ def no_answer(
 
 
 def failure(request: Request, answer: Answer) -> AssayError:
-    """The error that a status means (contract 7)."""
+    """Return the error that a status means (contract 7)."""
     problem = problem_of(answer)
     text = f"{request}: the service answered {answer.status}: {problem.text}"
     status = answer.status
-    # A refusal that is not the service's may come of a gateway that has passed the request on.
+    # A refusal that is not the service's may come from a gateway that has passed the request on.
     gateway = request.lost is not None and status in CLIENT_ERRORS and not problem.genuine
     if gateway or status in NO_VERDICT or status in _SERVER_ERRORS:
         cause = f"the service answered {status}: {problem.text}"
@@ -144,7 +131,7 @@ def failure(request: Request, answer: Answer) -> AssayError:
 
 
 def _absent(request: Request, problem: Problem, text: str, status: int) -> NotFound:
-    if problem.foreign:  # a page of something else than the service: waiting for it would be for ever
+    if problem.foreign:  # not a page of the service: waiting would never end
         return NotFound(
             f"{text}. Check the service's address", request_id=problem.request_id, status_code=status
         )
@@ -152,7 +139,7 @@ def _absent(request: Request, problem: Problem, text: str, status: int) -> NotFo
 
 
 def _redirected(request: Request, answer: Answer, problem: Problem) -> AssayError:
-    """The API does not redirect; following would take the token elsewhere."""
+    """The API does not redirect; following would send the token elsewhere."""
     cause = f"the service answered {answer.status}, a redirect; set the address it really has as base_url"
     if request.lost is not None:
         return no_answer(request, cause, request_id=problem.request_id, status=answer.status)
@@ -160,13 +147,13 @@ def _redirected(request: Request, answer: Answer, problem: Problem) -> AssayErro
 
 
 def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
-    """Seconds the service asks to wait: `Retry-After` as seconds or as an HTTP date; None when it does not."""
+    """Seconds to wait by `Retry-After`, which holds seconds or an HTTP date; None without a readable one."""
     value = answer.headers.get("retry-after", "").strip()
-    if _SECONDS.fullmatch(value):  # the standard knows whole seconds only; fractions are understood as well
+    if _SECONDS.fullmatch(value):  # the standard allows whole seconds only; fractions are accepted as well
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):  # a year beyond all bounds is no ValueError
+    except (ValueError, OverflowError):  # OverflowError: a year out of range
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -174,7 +161,7 @@ def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
 
 
 def scrubbed(answer: Answer, secrets: Iterable[str]) -> Answer:
-    """The answer without the secrets that a service or a proxy may have echoed, in any spelling that is read here."""
+    """Return the answer without the secrets that a service or a proxy may have echoed, in any spelling read here."""
     spelt = _spellings(secrets)
     content = answer.content
     for secret in spelt:
@@ -211,7 +198,7 @@ def _cut(text: str, spelt: Iterable[str]) -> str:
 
 
 def _as_written(content: bytes) -> str:
-    """JSON with no more escapes than it needs: a writer may escape any letter. Empty when it is not JSON."""
+    """JSON without needless escapes, since a writer may escape any letter. Empty if it is not JSON."""
     try:
         return json.dumps(from_json(content), ensure_ascii=False)
     except ValueError:

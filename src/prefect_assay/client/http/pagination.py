@@ -1,21 +1,22 @@
-"""Walk a list page by page, lazily, while rows move under the reader (contract 4.1).
+"""Read a list page by page, lazily, while rows move under the reader (contract 4.1).
 
-Lists are newest first and offsets count from the front, so every new row pushes the others back by one:
-what stood on the end of the last page comes again on the next one. Rows may also leave (a status filter stops
-matching), which pulls the others forward, and a plain `offset += limit` would jump over as many unread rows.
-Therefore each page is asked for from the last row already seen, an overlap of one:
+Lists are newest first and offsets count from the front, so every new row pushes the others back by one: the row at
+the end of the last page comes again on the next one. Rows may also leave (a status filter stops matching), which
+pulls the others forward, and a plain `offset += limit` would skip as many unread rows. Therefore each page starts
+at the last row already seen, an overlap of one:
 
 - The page shows a row seen before: nothing lies unread between the two pages. Seen ids are skipped.
-- It shows none: rows have left in front. The page is put aside and reading steps back until a seen row shows.
+- It shows none: rows have left in front. The page is discarded and reading steps back until a seen row shows.
 
 A service of the earlier variant (contract 9.4) names the row to go on from instead: `next_cursor`. Where a page
 carries one it is followed, and the offset is not used.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from prefect_assay.client.http.request import Operation
+from prefect_assay.errors import UnexpectedAnswer
 from prefect_assay.models.page import Page
 from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
@@ -24,18 +25,36 @@ A = TypeVar("A")
 R_co = TypeVar("R_co", covariant=True)
 
 _LIMIT_MIN: Final = 2  # one row of overlap and one of progress
+REQUESTS_MAX: Final = 10_000  # a list need not end
 
 
 class Walk(Protocol[A, R_co]):
-    """Several requests in a row, one decided by the answers before: what the faces drive to its end."""
+    """Several requests in a row, each decided by the answers before; both faces drive it to its end."""
 
     def operation(self) -> Operation[A] | None:
         """The next request, or None when the walk is over."""
         ...
 
     def feed(self, answer: A) -> Sequence[R_co]:
-        """Take the answer of the last operation; returns what it yields."""
+        """Take the answer of the last operation; return the rows that it yields."""
         ...
+
+
+def operations(walk: Walk[A, Any]) -> Iterator[Operation[A]]:
+    """The requests of a walk that is fed between them.
+
+    Raises:
+        UnexpectedAnswer: it does not end.
+    """
+    sent = 0
+    while (operation := walk.operation()) is not None:
+        sent += 1
+        if sent > REQUESTS_MAX:
+            raise UnexpectedAnswer(
+                f"{operation.request}: the list has not ended after {REQUESTS_MAX:,} pages. Narrow it with a filter; "
+                "if it cannot be that long, tell the laboratory"
+            )
+        yield operation
 
 
 class Pager(Generic[T]):
@@ -83,8 +102,8 @@ class Pager(Generic[T]):
             return ()
         fresh = self._fresh(answer)
         following = self._offset + answer.count - 1
-        # contract 4.1: until fewer than `limit` items return; unless the service says that it has more and only
-        # keeps its pages shorter. The other test ends a walk over a service that does not heed the offset.
+        # Contract 4.1: until fewer than `limit` items return, unless by `total` the service has more and only keeps
+        # its pages shorter. The other test ends a walk over a service that ignores the offset.
         last = answer.count < self._limit and self._offset + answer.count >= answer.total
         self._over = last or (not fresh and (answer.count < self._limit or following >= answer.total))
         self._offset = following
@@ -92,7 +111,7 @@ class Pager(Generic[T]):
 
     def _by_cursor(self, answer: Page[T]) -> Sequence[T]:
         cursor = answer.next_cursor
-        # a cursor that comes again would lead round in a circle
+        # a repeated cursor would lead in a circle
         self._over = cursor is None or cursor in self._cursors
         if cursor is not None:
             self._cursors.append(cursor)

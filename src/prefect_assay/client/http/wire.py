@@ -1,4 +1,4 @@
-"""The edge to httpx, shared by both faces: what goes out, what came back, and what a lost connection means.
+"""The edge to httpx, shared by both faces: outgoing requests, received answers, and the meaning of a lost connection.
 
 The only module of the core that knows httpx. It never puts the text of an httpx error into a message where
 that text could show a header: those texts quote what was sent.
@@ -20,9 +20,8 @@ from pydantic import SecretStr
 
 from prefect_assay import __version__
 from prefect_assay.client.http.address import API_PREFIX, checked_base_url, checked_token, is_loopback
-from prefect_assay.client.http.download import Hop
-from prefect_assay.client.http.failures import no_answer, no_connection
-from prefect_assay.client.http.limits import ENCODINGS
+from prefect_assay.client.http.exchange import ENCODINGS, Attempt, TooLarge
+from prefect_assay.client.http.failures import no_answer, no_connection, too_large
 from prefect_assay.client.http.request import JSON_TYPE, Answer, Request
 from prefect_assay.errors import AccessError, AssayError, InvalidRequest
 from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
@@ -33,6 +32,7 @@ _CONNECT_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 2.0
 _CONNECTIONS: Final = 20
 _TOTAL_FACTOR: Final = 10.0
+_DOWNLOAD_ADVICE: Final = "If the file is what it should be, raise max_package_gb of the AssayCredentials block, or max_download of the client"
 # Raised before the first byte of the request is on its way.
 _NOTHING_SENT: Final = (
     httpx.ConnectError,
@@ -41,8 +41,8 @@ _NOTHING_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-# What an exchange ends with when it does not end with an answer. httpx reads the address of a redirect although it is
-# not to follow it: InvalidURL and UnicodeError are of an address that it cannot read.
+# How an exchange without an answer ends. httpx parses the address of a redirect even where it must not follow it:
+# InvalidURL and UnicodeError are for an address that it cannot parse.
 NO_ANSWER: Final = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeError)
 # A field name in an expression stands first in its brackets; quoted values are stepped over.
 _FIELD = re.compile(rf'"(?:[^"\\]|\\.)*"|(?<=\()\s*{NEUTRAL_PROVIDER}_')
@@ -57,7 +57,7 @@ _query_permits: ContextVar[bool] = ContextVar("query_permits", default=False)
 
 
 class _NoQuery(logging.Filter):
-    """httpx logs the whole address of each request; that of a file may be signed. Other requests are left alone."""
+    """httpx logs the whole address of each request; a file's may be signed. Other requests are not changed."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if _query_permits.get() and isinstance(record.args, tuple):
@@ -72,9 +72,9 @@ logging.getLogger("httpx").addFilter(_NoQuery())
 
 
 @contextmanager
-def unlogged_query() -> Iterator[None]:
-    """What is asked for in here stands in httpx's log without the query that permits it."""
-    token = _query_permits.set(True)
+def unlogged_query(*, active: bool = True) -> Iterator[None]:
+    """Leave the query, which may be a permission, out of httpx's log for the requests sent in this context."""
+    token = _query_permits.set(active)
     try:
         yield
     finally:
@@ -147,12 +147,16 @@ class Wire:
             "trust_env": trust_env,
         }
 
-    def outgoing(self, client: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.Request:
-        """The request in this deployment's words.
+    def outgoing(self, client: httpx.Client | httpx.AsyncClient, attempt: Attempt) -> httpx.Request:
+        """The request of an attempt, in this deployment's words.
 
         Raises:
             InvalidRequest: something in it makes sense for a service on this machine only, and this one is not.
+            AccessError: httpx cannot send to a file's address, or would send to another host than was checked.
         """
+        if attempt.url is not None:
+            return self._file(client, attempt.url, attempt.request)
+        request = attempt.request
         if not is_loopback(urlsplit(self.base_url).hostname or ""):
             InvalidRequest.check(request.unless_local)
         headers = {self._outer_name(name): value for name, value in request.headers.items()}
@@ -167,22 +171,18 @@ class Wire:
             content=content,
         )
 
-    def hop(self, client: httpx.Client | httpx.AsyncClient, hop: Hop) -> httpx.Request:
-        """One hop of a download; the file as it lies there, not packed for the way.
-
-        Raises:
-            AccessError: httpx cannot ask there, or would ask another host than the one that was checked.
-        """
+    def _file(self, client: httpx.Client | httpx.AsyncClient, url: str, request: Request) -> httpx.Request:
+        """One hop of a download; the file as it is stored, not packed for transport."""
         try:
             outgoing = client.build_request(
-                "GET", hop.url, headers={"Accept": "*/*", "Accept-Encoding": "identity"}
+                "GET", url, headers={"Accept": "*/*", "Accept-Encoding": "identity"}
             )
             # `host`, not `raw_host`, decodes an international name: httpx does so while it sends
-            if outgoing.url.host and outgoing.url.raw_host.decode() == urlsplit(hop.url).hostname:
+            if outgoing.url.host and outgoing.url.raw_host.decode() == urlsplit(url).hostname:
                 return outgoing
         except (httpx.InvalidURL, ValueError):
             pass
-        raise AccessError(f"{hop.request}: a download address that cannot be asked is not fetched")
+        raise AccessError(f"{request}: a download address that cannot be asked is not fetched")
 
     def answer(self, response: httpx.Response, content: bytes) -> Answer:
         """The answer in neutral words."""
@@ -207,8 +207,17 @@ class Wire:
         return _NEUTRAL_HEADER + name[len(own) :] if name.startswith(own) else name
 
 
+def broken_off(request: Request, error: Exception, status: int) -> AssayError:
+    """Return the error for a file that was not received whole."""
+    return (
+        too_large(request, error, status, _DOWNLOAD_ADVICE)
+        if isinstance(error, TooLarge)
+        else lost(request, error)
+    )
+
+
 def lost(request: Request, error: Exception) -> AssayError:
-    """What it means that the exchange ended with an error instead of an answer."""
+    """Return the error for an exchange that ended without an answer."""
     kind = type(error).__name__
     if isinstance(error, httpx.InvalidURL | UnicodeError) or isinstance(error.__context__, httpx.InvalidURL):
         cause = "its address, or the one it redirects to, is malformed and not fetched"

@@ -1,10 +1,14 @@
-"""Every answer about one experiment as it was received, byte for byte, for the archive.
+"""Files: downloads, quotes and invoices as PDF, and every answer about one experiment byte for byte.
 
-Lists are taken page by page with plain offsets: these lists belong to one experiment and grow at their end or
-not at all, so nothing is missed; a result that appears in between may be on two pages, which loses nothing. As in
-`walking`, a short page is the last one only if `total` does not say that there are more.
+A PDF is a download, because an invoice is usually stored by the payment provider and the call redirects there; the
+token is not sent along (service-shapes, Quotes and invoices).
+
+The lists among the documents are read page by page with plain offsets: they belong to one experiment and grow at
+their end or not at all, so nothing is missed; a result that appears in between may be on two pages, which loses
+nothing. As in `http.pagination`, a short page is the last one only unless by `total` there are more.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
@@ -12,16 +16,83 @@ from typing import Final
 from pydantic_core import from_json
 
 from prefect_assay.client.decoding import rows_and_total
+from prefect_assay.client.http.address import API_PREFIX
+from prefect_assay.client.http.download import Download
+from prefect_assay.client.http.exchange import ANSWER_BYTES_MAX
 from prefect_assay.client.http.request import JSON_TYPE, Answer, Operation, Request, query, segment, succeeded
+from prefect_assay.errors import NotFound, NotReady, UnexpectedAnswer
 from prefect_assay.models.open_links import open_links
 from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
+
+_PDF_MAGIC: Final = b"%PDF-"
+_PDF_JUNK: Final = 1024  # readers accept a file whose header starts a little later
+
+
+def download(
+    url: str,
+    *,
+    chunk_size: int = 1 << 16,
+    absent: type[NotFound] = NotFound,
+    max_bytes: int | None = None,
+) -> Download:
+    """Stream a file, in pieces of at most `chunk_size` bytes.
+
+    The token is sent to the service's own origin only, and never along a redirect.
+
+    Args:
+        url: absolute, or relative to the service's address.
+        chunk_size: bytes per piece.
+        absent: what a 404 means.
+        max_bytes: in place of the client's `max_download`.
+
+    Raises:
+        UnexpectedAnswer: the file is larger than that; the pieces so far are not the file.
+        ServiceUnavailable: the file broke off; start again.
+        NotFound: the file does not exist.
+        AccessError: the client does not fetch from this address.
+    """
+    return Download(url=url, chunk_size=chunk_size, absent=absent, max_bytes=max_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pdf(Download):
+    """A PDF, which is held in memory."""
+
+    max_bytes: int | None = ANSWER_BYTES_MAX
+
+    def whole(self, pieces: Iterable[bytes]) -> bytes:
+        """The file in one piece; UnexpectedAnswer if it is no PDF, such as the page of a proxy."""
+        content = b"".join(pieces)
+        if _PDF_MAGIC not in content[:_PDF_JUNK]:
+            raise UnexpectedAnswer(f"GET {self.url}: {len(content)} bytes that are no PDF")
+        return content
+
+
+def quote_pdf(experiment_id: str) -> Pdf:
+    """GET /experiments/{id}/quote/pdf: the quote as a file.
+
+    Raises:
+        NotReady: the quote does not exist yet.
+        UnexpectedAnswer: the file is no PDF.
+    """
+    return Pdf(url=f"{API_PREFIX[1:]}/experiments/{segment(experiment_id)}/quote/pdf", absent=NotReady)
+
+
+def invoice_pdf(invoice_id: str) -> Pdf:
+    """GET /invoices/{id}/pdf: the invoice as a file, by its own id or the provider's.
+
+    Raises:
+        NotFound: the invoice does not exist.
+        UnexpectedAnswer: the file is no PDF.
+    """
+    return Pdf(url=f"{API_PREFIX[1:]}/invoices/{segment(invoice_id)}/pdf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawDocument:
     """One answer. `name` is unique within its experiment, such as `results-0001.json`.
 
-    `links` names the fields that hold a link which works without a token, in the service's own spelling.
+    `links` names the fields, in the service's own spelling, whose link works without a token.
     """
 
     name: str
@@ -51,7 +122,7 @@ _SERIES: Final = (
 
 
 class DocumentWalk:
-    """A walk over all answers about one experiment. What does not exist (404) is left out, except itself."""
+    """A walk over all answers about one experiment. Those that do not exist (404) are left out, but for its record."""
 
     def __init__(self, experiment_id: str) -> None:
         self._path = f"/experiments/{segment(experiment_id)}"
@@ -70,7 +141,7 @@ class DocumentWalk:
         def read(answer: Answer) -> Answer | None:
             if not succeeded(answer.status):
                 return None
-            answer.json()  # a page of a proxy must not end up in the archive as a result
+            answer.json()  # refuse the page of a proxy, which must not be archived as a result
             return answer
 
         def accepts(status: int) -> bool:
@@ -95,7 +166,7 @@ class DocumentWalk:
             links=open_links(from_json(answer.content)),
         )
         rows, total = rows_and_total(answer) if series.paged else ([], 0)
-        # Empty after the last row; the same again from a service that does not heed the offset.
+        # Empty after the last row; repeated by a service that ignores the offset.
         if self._page > 1 and rows in ([], self._last):
             self._next_series()
             return ()

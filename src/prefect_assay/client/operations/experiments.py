@@ -1,31 +1,53 @@
-"""Operations on experiments: price, create, list, read, submit (contract 4.2). Changing stands in `modifying`."""
+"""Operations on experiments (contract 4.2): price, create, list, read, submit and modify.
 
-from functools import partial
+`modify` is PATCH, and the POST of the earlier interface variant (contract 9.4). Which of the two a service speaks
+shows in its answer: 405 says that the path exists and the method does not, so nothing was done, and only then is the
+other one tried. A 404 is no such sign, because both variants answer it for an experiment that does not exist; nor is
+any answer after which something may have been done. `status` is a field of the earlier variant only: with it POST is
+sent at once, which the current interface answers with 405.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
-from prefect_assay.client.checks import check_creation, check_estimate, only_for_a_lab
+from prefect_assay.client.checks import check_changes, check_creation, check_estimate, only_for_a_lab
 from prefect_assay.client.decoding import get, model, off_shape, once, parsed
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.problem import problem_of
-from prefect_assay.client.http.request import Answer, Operation, Request, segment
-from prefect_assay.client.lists import PageOptions, WalkOptions, listed, walked
-from prefect_assay.errors import AssayError, OrderOutcomeUnknown, PartialOrder
+from prefect_assay.client.http.request import UNSET, Answer, Operation, Request, Unset, segment
+from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
+from prefect_assay.client.operations.sequences import entry
+from prefect_assay.errors import AssayError, InvalidRequest, OrderOutcomeUnknown, PartialOrder
 from prefect_assay.models.estimate import CostEstimate
 from prefect_assay.models.experiment import (
     Created,
     CreateRequest,
     Experiment,
     ExperimentSummary,
+    Modified,
     QuoteAcceptance,
     Submitted,
 )
 from prefect_assay.models.page import Page
+from prefect_assay.models.sequences import Sequence as Design
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, PaymentMethod, ResultsStatus
+from prefect_assay.models.vocabulary import (
+    ExperimentStatus,
+    ExperimentType,
+    PaymentMethod,
+    ResultsStatus,
+    snake_case,
+)
 
 PAYMENT_HEADER: Final = "X-Service-Payment-Method"  # contract 4.2, create rule 2
 _READ_AGAIN: Final = "Read the experiment before anything else"
+_EXPERIMENTS: Final = Listing("/experiments", ExperimentSummary)
+# contract 9.4: what the earlier variant can change
+_EARLIER: Final = frozenset(
+    {"description", "n_replicates", "name", "parameters", "sequences", "status", "target_id"}
+)
 
 
 def estimate(spec: ExperimentSpec) -> Operation[CostEstimate]:
@@ -54,7 +76,7 @@ def create(
 
     Args:
         request: what to order.
-        payment_header: the rail in `X-Service-Payment-Method`, which means the same as the field of the body.
+        payment_header: the rail in `X-Service-Payment-Method`, equivalent to the field of the body.
 
     Raises:
         InvalidSpec: the specification breaks rules, with every finding; nothing was sent.
@@ -122,19 +144,11 @@ def experiments(
     state: str | None = None,
     experiment_type: ExperimentType | str | None = None,
     results_status: ResultsStatus | str | None = None,
-    **chosen: Unpack[PageOptions],
+    **options: Unpack[PageOptions],
 ) -> Operation[Page[ExperimentSummary]]:
     """GET /experiments: one page, newest first. `search` looks into names and codes."""
-    return listed(
-        "/experiments",
-        ExperimentSummary,
-        {
-            "status": status,
-            "state": state,
-            "experiment_type": experiment_type,
-            "results_status": results_status,
-        },
-        **chosen,
+    return _EXPERIMENTS.page(
+        options, status=status, state=state, experiment_type=experiment_type, results_status=results_status
     )
 
 
@@ -144,18 +158,11 @@ def iter_experiments(
     state: str | None = None,
     experiment_type: ExperimentType | str | None = None,
     results_status: ResultsStatus | str | None = None,
-    **chosen: Unpack[WalkOptions],
+    **options: Unpack[WalkOptions],
 ) -> Pager[ExperimentSummary]:
-    """All matching experiments, page by page as they are asked for."""
-    return walked(
-        partial(
-            experiments,
-            status=status,
-            state=state,
-            experiment_type=experiment_type,
-            results_status=results_status,
-        ),
-        **chosen,
+    """All matching experiments, page by page as they are consumed."""
+    return _EXPERIMENTS.rows(
+        options, status=status, state=state, experiment_type=experiment_type, results_status=results_status
     )
 
 
@@ -176,3 +183,89 @@ def submit(experiment_id: str) -> Operation[Submitted]:
         OutcomeUnknown: the answer was lost: read the experiment.
     """
     return once("POST", f"/experiments/{segment(experiment_id)}/submit", Submitted, _READ_AGAIN)
+
+
+def modify(
+    experiment_id: str,
+    *,
+    name: str | Unset = UNSET,
+    description: str | Unset = UNSET,
+    target_id: str | Unset | None = UNSET,
+    antigen_concentrations: Sequence[float] | Unset = UNSET,
+    n_replicates: int | Unset = UNSET,
+    parameters: Mapping[str, Any] | Unset = UNSET,
+    sequences: Sequence[Design] | Unset = UNSET,
+    webhook_url: str | Unset | None = UNSET,
+    status: ExperimentStatus | str | Unset = UNSET,
+) -> Operation[Modified]:
+    """PATCH /experiments/{id}, once; only the fields that are named. None clears the target or the webhook.
+
+    `sequences` replaces the whole list. A service of the earlier variant gets a POST instead; only such a service can
+    change `status`.
+
+    Raises:
+        InvalidRequest: with every finding; nothing was sent, or the earlier variant cannot change this.
+        Conflict: the field cannot change any more in this status (contract 4.2, PATCH rule 1).
+        OutcomeUnknown: the answer was lost: read the experiment.
+    """
+    designs = None if isinstance(sequences, Unset) else tuple(sequences)
+    fields: dict[str, object] = {
+        "name": name,
+        "description": description,
+        "target_id": target_id,
+        "antigen_concentrations": antigen_concentrations
+        if isinstance(antigen_concentrations, Unset)
+        else list(antigen_concentrations),
+        "n_replicates": n_replicates,
+        "parameters": parameters if isinstance(parameters, Unset) else dict(parameters),
+        "sequences": UNSET if designs is None else [entry(d) for d in designs],
+        "webhook_url": webhook_url,
+        "status": status if isinstance(status, Unset) else str(snake_case(status)),
+    }
+    # an empty object when nothing is named: the body is required (contract 4.2)
+    named = {field: value for field, value in fields.items() if value is not UNSET}
+    check_changes(named, designs)
+
+    path = f"/experiments/{segment(experiment_id)}"
+    if "status" in named:
+        return replace(_by_post(path, named, designs), failed=_not_by_post)
+
+    def instead(answer: Answer) -> Operation[Modified] | None:
+        return _by_post(path, named, designs) if answer.status == HTTPStatus.METHOD_NOT_ALLOWED else None
+
+    only_local = only_for_a_lab(named.get("webhook_url"))
+    patch = once("PATCH", path, Modified, _READ_AGAIN, named, unless_local=only_local)
+    return replace(patch, instead=instead)
+
+
+def _by_post(
+    path: str, named: Mapping[str, object], designs: tuple[Design, ...] | None
+) -> Operation[Modified]:
+    """POST /experiments/{id} with the fields that the earlier variant has (contract 9.4)."""
+    InvalidRequest.check(list(_unsupported(named, designs)))
+    body = dict(named)
+    if designs is not None:
+        body["sequences"] = [{"fasta": f">{design.name}\n{design.aa_string}\n"} for design in designs]
+    return once("POST", path, Modified, _READ_AGAIN, body)
+
+
+def _not_by_post(answer: Answer) -> AssayError | None:
+    if answer.status != HTTPStatus.METHOD_NOT_ALLOWED:
+        return None
+    return InvalidRequest(
+        [
+            "status: this service speaks the current interface, which cannot change it; use submit or confirm_quote"
+        ]
+    )
+
+
+def _unsupported(named: Mapping[str, object], designs: tuple[Design, ...] | None) -> Iterator[str]:
+    """What the earlier variant cannot change: better no change than half of one."""
+    for field in named.keys() - _EARLIER:
+        yield f"{field}: this service speaks the earlier interface, which cannot change it"
+    for design in designs or ():
+        if design.control or design.metadata:
+            yield (
+                f"sequences[{design.name!r}]: this service speaks the earlier interface, which takes neither controls "
+                "nor metadata"
+            )

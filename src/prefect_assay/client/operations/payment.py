@@ -1,4 +1,4 @@
-"""The pay path (contract 4.5): send at most once, and hand back whatever was answered.
+"""The pay path (contract 4.5): send at most once, and return the answer whatever its status.
 
 A 402 is an answer here, not an error: it carries the challenge. This module reads no challenge and no credential.
 """
@@ -19,7 +19,7 @@ _PROBE_ANSWERS: Final = frozenset({HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.CONFL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayAnswer:
-    """What the pay path answered. `headers` have lower-case names; `body` is empty when it is no JSON object."""
+    """Answer of the pay path. `headers` have lower-case names; `body` is empty if it is no JSON object."""
 
     status_code: int
     headers: Mapping[str, str]
@@ -71,7 +71,7 @@ def _is_verdict(status: int) -> bool:
 
 
 def _verdict(answer: Answer) -> PayAnswer:
-    """A refusal counts when it is the service's. The challenge of a 402 is in its headers, whatever the body."""
+    """A refusal counts if the service wrote it. The challenge of a 402 is in its headers, whatever the body."""
     status, problem = answer.status, problem_of(answer)
     if not (succeeded(status) or status == HTTPStatus.PAYMENT_REQUIRED or problem.genuine):
         raise UnexpectedAnswer(

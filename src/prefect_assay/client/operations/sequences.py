@@ -1,23 +1,23 @@
 """Operations on the sequences of experiments (contract 4.3)."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final, Unpack
 
 from prefect_assay.client.checks import check_entries
 from prefect_assay.client.decoding import get, once
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation, given, segment
-from prefect_assay.client.lists import PageOptions, WalkOptions, listed, walked
+from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.models.page import Page
 from prefect_assay.models.sequences import Sequence as Design
 from prefect_assay.models.stored import AddedSequences, StoredSequence
 
 _READ_AGAIN: Final = "Read the experiment's sequences before anything else"
+_SEQUENCES: Final = Listing("/sequences", StoredSequence)
 
 
 def entry(design: Design) -> dict[str, object]:
-    """A sequence as the list forms of requests take it (contract 2.4)."""
+    """A sequence as an entry of a list (contract 2.4)."""
     fields = given(name=design.name, aa_string=design.aa_string, control=design.control)
     return fields | ({"metadata": design.metadata} if design.metadata else {})
 
@@ -41,21 +41,17 @@ def add_sequences(experiment_code: str, designs: Sequence[Design]) -> Operation[
 
 
 def sequences(
-    *,
-    experiment_id: str | None = None,
-    **chosen: Unpack[PageOptions],
+    *, experiment_id: str | None = None, **options: Unpack[PageOptions]
 ) -> Operation[Page[StoredSequence]]:
     """GET /sequences: one page of all sequences of the organization."""
-    return listed("/sequences", StoredSequence, {"experiment_id": experiment_id}, **chosen)
+    return _SEQUENCES.page(options, experiment_id=experiment_id)
 
 
 def iter_sequences(
-    *,
-    experiment_id: str | None = None,
-    **chosen: Unpack[WalkOptions],
+    *, experiment_id: str | None = None, **options: Unpack[WalkOptions]
 ) -> Pager[StoredSequence]:
-    """All matching sequences of the organization, page by page as they are asked for."""
-    return walked(partial(sequences, experiment_id=experiment_id), **chosen)
+    """All matching sequences of the organization, page by page as they are consumed."""
+    return _SEQUENCES.rows(options, experiment_id=experiment_id)
 
 
 def sequence(sequence_id: str) -> Operation[StoredSequence]:
@@ -67,10 +63,13 @@ def experiment_sequences(
     experiment_id: str, *, limit: int | None = None, offset: int | None = None
 ) -> Operation[Page[StoredSequence]]:
     """GET /experiments/{id}/sequences: one page."""
-    path = f"/experiments/{segment(experiment_id)}/sequences"
-    return listed(path, StoredSequence, limit=limit, offset=offset)
+    return _of_experiment(experiment_id).page({"limit": limit, "offset": offset})
 
 
 def iter_experiment_sequences(experiment_id: str) -> Pager[StoredSequence]:
     """All sequences of one experiment."""
-    return walked(partial(listed, f"/experiments/{segment(experiment_id)}/sequences", StoredSequence))
+    return _of_experiment(experiment_id).rows({})
+
+
+def _of_experiment(experiment_id: str) -> Listing[StoredSequence]:
+    return Listing(f"/experiments/{segment(experiment_id)}/sequences", StoredSequence)

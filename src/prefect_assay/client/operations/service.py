@@ -1,4 +1,4 @@
-"""Operations on the service itself: health, its own description, and messages to its makers."""
+"""Operations on the service itself: health, its own description, and feedback to its developers."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from prefect_assay.models.words import WireWords
 
 
 def health() -> Operation[Health]:
-    """GET /info/health: whether the service answers. Needs no rights."""
+    """GET /info/health: whether the service answers. Needs no permission."""
     return Operation(request=Request(method="GET", path="/info/health", repeatable=True), read=_health)
 
 
@@ -47,11 +47,11 @@ def feedback(
     """POST /feedback/submit, once.
 
     Args:
-        feedback_type: what it is.
+        feedback_type: the kind.
         request_uuid: a uuid that names this message.
         title: one line.
         human_note: free text.
-        json_body: anything that a program has to say.
+        json_body: machine-readable details.
 
     Raises:
         InvalidRequest: with every finding; nothing was sent.
@@ -70,11 +70,11 @@ def feedback(
         human_note=human_note,
         json_body=None if json_body is None else dict(json_body),
     )
-    return once("POST", "/feedback/submit", FeedbackReceipt, "Sending it again may tell it twice", body)
+    return once("POST", "/feedback/submit", FeedbackReceipt, "Sending it again may deliver it twice", body)
 
 
 def _health(answer: Answer) -> Health:
-    """The status is the verdict; the body may say anything."""
+    """The status decides; the body may hold anything."""
     try:
         body = answer.json()
     except UnexpectedAnswer:

@@ -1,11 +1,14 @@
-"""Operations on tokens (contract 2.13, 4.6 and 5): whom one speaks for, list, narrow, revoke, mint as a partner.
+"""Operations on tokens (contract 2.13, 4.6 and 5): identity, list, attenuate, revoke, mint as a partner.
 
 A token's value is in no repr, no error and no log: it goes out as part of a body and comes back as `SecretStr`.
+`attenuate_offline` is no request: it appends checks to a Biscuit capability token. The service does not know the
+result, which works within its checks and dies with its parent. Its checks have the text of the service's own.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 from pydantic import SecretStr
 
@@ -13,8 +16,8 @@ from prefect_assay.client import checks
 from prefect_assay.client.decoding import get, once
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation
-from prefect_assay.client.lists import PageOptions, WalkOptions, listed, walked
-from prefect_assay.errors import InvalidRequest
+from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
+from prefect_assay.errors import ConfigurationError, InvalidRequest
 from prefect_assay.models.identity import Identity
 from prefect_assay.models.page import Page
 from prefect_assay.models.partner import ExistingOrg, MintedToken, MintRequest
@@ -22,10 +25,26 @@ from prefect_assay.models.tokens import AttenuatedToken, Attenuation, Revocation
 
 # service-shapes, Tokens and identity. Resources are not listed anywhere and are left to the service.
 ACTIONS: Final = ("list", "read", "create", "update", "delete", "issue", "revoke", "mint_token")
+_TOKENS: Final = Listing("/tokens", TokenRecord)
+_CHECKS: Final = {
+    "allowed_actions": "check if action($action), {allowed_actions}.contains($action);",
+    "allowed_org_ids": "check if org($org), {allowed_org_ids}.contains($org);",
+    "allowed_resources": "check if resource($resource), {allowed_resources}.contains($resource);",
+    "expires_at": "check if time($time), $time < {expires_at};",
+    "non_destructive": "check if destructive(false);",
+    "payment_policy": (
+        "check if payment(false) or payment_method($method), {payment_policy}.contains($method);"
+    ),
+    "read_only": "check if action($action), {reading}.contains($action);",
+}
+# The encoded token follows prefix and slug without a separator. A Biscuit starts with one of two field numbers,
+# which are C and E in base64.
+_STARTS: Final = re.compile(r"(?<=[A-Za-z0-9_-])[CE]")
+_STARTS_MAX: Final = 100
 
 
 def whoami() -> Operation[Identity]:
-    """GET /whoami: the user, the organizations and the permissions behind the token.
+    """GET /whoami: the user, the organizations and the permissions of the token.
 
     Raises:
         Unauthorized: the token is missing, unknown, expired or revoked.
@@ -33,18 +52,14 @@ def whoami() -> Operation[Identity]:
     return get("/whoami", Identity)
 
 
-def tokens(
-    **chosen: Unpack[PageOptions],
-) -> Operation[Page[TokenRecord]]:
+def tokens(**options: Unpack[PageOptions]) -> Operation[Page[TokenRecord]]:
     """GET /tokens: one page of the records of the organization's tokens, never their values."""
-    return listed("/tokens", TokenRecord, **chosen)
+    return _TOKENS.page(options)
 
 
-def iter_tokens(
-    **chosen: Unpack[WalkOptions],
-) -> Pager[TokenRecord]:
-    """All matching records, page by page as they are asked for."""
-    return walked(tokens, **chosen)
+def iter_tokens(**options: Unpack[WalkOptions]) -> Pager[TokenRecord]:
+    """All matching records, page by page as they are consumed."""
+    return _TOKENS.rows(options)
 
 
 def attenuate_token(
@@ -58,12 +73,12 @@ def attenuate_token(
 
     Args:
         token: the token to narrow, which is not changed.
-        attenuation: what the new one may not do, besides what the old one may not.
+        attenuation: further restrictions of the new one.
         name: label of the new token; need not be unique.
         attenuated_parent_token_id: id of the old token's record, when the old one is an attenuated token itself.
 
     Raises:
-        InvalidRequest: an unknown action, an expiry that has passed, ids that are none; nothing was sent.
+        InvalidRequest: an unknown action, an expiry in the past, malformed ids; nothing was sent.
         Forbidden: the calling token lacks `token:read`.
         OutcomeUnknown: the answer was lost, and with it the token's value: revoke it by its record.
     """
@@ -82,17 +97,16 @@ def attenuate_token(
         "POST",
         "/tokens/attenuate",
         AttenuatedToken,
-        "A token may exist that nobody holds: list the tokens before asking again",
+        "A token may exist whose value is lost: list the tokens before asking again",
         body,
         secrets=(value,),
     )
 
 
 def revoke_token() -> Operation[Revocation]:
-    """POST /tokens/revoke, once: end the calling token, its root and every token made of it.
+    """POST /tokens/revoke, once: end the calling token, its root and every token derived from it.
 
-    The service may be told twice, but after a success this token is answered with 401, so that a repeat could not
-    tell success from a token that was never valid.
+    A repeat would do no harm, but after a success this token gets a 401, as one that was never valid does.
 
     Raises:
         OutcomeUnknown: the answer was lost: `whoami` answers 401 once it is revoked.
@@ -116,6 +130,39 @@ def mint_token(request: MintRequest) -> Operation[MintedToken]:
         "The user may exist already, in which case minting again is a conflict",
         request.wire(),
     )
+
+
+def attenuate_offline(token: SecretStr | str, attenuation: Attenuation, public_key: str) -> SecretStr:
+    """A token that may do less, made without the service.
+
+    Args:
+        token: the token to narrow, `<prefix>_<slug><encoded>`; it is not changed.
+        attenuation: further restrictions of the new one. Resources in the singular.
+        public_key: the service's, `ed25519/<hex>` or the hex digits alone; the token is verified with it first.
+
+    Raises:
+        InvalidRequest: the key is malformed, or the token is not signed with it.
+        ConfigurationError: the extra is not installed.
+    """
+    try:
+        import biscuit_auth  # noqa: PLC0415 - an extra that only this function needs
+    except ImportError:
+        raise ConfigurationError.missing_extra("tokens", "attenuating tokens offline") from None
+    text = token.get_secret_value() if isinstance(token, SecretStr) else token
+    try:
+        key = biscuit_auth.PublicKey(public_key if "/" in public_key else f"ed25519/{public_key}")
+    except ValueError:
+        raise InvalidRequest(["public_key: must be ed25519/ and 64 hexadecimal digits"]) from None
+    for outside, body in _splits(text):
+        try:
+            biscuit = biscuit_auth.Biscuit.from_base64(body, key)
+        except biscuit_auth.BiscuitValidationError:
+            continue
+        checks = "\n".join(check for name, check in _CHECKS.items() if getattr(attenuation, name))
+        child = biscuit.append(biscuit_auth.BlockBuilder(checks, _check_values(attenuation)))
+        return SecretStr(outside + child.to_base64())
+    # The cause is left out: the library's message may quote the token.
+    raise InvalidRequest(["token: it is no token that was signed with this public key"])
 
 
 def _restrictions(attenuation: Attenuation) -> Iterator[str]:
@@ -142,3 +189,22 @@ def _mint(request: MintRequest) -> Iterator[str]:
 def _expiry(field: str, moment: datetime | None) -> Iterator[str]:
     if moment is not None and moment <= datetime.now(UTC):
         yield f"{field}: {moment.isoformat()} has passed"
+
+
+def _splits(text: str) -> Iterator[tuple[str, str]]:
+    """Where the encoded part may start, after the prefix's underscore."""
+    first = text.find("_") + 1
+    for start in list(_STARTS.finditer(text, first or len(text)))[:_STARTS_MAX]:
+        yield text[: start.start()], text[start.start() :]
+
+
+def _check_values(attenuation: Attenuation) -> dict[str, Any]:
+    values = {
+        "allowed_actions": set(attenuation.allowed_actions or ()),
+        "allowed_resources": set(attenuation.allowed_resources or ()),
+        "allowed_org_ids": {org_id.lower() for org_id in attenuation.allowed_org_ids or ()},
+        "expires_at": attenuation.expires_at and attenuation.expires_at.replace(microsecond=0),
+        "payment_policy": list(attenuation.payment_policy or ()),  # an array: its order is the preference
+        "reading": {"list", "read"} if attenuation.read_only else None,
+    }
+    return {name: value for name, value in values.items() if value}

@@ -1,43 +1,44 @@
 """Operations on the updates feed (contract 2.9 and 4.5), and on the earlier variant of it (contract 9.4).
 
 A service of the earlier variant answers with `updates` and a cursor in place of `items` and totals, and knows the
-filters `experiment_id` and `type` as parameters only. Its answer shows it; what it would silently ignore is then asked
-for again in its own way, or refused.
+filters `experiment_id` and `type` as parameters only. Its answer shows it; what it would silently ignore is then
+requested again in its own form, or refused.
 """
 
-from functools import partial
-from typing import Unpack
+from typing import Final, Unpack
 
 from prefect_assay.client.decoding import off_shape, page
 from prefect_assay.client.filters import Filter, and_, eq
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Answer, Operation, Request, query, segment, succeeded
-from prefect_assay.client.lists import Condition, PageOptions, WalkOptions, listed, walked
+from prefect_assay.client.lists import Condition, Listing, PageOptions, WalkOptions, walked
 from prefect_assay.errors import UnexpectedAnswer
 from prefect_assay.models.page import Page
 from prefect_assay.models.update import Update
+
+_UPDATES: Final = Listing("/updates", Update)
 
 
 def updates(
     *,
     experiment_id: str | None = None,
     type: str | None = None,  # noqa: A002 - the contract's name
-    **chosen: Unpack[PageOptions],
+    **options: Unpack[PageOptions],
 ) -> Operation[Page[Update]]:
     """GET /updates: one page of the feed, newest first. `experiment_id` and `type` join the filter.
 
     Args:
         experiment_id: of one experiment only.
         type: of one kind only, such as `status_change`.
-        chosen: as for every list.
+        options: as for every list.
 
     Raises:
-        UnexpectedAnswer: the service speaks the earlier variant and would ignore what was asked for.
+        UnexpectedAnswer: the service speaks the earlier variant and would ignore an option.
     """
-    joined = _joined(experiment_id, type, chosen.get("filter"))
-    current = listed("/updates", Update, **(chosen | {"filter": joined}))
-    ignored = [name for name in ("filter", "search", "sort", "where", "offset") if chosen.get(name)]
-    ours = query(experiment_id=experiment_id, type=type)
+    joined = _joined(experiment_id, type, options.get("filter"))
+    current = _UPDATES.page({**options, "filter": joined})
+    ignored = [name for name in ("filter", "search", "sort", "where", "offset") if options.get(name)]
+    own = query(experiment_id=experiment_id, type=type)
 
     def read(answer: Answer) -> Page[Update]:
         if ignored and _is_earlier(answer):
@@ -49,9 +50,9 @@ def updates(
         return current.read(answer)
 
     def instead(answer: Answer) -> Operation[Page[Update]] | None:
-        if not ours or ignored or not succeeded(answer.status) or not _is_earlier(answer):
+        if not own or ignored or not succeeded(answer.status) or not _is_earlier(answer):
             return None
-        return _earlier(experiment_id, type, limit=chosen.get("limit"))
+        return _earlier(experiment_id, type, limit=options.get("limit"))
 
     return Operation(request=current.request, read=read, instead=instead)
 
@@ -60,23 +61,23 @@ def iter_updates(
     *,
     experiment_id: str | None = None,
     type: str | None = None,  # noqa: A002 - the contract's name
-    **chosen: Unpack[WalkOptions],
+    **options: Unpack[WalkOptions],
 ) -> Pager[Update]:
-    """All matching updates, page by page as they are asked for: stop reading where the known ones begin.
+    """All matching updates, page by page as they are consumed: stop reading where the known ones begin.
 
     Raises:
-        UnexpectedAnswer: the service speaks the earlier variant and would ignore what was asked for.
+        UnexpectedAnswer: the service speaks the earlier variant and would ignore an option.
     """
     return walked(
-        partial(updates, experiment_id=experiment_id, type=type),
+        lambda one_page: updates(experiment_id=experiment_id, type=type, **one_page),
+        options,
         after=lambda limit, cursor: _earlier(experiment_id, type, limit=limit, cursor=cursor),
-        **chosen,
     )
 
 
 def experiment_updates(experiment_id: str) -> Pager[Update]:
     """GET /experiments/{id}/updates: all of one experiment, oldest first."""
-    return walked(partial(listed, f"/experiments/{segment(experiment_id)}/updates", Update))
+    return Listing(f"/experiments/{segment(experiment_id)}/updates", Update).rows({})
 
 
 def _earlier(
@@ -98,9 +99,9 @@ def _is_earlier(answer: Answer) -> bool:
 
 
 def _joined(experiment_id: str | None, kind: str | None, condition: Condition | None) -> Condition | None:
-    own = [eq(name, value) for name, value in query(experiment_id=experiment_id, type=kind)]
-    if not own:
+    conditions = [eq(name, value) for name, value in query(experiment_id=experiment_id, type=kind)]
+    if not conditions:
         return condition
     if condition is not None:
-        own.append(condition if isinstance(condition, Filter) else Filter(condition))
-    return and_(*own)
+        conditions.append(condition if isinstance(condition, Filter) else Filter(condition))
+    return and_(*conditions)

@@ -11,11 +11,11 @@ from prefect_assay.client.http.request import UNSET, Operation, Request, Unset, 
 from prefect_assay.errors import InvalidRequest, OutcomeUnknown
 from prefect_assay.models.webhook import Webhook
 
-_LOOK: Final = "List the webhooks before anything else"
+_LIST_AGAIN: Final = "List the webhooks before anything else"
 
 
 def webhooks() -> Operation[tuple[Webhook, ...]]:
-    """GET /webhooks: all of the organization's, a plain list without pages."""
+    """GET /webhooks: all webhooks of the organization, a plain list without pages."""
     return Operation(request=Request(method="GET", path="/webhooks", repeatable=True), read=rows_of(Webhook))
 
 
@@ -58,7 +58,7 @@ def delete_webhook(webhook_id: str) -> Operation[None]:
     """DELETE /webhooks/{id}, once.
 
     Raises:
-        NotFound: there is none, or not any more.
+        NotFound: it does not exist, or no longer.
         OutcomeUnknown: the answer was lost: list the webhooks.
     """
     return Operation(
@@ -66,7 +66,7 @@ def delete_webhook(webhook_id: str) -> Operation[None]:
             method="DELETE",
             path=f"/webhooks/{segment(webhook_id)}",
             lost=OutcomeUnknown,
-            after_loss=_LOOK,
+            after_loss=_LIST_AGAIN,
         ),
         read=nothing,
     )
@@ -83,7 +83,7 @@ def _written(
         method,
         path,
         Webhook,
-        _LOOK,
+        _LIST_AGAIN,
         body,
         secrets=tuple(value for value in hidden if isinstance(value, str)),
         unless_local=checks.only_for_a_lab(body.get("url"), "url"),

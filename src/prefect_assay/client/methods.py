@@ -1,0 +1,211 @@
+"""The methods of the client, each declared once and served by both faces.
+
+A method is made from an operation of the core: it has its parameters and its documentation, and a face carries it
+out. On `AssayClient` it returns the value, on `AsyncAssayClient` a coroutine or an asynchronous iterator.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+    overload,
+)
+
+from pydantic import SecretStr
+
+from prefect_assay.client import operations
+from prefect_assay.client.http.download import Download
+from prefect_assay.client.http.exchange import RetryPolicy
+from prefect_assay.client.http.pagination import Walk
+from prefect_assay.client.http.request import Operation
+from prefect_assay.client.http.wire import Wire
+from prefect_assay.models.words import WireWords
+
+if TYPE_CHECKING:
+    from prefect_assay.client.asynchronous import AsyncAssayClient
+    from prefect_assay.client.sync import AssayClient
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S_co = TypeVar("S_co", covariant=True)
+A_co = TypeVar("A_co", covariant=True)
+
+
+class Method(Protocol[P, S_co, A_co]):
+    """A method with the parameters P; its result is S on the synchronous face, A on the asynchronous one."""
+
+    @overload
+    def __get__(self, client: "AssayClient", owner: type | None = None, /) -> Callable[P, S_co]: ...
+    @overload
+    def __get__(self, client: "AsyncAssayClient", owner: type | None = None, /) -> Callable[P, A_co]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: "type[AssayClient]", /
+    ) -> Callable[Concatenate["AssayClient", P], S_co]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: "type[AsyncAssayClient]", /
+    ) -> Callable[Concatenate["AsyncAssayClient", P], A_co]: ...
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """What pyright compares with the member of a protocol, where it does not apply `__get__`."""
+
+
+def value(make: Callable[P, Operation[T]]) -> Method[P, T, Coroutine[Any, Any, T]]:
+    """The value of one operation."""
+    return _method(make, "run")
+
+
+def rows(make: Callable[P, Walk[Any, T]]) -> Method[P, Iterator[T], AsyncIterator[T]]:
+    """The rows of a walk, page by page as they are consumed."""
+    return _method(make, "walk")
+
+
+def every(make: Callable[P, Walk[Any, T]]) -> Method[P, tuple[T, ...], Coroutine[Any, Any, tuple[T, ...]]]:
+    """All rows of a walk."""
+    return _method(make, "_all")
+
+
+def first(make: Callable[P, Walk[Any, T]]) -> Method[P, T | None, Coroutine[Any, Any, T | None]]:
+    """The first row of a walk, or None."""
+    return _method(make, "_first")
+
+
+def stream(make: Callable[P, Download]) -> Method[P, Iterator[bytes], AsyncIterator[bytes]]:
+    """A file, piece by piece."""
+    return _method(make, "_stream")
+
+
+def pdf(make: Callable[P, operations.documents.Pdf]) -> Method[P, bytes, Coroutine[Any, Any, bytes]]:
+    """A whole PDF."""
+    return _method(make, "_pdf")
+
+
+def _method(make: Callable[P, Any], drive: str) -> Method[P, Any, Any]:
+    """A function is a descriptor already; the types of its `__get__` are those of `Method`."""
+
+    @wraps(make)
+    def call(client: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return getattr(client, drive)(make(*args, **kwargs))
+
+    # `wraps` gives the operation's signature, but a method has the client in front. Without this, help() and
+    # autospecced mocks would take the first parameter for the client.
+    call.__dict__["__signature__"] = Signature(
+        [Parameter("self", Parameter.POSITIONAL_ONLY), *_parameters(make)]
+    )
+    return cast("Method[P, Any, Any]", call)
+
+
+def _parameters(make: Callable[..., Any]) -> Iterator[Parameter]:
+    """The parameters of `make`, with the options of a list one by one."""
+    for parameter in signature(make).parameters.values():
+        if parameter.kind is not Parameter.VAR_KEYWORD:
+            yield parameter
+        else:
+            for name, kind in get_type_hints(get_args(parameter.annotation)[0]).items():
+                yield Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=kind)
+
+
+class Methods:
+    """The operations of the service as methods, and what both faces are made with."""
+
+    whoami = value(operations.tokens.whoami)
+    tokens = value(operations.tokens.tokens)
+    iter_tokens = rows(operations.tokens.iter_tokens)
+    attenuate_token = value(operations.tokens.attenuate_token)
+    revoke_token = value(operations.tokens.revoke_token)
+    mint_token = value(operations.tokens.mint_token)
+
+    health = value(operations.service.health)
+    health_db = value(operations.service.health_db)
+    openapi = value(operations.service.openapi)
+    feedback = value(operations.service.feedback)
+
+    webhooks = value(operations.webhooks.webhooks)
+    create_webhook = value(operations.webhooks.create_webhook)
+    update_webhook = value(operations.webhooks.update_webhook)
+    delete_webhook = value(operations.webhooks.delete_webhook)
+
+    targets = value(operations.targets.targets)
+    iter_targets = rows(operations.targets.iter_targets)
+    target = value(operations.targets.target)
+    custom_targets = value(operations.targets.custom_targets)
+    iter_custom_targets = rows(operations.targets.iter_custom_targets)
+    custom_target = value(operations.targets.custom_target)
+    request_custom_target = value(operations.targets.request_custom_target)
+
+    estimate = value(operations.experiments.estimate)
+    create = value(operations.experiments.create)
+    experiments = value(operations.experiments.experiments)
+    iter_experiments = rows(operations.experiments.iter_experiments)
+    experiment = value(operations.experiments.experiment)
+    submit = value(operations.experiments.submit)
+    modify = value(operations.experiments.modify)
+
+    add_sequences = value(operations.sequences.add_sequences)
+    sequences = value(operations.sequences.sequences)
+    iter_sequences = rows(operations.sequences.iter_sequences)
+    sequence = value(operations.sequences.sequence)
+    experiment_sequences = value(operations.sequences.experiment_sequences)
+    iter_experiment_sequences = rows(operations.sequences.iter_experiment_sequences)
+
+    quote = value(operations.billing.quote)
+    quote_pdf = pdf(operations.documents.quote_pdf)
+    confirm_quote = value(operations.billing.confirm_quote)
+    quotes = value(operations.billing.quotes)
+    iter_quotes = rows(operations.billing.iter_quotes)
+    quote_by_id = value(operations.billing.quote_by_id)
+    confirm_quote_by_id = value(operations.billing.confirm_quote_by_id)
+    reject_quote = value(operations.billing.reject_quote)
+    invoice = value(operations.billing.invoice)
+    invoices = value(operations.billing.invoices)
+    iter_invoices = rows(operations.billing.iter_invoices)
+    invoice_by_id = value(operations.billing.invoice_by_id)
+    invoice_pdf = pdf(operations.documents.invoice_pdf)
+    find_invoice = first(operations.billing.find_invoice)
+    pay = value(operations.payment.pay)
+
+    results = every(operations.results.results)
+    result = value(operations.results.result)
+    result_summaries = value(operations.results.result_summaries)
+    iter_result_summaries = rows(operations.results.iter_result_summaries)
+
+    updates = value(operations.updates.updates)
+    iter_updates = rows(operations.updates.iter_updates)
+    experiment_updates = every(operations.updates.experiment_updates)
+
+    documents = rows(operations.documents.documents)
+    download = stream(operations.documents.download)
+
+    def __init__(
+        self,
+        base_url: str,
+        token: SecretStr | str | None,
+        words: WireWords | None,
+        timeout: float,
+        policy: RetryPolicy,
+        max_download: int,
+    ) -> None:
+        self._wire = Wire.of(base_url, token, words or WireWords(), timeout)
+        self._policy = policy
+        self._max_download = max_download
+
+    @property
+    def base_url(self) -> str:
+        """The service's address, without `/api/v1` and without a trailing slash."""
+        return self._wire.base_url
+
+    def _max_bytes(self, file: Download) -> int:
+        return self._max_download if file.max_bytes is None else file.max_bytes
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_url!r})"

@@ -1,0 +1,192 @@
+"""Operations on quotes and invoices (contract 2.6 to 2.8, 4.2 and 4.5). Paying is in `payment`."""
+
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Final, Unpack
+
+from prefect_assay.client.checks import one_of
+from prefect_assay.client.decoding import get, once
+from prefect_assay.client.filters import eq
+from prefect_assay.client.http.pagination import Pager
+from prefect_assay.client.http.request import Answer, Operation, given, segment, succeeded
+from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
+from prefect_assay.errors import InvalidRequest, NotReady
+from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
+from prefect_assay.models.experiment import QuoteAcceptance
+from prefect_assay.models.page import Page
+from prefect_assay.models.vocabulary import InvoiceStatus, QuoteStatus
+
+_READ_AGAIN: Final = "Read the quote before anything else"
+_REFUSED: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+
+
+class RejectReason(StrEnum):
+    """Why a quote is rejected."""
+
+    PRICE = "price"
+    SCOPE = "scope"
+    TIMELINE = "timeline"
+    BUDGET = "budget"
+    OTHER = "other"
+
+
+def _quote_key(row: Quote) -> str:
+    return row.id or row.quote_number or row.provider_quote_url or repr(row)
+
+
+_QUOTES: Final = Listing("/quotes", Quote, _quote_key)
+_INVOICES: Final = Listing("/invoices", Invoice)
+
+
+def quote(experiment_id: str) -> Operation[Quote]:
+    """GET /experiments/{id}/quote.
+
+    Raises:
+        NotReady: it does not exist yet (contract 4.2, rules for quote).
+    """
+    return get(f"/experiments/{segment(experiment_id)}/quote", Quote, NotReady)
+
+
+def confirm_quote(
+    experiment_id: str, purchase_order_number: str | None = None, notes: str | None = None
+) -> Operation[QuoteAcceptance]:
+    """POST /experiments/{id}/quote/confirm, once: accept the quote. An invoice exists from then on.
+
+    Raises:
+        Conflict: it is accepted already, expired or rejected.
+        OutcomeUnknown: the answer was lost: read the quote.
+    """
+    return _confirmation(f"/experiments/{segment(experiment_id)}/quote", purchase_order_number, notes)
+
+
+def confirm_quote_by_id(
+    quote_id: str, purchase_order_number: str | None = None, notes: str | None = None
+) -> Operation[QuoteAcceptance]:
+    """POST /quotes/{id}/confirm, once: accept a quote by its own id. An invoice exists from then on.
+
+    Raises:
+        Conflict: it is accepted already, expired or rejected.
+        OutcomeUnknown: the answer was lost: read the quote.
+    """
+    return _confirmation(f"/quotes/{segment(quote_id)}", purchase_order_number, notes)
+
+
+def _confirmation(
+    path: str, purchase_order_number: str | None, notes: str | None
+) -> Operation[QuoteAcceptance]:
+    body = given(purchase_order_number=purchase_order_number, notes=notes)
+    # a JSON body is required, an empty object will do (service-shapes)
+    return once("POST", f"{path}/confirm", QuoteAcceptance, _READ_AGAIN, body)
+
+
+def quotes(
+    *, status: QuoteStatus | str | None = None, **options: Unpack[PageOptions]
+) -> Operation[Page[Quote]]:
+    """GET /quotes: one page of the organization's quotes, newest first."""
+    return _QUOTES.page(options, status=status)
+
+
+def iter_quotes(*, status: QuoteStatus | str | None = None, **options: Unpack[WalkOptions]) -> Pager[Quote]:
+    """All matching quotes, page by page as they are consumed."""
+    return _QUOTES.rows(options, status=status)
+
+
+def quote_by_id(quote_id: str) -> Operation[Quote]:
+    """GET /quotes/{id}: one quote by its own id."""
+    return get(f"/quotes/{segment(quote_id)}", Quote)
+
+
+def reject_quote(quote_id: str, reason: RejectReason | str, feedback: str | None = None) -> Operation[Quote]:
+    """POST /quotes/{id}/reject, once. The experiment becomes a draft again.
+
+    Raises:
+        InvalidRequest: the service does not know the reason; nothing was sent.
+        Conflict: the quote is settled already.
+        OutcomeUnknown: the answer was lost: read the quote.
+    """
+    InvalidRequest.check(list(one_of("reason", str(reason), list(RejectReason))))
+    body = given(reason=str(reason), feedback=feedback)
+    return once("POST", f"/quotes/{segment(quote_id)}/reject", Quote, _READ_AGAIN, body)
+
+
+def invoice(experiment_id: str) -> Operation[ExperimentInvoice]:
+    """GET /experiments/{id}/invoice.
+
+    Raises:
+        NotReady: the quote is not accepted yet; the message names the next call (contract 4.2).
+    """
+    return get(f"/experiments/{segment(experiment_id)}/invoice", ExperimentInvoice, NotReady)
+
+
+def invoices(
+    *, status: InvoiceStatus | str | None = None, **options: Unpack[PageOptions]
+) -> Operation[Page[Invoice]]:
+    """GET /invoices: one page of the organization's invoices, newest first."""
+    return _INVOICES.page(options, status=status)
+
+
+def iter_invoices(
+    *, status: InvoiceStatus | str | None = None, **options: Unpack[WalkOptions]
+) -> Pager[Invoice]:
+    """All matching invoices, page by page as they are consumed."""
+    return _INVOICES.rows(options, status=status)
+
+
+def invoice_by_id(invoice_id: str) -> Operation[Invoice]:
+    """GET /invoices/{id}, by its own id or the provider's."""
+    return get(f"/invoices/{segment(invoice_id)}", Invoice)
+
+
+class InvoiceSearch:
+    """A walk that yields at most one invoice of an experiment: the newest that is not void, else the newest void one.
+
+    The contract does not say that invoices can be filtered by experiment. Filtering is tried first, because it
+    saves reading the whole list; a service that refuses it is read page by page. Each row is compared in any
+    case, so that a filter which is silently ignored cannot bring up another experiment's invoice.
+    """
+
+    def __init__(self, experiment_id: str) -> None:
+        self._experiment_id = experiment_id
+        self._filtered = True
+        self._void: Invoice | None = None
+        self._found = False
+        self._pager = iter_invoices(filter=eq("experiment_id", experiment_id))
+
+    def operation(self) -> Operation[Page[Invoice] | None] | None:
+        """The next page; its value is None when the service refuses the filter."""
+        following = None if self._found else self._pager.operation()
+        if following is None:
+            return None
+        inner = following
+        filtered = self._filtered
+
+        def read(answer: Answer) -> Page[Invoice] | None:
+            return inner.read(answer) if succeeded(answer.status) else None
+
+        def accepts(status: int) -> bool:
+            return succeeded(status) or (filtered and status in _REFUSED)
+
+        return Operation(request=inner.request, read=read, accepts=accepts)
+
+    def feed(self, answer: Page[Invoice] | None) -> tuple[Invoice, ...]:
+        """Look through one page."""
+        if answer is None:
+            self._filtered = False
+            self._pager = iter_invoices()
+            return ()
+        for row in self._pager.feed(answer):
+            if row.experiment_id != self._experiment_id:
+                continue
+            if row.status != InvoiceStatus.VOID:  # contract 4.2, create rule 5: void ones are failed tries
+                self._found = True
+                return (row,)
+            self._void = self._void or row
+        if self._void is not None and self._pager.operation() is None:
+            self._found = True
+            return (self._void,)
+        return ()
+
+
+def find_invoice(experiment_id: str) -> InvoiceSearch:
+    """The invoice of an experiment, or None if it has none."""
+    return InvoiceSearch(experiment_id)
