@@ -7,7 +7,6 @@ from prefect_assay import errors
 from prefect_assay.client.http.download import Download, open_file
 from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.client.http.request import Answer
-from prefect_assay.client.http.retry import RetryPolicy
 from support.interface.faces import CANARY, Face
 from support.services.fault_server import fault_server, reply, reset, truncated
 

@@ -6,7 +6,6 @@ import pytest
 
 from prefect_assay import errors
 from prefect_assay.client.http import exchange, pagination
-from prefect_assay.client.http import limits
 from support.interface.faces import Face
 from support.services.fault_server import gzip_bomb, reply
 
