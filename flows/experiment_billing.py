@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from prefect.logging import get_run_logger
 
 from prefect_assay.approvals.spending import Approval, approve_spending
-from prefect_assay.approvals.uncertain_payment import answered_doubt, ask_about_payment
+from prefect_assay.approvals.uncertain_payment import ask_about_payment, payment_decision
 from prefect_assay.books.records import Approved
 from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
 from prefect_assay.flows.run_options import ExperimentRun
@@ -170,8 +170,7 @@ def pay(run: ExperimentRun, order: Order) -> Payment:
 
 def _by_machine(run: ExperimentRun, order: Order) -> Payment:
     asks = can_suspend() and order.status not in AFTER_MATERIALS
-    what = f"{run.name}"
-    answer = answered_doubt(run.key, what, lambda: _facts(run, order)) if asks else None
+    answer = payment_decision(run.key, run.name, lambda: _status(run, order)) if asks else None
     due = read_due(run.options.credentials, order, book=run.book)
     if answer == "paid" and due is not None:
         _ask_about_payment(run, order, "A person has said that it was paid. The invoice does not say so.")
@@ -257,11 +256,11 @@ def _ask_about_payment(run: ExperimentRun, order: Order, why: str) -> None:
         key=run.key,
         what=run.name,
         why=why,
-        facts=_facts(run, order),
+        status=_status(run, order),
     )
 
 
-def _facts(run: ExperimentRun, order: Order) -> PaymentStatus:
+def _status(run: ExperimentRun, order: Order) -> PaymentStatus:
     with run.options.credentials.get_client() as client:
         return read_payment_status(client, run.book.read().payment, order.experiment_id)
 

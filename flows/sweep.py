@@ -24,7 +24,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 from pydantic import Field
 
-from prefect_assay.approvals.questions import answer_overdue
+from prefect_assay.approvals.questions import answer_expired
 from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.flows.run_options import DEADLINE_DAYS
@@ -161,7 +161,7 @@ class _Sweep:
         with self.part("paid questions"):
             self.woken += answer_paid(self.prefect, list(self.asking.values()), self.problems)
         with self.part("overdue questions"):
-            self.woken += answer_overdue(self.prefect, list(self.asking.values()), self.now)
+            self.woken += answer_expired(self.prefect, list(self.asking.values()), self.now)
         due: list[UUID] = []
         with self.part("runs that look again"):
             due = [run.id for run in marked if not waits_for_input(run) and self.may_go_on(run)]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from prefect_assay.approvals.questions import answer_overdue
+from prefect_assay.approvals.questions import answer_expired
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.client import AssayClient
@@ -44,8 +44,8 @@ def test_over_the_cap_and_without_an_answer_in_time(world, held):
     for figure in ("1.00 USD", "50,000.00 USD", "500,000.00 USD", "x402-exact"):
         assert figure in words
     now = datetime.now(UTC)
-    assert answer_overdue(world.api, [world.run(run)], now) == []
-    assert answer_overdue(world.api, [world.run(run)], now + timedelta(hours=1, minutes=1)) == [str(run.id)]
+    assert answer_expired(world.api, [world.run(run)], now) == []
+    assert answer_expired(world.api, [world.run(run)], now + timedelta(hours=1, minutes=1)) == [str(run.id)]
     ended = held.execute(run)
     assert (ended.name, ended.type.value) == ("ApprovalExpired", "FAILED")
     assert "nothing was ordered" in ended.message

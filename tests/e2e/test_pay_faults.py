@@ -181,7 +181,7 @@ def test_a_payment_in_doubt_is_shown_to_a_person_with_the_answer(
     assert held.answer(run, decision="stop") == "ACCEPT"
     ended = held.state(run)
     assert ended.is_failed()
-    assert "its invoice is open, and money may have moved. The order stands" in ended.message
+    assert "its invoice is open, and money may have moved. The order remains" in ended.message
     assert world.settlements(f"{name}-{rail}") == []
 
 

@@ -9,9 +9,9 @@ import pytest
 from prefect_assay.approvals import questions
 from prefect_assay.approvals import spending as approval
 from prefect_assay.approvals import uncertain_payment as doubt
-from prefect_assay.approvals.questions import Answer
+from prefect_assay.approvals.questions import FormAnswer
 from prefect_assay.approvals.spending import approve_spending
-from prefect_assay.approvals.uncertain_payment import PaymentDoubt, answered_doubt
+from prefect_assay.approvals.uncertain_payment import PaymentDoubt, payment_decision
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
 from prefect_assay.models.billing import Invoice
 from prefect_assay.payments.reconciliation import PaymentStatus
@@ -25,9 +25,9 @@ def given(monkeypatch):
     record = []
 
     def answer(*, late=False, **values):
-        record.insert(0, Answer(uuid4(), f"k-{len(record)}", NOW, values, late))
+        record.insert(0, FormAnswer(uuid4(), f"k-{len(record)}", NOW, values, late))
 
-    monkeypatch.setattr(Answer, "take", lambda answer: record.remove(answer))  # noqa: PLW0108 - binds it
+    monkeypatch.setattr(FormAnswer, "discard", lambda answer: record.remove(answer))  # noqa: PLW0108 - binds it
     for module in (doubt, approval):
         monkeypatch.setattr(module, "answers", lambda _question: list(record))
     monkeypatch.setattr(approval, "can_suspend", lambda: True)
@@ -37,7 +37,7 @@ def given(monkeypatch):
 
 def ask(status):
     facts = PaymentStatus(invoice=Invoice(id="inv_1", status=status, amount=100), entry=None)
-    return answered_doubt("key", "experiment", lambda: facts)
+    return payment_decision("key", "experiment", lambda: facts)
 
 
 def test_nobody_was_asked(given):
@@ -113,7 +113,7 @@ def test_where_nobody_may_be_asked_only_an_answer_helps(given):
     assert (spend(100).cents, spend(100).approver) == (100, "within 1.00 USD")
 
 
-def test_only_overdue_questions_of_this_package_are_answered():
+def test_only_expired_questions_of_this_package_are_answered():
     woken = []
 
     class Client:
@@ -132,5 +132,5 @@ def test_only_overdue_questions_of_this_package_are_answered():
         run("time", f"approve-0a-100-until-{later}-{uuid4().hex}"),
         run("other", "1"),
     ]
-    assert questions.answer_overdue(Client(), runs, NOW) == ["over", "doubt"]
+    assert questions.answer_expired(Client(), runs, NOW) == ["over", "doubt"]
     assert woken == [("over", "reject"), ("doubt", "stop"), ("gone", "reject")]

@@ -16,7 +16,7 @@ from prefect_assay.models.open_links import open_links
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus
-from prefect_assay.reporting.artifacts import money_lines
+from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.tasks.archive import archive_experiment
 from prefect_assay.waiting.decide import Ready
 from support.services.fault_server import fault_server, reply
@@ -162,7 +162,7 @@ def test_a_report_holds_no_link():
 @pytest.mark.parametrize(("status", "shown"), [("open", True), ("paid", False)])
 def test_the_page_of_an_invoice_is_shown_only_while_somebody_may_have_to_pay(status, shown):
     invoice = Invoice(id="inv_1", status=status, amount=100, provider_hosted_invoice_url=f"{HOST}/i/1")
-    assert ("invoice page" in money_lines(PaymentStatus(invoice=invoice))) is shown
+    assert ("invoice page" in payment_lines(PaymentStatus(invoice=invoice))) is shown
 
 
 @pytest.mark.parametrize(

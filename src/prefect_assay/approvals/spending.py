@@ -1,4 +1,4 @@
-"""Asking a person before money is spent: a suspended run with a form in the Prefect UI that shows the figures."""
+"""Ask a person before money is spent: a suspended run with a form in the Prefect UI that shows the figures."""
 
 import hashlib
 from collections.abc import Mapping
@@ -7,23 +7,25 @@ from typing import Literal
 
 from pydantic import Field
 
-from prefect_assay.approvals.questions import Answer, Question, answers, ask
+from prefect_assay.approvals.questions import FormAnswer, Question, answers, ask
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
 from prefect_assay.models.billing import usd
 from prefect_assay.runs import can_suspend
 
+__all__ = ["Approval", "SpendingApproval", "approve_spending"]
+
 
 @dataclass(frozen=True)
 class Approval:
-    """What may be spent, in US cents, and the rule or the person that allows it."""
+    """What may be spent, in US cents, and the rule or the person that approved it."""
 
     cents: int
     approver: str
 
 
 class SpendingApproval(Question):
-    """The form. `decision` has no default: a run that is resumed without an answer must stay suspended."""
+    """The form."""
 
     decision: Literal["approve", "reject", "change_cap"] = Field(
         title="Decision",
@@ -50,24 +52,24 @@ def approve_spending(
     may_ask: bool = True,
     otherwise: str = "nothing was ordered",
 ) -> Approval:
-    """Return what may be spent: the amount when it is within the cap, else what a person says.
+    """Return what may be spent: the amount if it is within the cap, else what a person approved.
 
     Args:
-        policy: gives the time for an answer.
-        key: names this question; an approval of the same amount under the same key is found, not asked again,
-            and so is a changed cap.
-        what: names what costs, for the form.
-        amount_cents: what it would cost, without VAT.
-        cap_cents: what may be spent without asking.
+        policy: sets the time for an answer.
+        key: identifies the question; an earlier approval of the same amount under this key applies, and so does an
+            earlier changed cap.
+        what: what is paid for, for the form.
+        amount_cents: the price without VAT.
+        cap_cents: what may be spent without approval.
         figures: more lines for the form.
         always: ask even within the cap.
-        may_ask: False looks for an earlier answer and asks nobody.
-        otherwise: how things stand without an approval, for the error.
+        may_ask: False only looks for an earlier answer.
+        otherwise: the consequence without an approval, for the error.
 
     Raises:
-        BudgetExceeded: a person has to be asked, and this run cannot ask because it is not deployed.
-        ApprovalRejected: a person declined, or approved less than it costs. A retry of the run asks again.
-        ApprovalExpired: nobody has answered in time. A retry of the run asks again.
+        BudgetExceeded: an approval is needed, and this run cannot ask because it is not deployed.
+        ApprovalRejected: a person declined, or approved less than the price. A retry of the run asks again.
+        ApprovalExpired: the question expired. A retry of the run asks again.
     """
     if amount_cents <= cap_cents and not always:
         return Approval(amount_cents, f"within {usd(cap_cents)}")
@@ -79,18 +81,20 @@ def approve_spending(
     given = answers(question) if can_suspend() else []
     if not given:
         if not (may_ask and can_suspend()):
-            raise BudgetExceeded(_nobody_to_ask(what, amount_cents, cap_cents, otherwise))
-        shown = {"cap": usd(cap_cents if changed is None else changed.cents), **(figures or {})}
+            raise BudgetExceeded(_cannot_ask(what, amount_cents, cap_cents, otherwise))
+        cap = usd(cap_cents if changed is None else changed.cents)
         ask(
             SpendingApproval,
             question=question,
-            description=_description(what, amount_cents, shown, policy.approval_hours),
+            description=_description(
+                what, amount_cents, {"cap": cap, **(figures or {})}, policy.approval_hours
+            ),
             hours=policy.approval_hours,
         )
     return _approved(given, what, amount_cents, otherwise)
 
 
-def _nobody_to_ask(what: str, amount_cents: int, cap_cents: int, otherwise: str) -> str:
+def _cannot_ask(what: str, amount_cents: int, cap_cents: int, otherwise: str) -> str:
     costs = f"{what} costs {usd(amount_cents)}"
     if amount_cents > cap_cents:
         return (
@@ -98,8 +102,8 @@ def _nobody_to_ask(what: str, amount_cents: int, cap_cents: int, otherwise: str)
             "Raise the cap in the spending policy, or start the flow from its deployment to be asked"
         )
     return (
-        f"{costs}, within the cap, but it is a quote, and the spending policy wants a person to see quotes; "
-        f"{otherwise}. Set accept_quotes in the policy, or start the flow from its deployment to be asked"
+        f"{costs}, within the cap, but it is a quote, and quotes need a person's approval; "
+        f"{otherwise}. Turn on accept_quotes of the SpendingPolicy block, or start the flow from its deployment to be asked"
     )
 
 
@@ -113,7 +117,7 @@ def _description(what: str, amount_cents: int, figures: Mapping[str, str], hours
 
 
 def _changed_cap(topic: str) -> Approval | None:
-    """The cap that a person has given this run for this matter, whatever amount it was asked about."""
+    """The cap that a person set for this run and topic, whatever the amount in question was."""
     for answer in answers(topic):
         cap = answer.values.get("cap_cents")
         if answer.decision == "change_cap" and not answer.late and cap is not None:
@@ -121,14 +125,13 @@ def _changed_cap(topic: str) -> Approval | None:
     return None
 
 
-def _approved(given: list[Answer], what: str, amount_cents: int, otherwise: str) -> Approval:
-    """The last word counts. A no is taken from the record: it ends this execution, and not every retry."""
+def _approved(given: list[FormAnswer], what: str, amount_cents: int, otherwise: str) -> Approval:
+    """The newest answer counts. A refusal is discarded: it ends this execution, and not every retry."""
     last = given[0]
     if last.decision == "approve" and not last.late:
         return Approval(amount_cents, last.given_by)
     for answer in given:
-        answer.take()
+        answer.discard()
     if last.late:
         raise ApprovalExpired(f"{what} was not approved in time at {usd(amount_cents)}; {otherwise}")
-    note = f" ({last.values['note']})" if last.values.get("note") else ""
-    raise ApprovalRejected(f"{what} was not approved at {usd(amount_cents)}{note}; {otherwise}")
+    raise ApprovalRejected(f"{what} was not approved at {usd(amount_cents)}{last.note}; {otherwise}")

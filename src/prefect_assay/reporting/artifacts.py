@@ -211,15 +211,15 @@ def show_loop(report: LoopReport) -> None:
     )
 
 
-def money_lines(facts: PaymentStatus) -> dict[str, str]:
-    """An invoice and its payment, as lines for people."""
+def payment_lines(status: PaymentStatus) -> dict[str, str]:
+    """An invoice and its payment, as rows of a table."""
     lines: dict[str, str] = {}
-    invoice, entry = facts.invoice, facts.entry
+    invoice, entry = status.invoice, status.entry
     if invoice is not None:
         lines["invoice"] = f"`{invoice.id}`"
         lines["invoice status"] = str(invoice.status or "unknown")
         lines["invoice amount"] = usd(invoice.amount)
-        if invoice.provider_hosted_invoice_url and not facts.paid:  # it works without a token
+        if invoice.provider_hosted_invoice_url and not status.paid:  # it works without a token
             lines["invoice page"] = invoice.provider_hosted_invoice_url
     if entry is not None:
         lines["payment"] = f"{usd(entry.amount_cents)} by {entry.rail.value}, {entry.state.value}"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from prefect_assay.models.billing import usd
-from prefect_assay.reporting.artifacts import money_lines
+from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.sweeping.settle_cancellation import Remainder, Remains
 
 _REMAINS: Final = {
@@ -82,5 +82,5 @@ def _billed(remains: Remains) -> list[str]:
                 "the wallet."
             ),
         ]
-    rows = money_lines(facts)
+    rows = payment_lines(facts)
     return [*lines, "", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
