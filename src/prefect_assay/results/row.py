@@ -1,10 +1,10 @@
-"""The tidy row: one measurement of one design, or the summary of its replicates.
+"""The tidy row, one measurement of one design or the summary of its replicates; and tables of rows, put together.
 
-Units stand in the column names: K_D in M, k_on in 1/(M s), k_off in 1/s, melting temperature in degrees
-Celsius, concentration in nM. An empty value means "not reported", never zero.
+Column names carry their units: K_D in M, k_on in 1/(M s), k_off in 1/s, melting temperature in degrees Celsius,
+concentration in nM. An empty value means "not reported", never zero.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -12,11 +12,10 @@ from pydantic import BeforeValidator, Field
 
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
-from prefect_assay.models.vocabulary import ExperimentType, snake_case
 
 
 class Outcome(StrEnum):
-    """What a row says about its design. A failure to express says nothing about binding, and stays apart."""
+    """The outcome of a row. A design that did not express was never tested for binding: it is no non-binder."""
 
     MEASURED = "measured"  # a number of the result's own kind is there
     BINDING = "binding"  # it binds, and no affinity is given: a screening call, or a fit that failed
@@ -28,7 +27,7 @@ class Outcome(StrEnum):
 
 
 class Level(StrEnum):
-    """Whether a row is one replicate or the summary over all of them."""
+    """One replicate, or the summary over all of them."""
 
     SUMMARY = "summary"
     REPLICATE = "replicate"
@@ -45,10 +44,10 @@ Flag = Annotated[bool | None, BeforeValidator(_none_for_empty)]
 
 
 class ResultRow(Model):
-    """One row of the tidy table. The order of the fields is the order of the columns, and it is stable.
+    """One row of the tidy table. The fields are the columns, in a stable order.
 
     `qualifier` is `<` or `>` when the row's main value is a limit and not a measurement. `extra` is a JSON
-    object with everything else that the service sent for this row, so that nothing is lost.
+    object with everything else that the service sent for this row.
     """
 
     experiment_code: str
@@ -77,9 +76,12 @@ class ResultRow(Model):
 
 COLUMNS = tuple(ResultRow.model_fields)
 
+_TIERS: Final = {Outcome.MEASURED: 0, Outcome.BINDING: 1}
+_STRENGTHS: Final = {"strong": 0, "medium": 1, "weak": 2}
+
 
 class ArchivedResults(Model):
-    """One archived version, with the rows of its table, and a line for whatever it lacks or could not be read."""
+    """An archived version, the rows of its table, and a note on each part that is missing or unreadable."""
 
     record: ArchiveRecord
     rows: tuple[ResultRow, ...]
@@ -94,66 +96,62 @@ class CampaignTable(Model):
     best_kd_M: float | None  # noqa: N815 - M is the unit
 
 
-_NO_EXPRESSION: Final = frozenset({"none", "no", "false", "no_expression", "not_expressed", "failed"})
-_BINDS: Final = frozenset({"strong", "medium", "weak"})
-# Their numbers have columns: a screening without a call, or a melting curve without a Tm, measured nothing.
-_OWN_COLUMN: Final = frozenset(
-    {ExperimentType.AFFINITY, ExperimentType.SCREENING, ExperimentType.THERMOSTABILITY}
-)
-_NOT_MEASURED: Final = frozenset({"sequence", "target", "place", "metadata"})
+def collate(tables: Iterable[Iterable[ResultRow]]) -> tuple[ResultRow, ...]:
+    """One table of many, for a campaign. The later of two equal rows replaces the first in its place.
+
+    Rows are equal in experiment, result, design, level and replicate. An open row (`pending`, `missing`) is dropped
+    once its design has a result.
+    """
+    merged: dict[tuple[Any, ...], ResultRow] = {}
+    counts: dict[tuple[Any, ...], int] = {}
+    for table in tables:
+        counts.clear()
+        for row in table:
+            identity = (
+                row.experiment_code,
+                row.result_id,
+                row.result_type,
+                row.name,
+                row.level,
+                row.replicate,
+            )
+            counts[identity] = counts.get(identity, 0) + 1  # replicates may come without a number
+            merged[*identity, counts[identity]] = row
+    answered = {(row.experiment_code, row.name) for row in merged.values() if row.result_id}
+    return tuple(
+        row for row in merged.values() if row.result_id or (row.experiment_code, row.name) not in answered
+    )
 
 
-def outcome_of(result_type: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> Outcome:
-    """The outcome of one row.
+def summaries(rows: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+    """The summary rows: one per design and result."""
+    return tuple(row for row in rows if row.level is Level.SUMMARY)
 
-    A negative binding call stands above a number, and a number above everything else: where all replicates
-    were called, a fitted K_D of a non-binder is an artefact of the fit.
+
+def best_binders(
+    rows: Iterable[ResultRow], *, limit: int | None = None, controls: bool = False
+) -> tuple[ResultRow, ...]:
+    """Summary rows of binders: measured ones by K_D (M, ascending), then those with only a binding call.
+
+    A screening call is not an affinity: designs without a K_D follow all that have one, strong before medium before
+    weak. Non-binders, designs that did not express and unknown outcomes are left out.
 
     Args:
-        result_type: the row's type; types with columns of their own are judged by them, the others by any number.
-        values: the row's columns (`kd_M`, `tm_C`, `concentration_nM`, `binding`, `binding_strength`, `expression`).
-        extra: what has no column.
+        rows: rows of one experiment or of a whole campaign.
+        limit: how many to return; all by default.
+        controls: include control sequences.
     """
-    verdict = _call(values)
-    if verdict in {Outcome.NO_EXPRESSION, Outcome.NO_BINDING, Outcome.PENDING}:
-        return verdict
-    kind = snake_case(result_type)
-    if values.get("kd_M") is not None or values.get("tm_C") is not None:
-        return Outcome.MEASURED
-    if verdict is Outcome.UNKNOWN and kind not in _OWN_COLUMN and _reports_something(kind, values, extra):
-        return Outcome.MEASURED
-    return verdict
+    candidates = [
+        row
+        for row in rows
+        if row.level is Level.SUMMARY
+        and (row.outcome is Outcome.BINDING or (row.outcome is Outcome.MEASURED and (row.kd_M or 0) > 0))
+        and (controls or not row.control)
+    ]
+    return tuple(sorted(candidates, key=_order)[:limit])
 
 
-def _call(values: Mapping[str, Any]) -> Outcome:
-    """What the laboratory's own words say, without any number."""
-    binding, strength = _word(values.get("binding")), _word(values.get("binding_strength"))
-    if _word(values.get("expression")) in _NO_EXPRESSION:
-        return Outcome.NO_EXPRESSION
-    if binding == "in_progress":
-        return Outcome.PENDING
-    if binding == "false" or (strength == "none" and binding != "true"):
-        return Outcome.NO_BINDING
-    return Outcome.BINDING if binding == "true" or strength in _BINDS else Outcome.UNKNOWN
-
-
-def _reports_something(kind: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
-    """Whether a type without columns of its own reports a number, or an expression level in words."""
-    if values.get("concentration_nM") is not None:
-        return True
-    if kind == ExperimentType.EXPRESSION and _word(values.get("expression")) not in {"", "unknown"}:
-        return True
-    return _holds_number({key: value for key, value in extra.items() if key not in _NOT_MEASURED})
-
-
-def _word(value: Any) -> str:
-    return str(snake_case(value)).strip() if isinstance(value, str) else ""
-
-
-def _holds_number(value: Any) -> bool:
-    """Whether an unknown variant reports any number, at any depth."""
-    if isinstance(value, Mapping):
-        return any(_holds_number(item) for item in value.values())
-    if isinstance(value, list):
-        return any(_holds_number(item) for item in value)
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _order(row: ResultRow) -> tuple[int, float, int, str]:
+    affinity = row.kd_M if row.kd_M is not None else float("inf")
+    strength = _STRENGTHS.get(row.binding_strength or "", len(_STRENGTHS))
+    return _TIERS[row.outcome], affinity, strength, row.name

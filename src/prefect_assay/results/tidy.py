@@ -1,7 +1,7 @@
 """From the service's result records to tidy rows (contract 2.10).
 
-A variant this module does not know still gives rows: the fields it recognises go to their columns, the rest to
-`extra`. Nothing here raises for odd content; a wait of ten days must not end on a new field.
+An unknown variant gives rows as well: recognised fields fill their columns, the rest goes to `extra`. Nothing here
+raises for odd content, so that a new field does not end a wait of ten days.
 """
 
 import json
@@ -12,7 +12,8 @@ from typing import Any, Final
 from prefect_assay.models.open_links import without_open_links
 from prefect_assay.models.result import Replicate, Result, ResultEntry
 from prefect_assay.models.sequences import Sequence as Design
-from prefect_assay.results.row import Level, Outcome, ResultRow, outcome_of
+from prefect_assay.models.vocabulary import ExperimentType, snake_case
+from prefect_assay.results.row import Level, Outcome, ResultRow
 
 # Consumed by columns of their own; everything else of a record is kept in `extra`.
 _ENTRY_COLUMNS: Final = frozenset(
@@ -25,6 +26,13 @@ _REPLICATE_COLUMNS: Final = frozenset(
 )
 # service-shapes, Results: M. How many of the unit are one M.
 _KD_UNITS: Final = {"M": 1.0, "nM": 1e9}
+_NO_EXPRESSION: Final = frozenset({"none", "no", "false", "no_expression", "not_expressed", "failed"})
+_BINDS: Final = frozenset({"strong", "medium", "weak"})
+# Their numbers have columns: a screening without a call, or a melting curve without a Tm, measured nothing.
+_OWN_COLUMN: Final = frozenset(
+    {ExperimentType.AFFINITY, ExperimentType.SCREENING, ExperimentType.THERMOSTABILITY}
+)
+_NOT_MEASURED: Final = frozenset({"sequence", "target", "place", "metadata"})
 _SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
 
 
@@ -40,10 +48,9 @@ def rows(
     Args:
         results: the records of one experiment.
         experiment_code: written into each row.
-        ordered: the designs that were ordered; each without a result gets a row of its own, so that no design
-            drops out of the table in silence.
-        complete: whether the results are complete (`results_status` all); then a design without a result is
-            `missing`, before that it is `pending`.
+        ordered: the designs that were ordered; each without a result gets a row, so that none is lost silently.
+        complete: the results are complete (`results_status` all): a design without a result is `missing` and no
+            longer `pending`.
     """
     found = [row for result in results for row in _result_rows(result, experiment_code)]
     names = {row.name for row in found}
@@ -52,7 +59,7 @@ def rows(
 
 
 def unread_units(results: Iterable[Result]) -> tuple[str, ...]:
-    """A line per result whose K_D is in a unit that is not known here, so that its cells are empty."""
+    """A line per result whose K_D is in an unknown unit, so that its cells are empty."""
     found = {
         (result.id, unit)
         for result in results
@@ -68,7 +75,7 @@ def unread_units(results: Iterable[Result]) -> tuple[str, ...]:
 
 
 def _kd_unit(*fields: Mapping[str, Any]) -> str:
-    """The unit of K_D, of a replicate or else of its entry; M where none is named."""
+    """The unit of K_D, of a replicate or else of its entry; M by default."""
     named = next((value for each in fields if (value := each.get("kd_units")) is not None), "M")
     return str(named).strip()[:20]
 
@@ -170,7 +177,7 @@ def _control(entry: ResultEntry) -> bool | None:
 
 
 def _keep_rest_of_sequence(extra: dict[str, Any]) -> None:
-    """Name, residues and the control flag have columns; metadata and whatever else comes stay in `extra`."""
+    """Keep in `extra` what has no column: metadata and any other field of the sequence."""
     sequence = extra.pop("sequence", None)
     if isinstance(sequence, dict):
         rest = {key: value for key, value in sequence.items() if key not in _SEQUENCE_COLUMNS and value}
@@ -179,7 +186,7 @@ def _keep_rest_of_sequence(extra: dict[str, Any]) -> None:
 
 
 def _qualifier(values: Mapping[str, Any], raw: Mapping[str, Any]) -> str | None:
-    """`<` or `>` of the row's main value: of K_D where there is one, else of the concentration."""
+    """`<` or `>` of the row's main value: K_D, or without one the concentration."""
     source = ("kd_qualifier", "kd_display") if values["kd_M"] is not None else ("concentration_display",)
     for field in source:
         text = str(raw.get(field) or "").strip()
@@ -189,7 +196,7 @@ def _qualifier(values: Mapping[str, Any], raw: Mapping[str, Any]) -> str | None:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number or None. Null is not zero, and NaN is not a measurement."""
+    """A finite float, or None. Null is not zero, and NaN is not a measurement."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
@@ -203,3 +210,55 @@ def _text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else None
+
+
+def outcome_of(result_type: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> Outcome:
+    """The outcome of one row, by its type, its columns and what has no column.
+
+    A negative binding call overrides a number: where all replicates were called, a fitted K_D of a non-binder is an
+    artefact of the fit. A number overrides everything else. Types with columns of their own are judged by them, the
+    others by any number.
+    """
+    verdict = _call(values)
+    if verdict in {Outcome.NO_EXPRESSION, Outcome.NO_BINDING, Outcome.PENDING}:
+        return verdict
+    kind = snake_case(result_type)
+    if values.get("kd_M") is not None or values.get("tm_C") is not None:
+        return Outcome.MEASURED
+    if verdict is Outcome.UNKNOWN and kind not in _OWN_COLUMN and _reports_something(kind, values, extra):
+        return Outcome.MEASURED
+    return verdict
+
+
+def _call(values: Mapping[str, Any]) -> Outcome:
+    """The outcome in the laboratory's words, without any number."""
+    binding, strength = _word(values.get("binding")), _word(values.get("binding_strength"))
+    if _word(values.get("expression")) in _NO_EXPRESSION:
+        return Outcome.NO_EXPRESSION
+    if binding == "in_progress":
+        return Outcome.PENDING
+    if binding == "false" or (strength == "none" and binding != "true"):
+        return Outcome.NO_BINDING
+    return Outcome.BINDING if binding == "true" or strength in _BINDS else Outcome.UNKNOWN
+
+
+def _reports_something(kind: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
+    """Return True if a type without columns of its own reports a number, or an expression level in words."""
+    if values.get("concentration_nM") is not None:
+        return True
+    if kind == ExperimentType.EXPRESSION and _word(values.get("expression")) not in {"", "unknown"}:
+        return True
+    return _holds_number({key: value for key, value in extra.items() if key not in _NOT_MEASURED})
+
+
+def _word(value: Any) -> str:
+    return str(snake_case(value)).strip() if isinstance(value, str) else ""
+
+
+def _holds_number(value: Any) -> bool:
+    """Return True for a number at any depth."""
+    if isinstance(value, Mapping):
+        return any(_holds_number(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_holds_number(item) for item in value)
+    return isinstance(value, int | float) and not isinstance(value, bool)

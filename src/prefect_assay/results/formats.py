@@ -1,0 +1,217 @@
+"""Tables of rows: CSV and Parquet files, Rich for terminals, Markdown for the Prefect UI.
+
+CSV is UTF-8 with CRLF line ends (RFC 4180), and reading it gives the same numbers back. Tables for people show three
+significant digits, and 7.4 nM instead of 7.4e-9.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+from rich.table import Table
+from rich.text import Text
+
+from prefect_assay.errors import ConfigurationError, InputError
+from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow
+
+_FLOATS: Final = frozenset(
+    {"kd_M", "log10_kd", "kd_log_std", "kon_per_M_s", "koff_per_s", "tm_C", "concentration_nM"}
+)
+_REQUIRED: Final = frozenset(name for name, field in ResultRow.model_fields.items() if field.is_required())
+_FIELD_LIMIT: Final = 2**31 - 1
+
+
+def to_csv(rows: Iterable[ResultRow]) -> bytes:
+    """The rows as CSV with a header. An empty cell means "not reported"."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer)
+    writer.writerow(COLUMNS)
+    writer.writerows([_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
+    return buffer.getvalue().encode()
+
+
+def from_csv(data: bytes) -> tuple[ResultRow, ...]:
+    """Read a table that `to_csv` wrote, also one of an earlier version, which may lack optional columns.
+
+    Raises:
+        InputError: the file is no such table; the message names the line.
+    """
+    csv.field_size_limit(_FIELD_LIMIT)  # `extra` may hold more than the module's 128 KiB
+    try:
+        lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"not a results table: {error}") from None
+    header = lines[0] if lines else []
+    if wrong := sorted((_REQUIRED - set(header)) | (set(header) - set(COLUMNS))):
+        raise InputError(f"not a results table: these columns are missing or unknown: {', '.join(wrong)}")
+    found = []
+    for number, cells in enumerate(lines[1:], start=1):
+        try:
+            found.append(ResultRow.model_validate(dict(zip(header, cells, strict=True)), strict=False))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise InputError(f"row {number}, column {first['loc'][0]}: {first['msg']}") from None
+        except ValueError:
+            raise InputError(f"row {number} has {len(cells)} cells, the header {len(header)}") from None
+    return tuple(found)
+
+
+def to_parquet(rows: Iterable[ResultRow]) -> bytes:
+    """The rows as one Parquet file, with the columns of the CSV.
+
+    Raises:
+        ConfigurationError: the `parquet` extra is not installed.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415  an optional extra
+        import pyarrow.parquet as pq  # noqa: PLC0415  an optional extra
+    except ImportError:
+        raise ConfigurationError.missing_extra("parquet", "writing Parquet") from None
+    kinds = {"replicate": pa.int64(), "control": pa.bool_()} | dict.fromkeys(_FLOATS, pa.float64())
+    schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
+    table = pa.Table.from_pylist([row.model_dump(mode="json") for row in rows], schema=schema)
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+_MOLAR: Final = (("M", 1.0), ("mM", 1e-3), ("µM", 1e-6), ("nM", 1e-9), ("pM", 1e-12), ("fM", 1e-15))
+_DIGITS: Final = 3
+_NAME_LENGTH: Final = 40
+_WORDS: Final = {
+    Outcome.MEASURED: "measured",
+    Outcome.BINDING: "binds",
+    Outcome.NO_BINDING: "no binding",
+    Outcome.NO_EXPRESSION: "no expression",
+    Outcome.UNKNOWN: "unknown",
+    Outcome.PENDING: "pending",
+    Outcome.MISSING: "not reported",
+}
+_EMPTY: Final = "–"  # noqa: RUF001  a dash, not a minus: a missing value is not a number
+
+
+def molar(value: float | None, qualifier: str | None = None) -> str:
+    """A concentration in M for people: `7.4e-8` gives `74.0 nM`."""
+    if value is None:
+        return _EMPTY
+    prefix = f"{qualifier} " if qualifier else ""
+    if value <= 0:
+        return f"{prefix}{_significant(value)} M"
+    for unit, size in _MOLAR:
+        if float(f"{value / size:.{_DIGITS - 1}e}") >= 1:  # rounded first: 999.9 nM is 1.00 µM
+            return f"{prefix}{_significant(value / size)} {unit}"
+    return f"{prefix}{value:.{_DIGITS - 1}e} M"
+
+
+def rate(value: float | None, unit: str) -> str:
+    """A rate constant for people: `7.00e+04 /M/s`."""
+    return _EMPTY if value is None else f"{value:.{_DIGITS - 1}e} {unit}"
+
+
+def markdown_table(rows: Iterable[ResultRow], *, replicates: bool = False, limit: int | None = None) -> str:
+    """A Markdown table of the summary rows, or with `replicates` of all; the rows over the limit are counted."""
+    selected, left_out, columns = _select(rows, replicates=replicates, limit=limit)
+    if not selected:
+        return "No results.\n"
+    lines = [
+        "| " + " | ".join(title for title, _ in columns) + " |",
+        "|" + " --- |" * len(columns),
+        *(
+            "| " + " | ".join(_markdown_cell(text_of(row)) for _, text_of in columns) + " |"
+            for row in selected
+        ),
+    ]
+    if left_out:
+        lines += ["", f"… and {left_out} more"]
+    return "\n".join(lines) + "\n"
+
+
+def rich_table(
+    rows: Iterable[ResultRow],
+    *,
+    title: str | None = None,
+    replicates: bool = False,
+    limit: int | None = None,
+) -> Table:
+    """The same table for a terminal."""
+    selected, left_out, columns = _select(rows, replicates=replicates, limit=limit)
+    table = Table(title=title, caption=f"… and {left_out} more" if left_out else None)
+    for heading, _ in columns:
+        table.add_column(heading)
+    for row in selected:
+        table.add_row(*(Text(_one_line(text_of(row))) for _, text_of in columns))  # Text: names are no markup
+    return table
+
+
+def _concentration(row: ResultRow) -> str:
+    if row.concentration_nM is None:
+        return _EMPTY
+    return molar(row.concentration_nM * 1e-9, None if row.kd_M is not None else row.qualifier)
+
+
+_Format = Callable[[ResultRow], str]
+_COLUMNS: Final[tuple[tuple[str, _Format], ...]] = (
+    ("Design", lambda row: _shortened(row.name)),
+    ("Replicate", lambda row: _EMPTY if row.replicate is None else str(row.replicate)),
+    ("Outcome", lambda row: _WORDS[row.outcome]),
+    ("K_D", lambda row: molar(row.kd_M, row.qualifier)),
+    ("k_on", lambda row: rate(row.kon_per_M_s, "/M/s")),
+    ("k_off", lambda row: rate(row.koff_per_s, "/s")),
+    ("Tm", lambda row: _EMPTY if row.tm_C is None else f"{row.tm_C:.1f} °C"),
+    ("Concentration", _concentration),
+    ("Strength", lambda row: row.binding_strength or _EMPTY),
+    ("Expression", lambda row: row.expression or _EMPTY),
+    ("Fit", lambda row: row.fit_quality or _EMPTY),
+    ("Experiment", lambda row: row.experiment_code),
+)
+_ALWAYS: Final = frozenset({"Design", "Outcome"})
+
+
+def _select(
+    rows: Iterable[ResultRow], *, replicates: bool, limit: int | None
+) -> tuple[Sequence[ResultRow], int, Sequence[tuple[str, _Format]]]:
+    """The rows to show, the number of rows left out, and the columns that are not empty."""
+    chosen = [row for row in rows if replicates or row.level is Level.SUMMARY]
+    selected = chosen[:limit]
+    columns = [
+        (title, text_of)
+        for title, text_of in _COLUMNS
+        if title in _ALWAYS or any(text_of(row) not in {"", _EMPTY} for row in selected)
+    ]
+    return selected, len(chosen) - len(selected), columns
+
+
+def _significant(value: float) -> str:
+    """Three significant digits, without an exponent in the range of a unit prefix."""
+    rounded = float(f"{value:.{_DIGITS - 1}e}")
+    if not 1 <= rounded < 1000:  # noqa: PLR2004  the range of a unit prefix
+        return f"{value:.{_DIGITS}g}"
+    return f"{rounded:.{_DIGITS - len(str(int(rounded)))}f}"
+
+
+def _shortened(name: str) -> str:
+    """Cut a name: pipelines write whole score lines there, and the values must remain visible."""
+    flat = _one_line(name)
+    return flat if len(flat) <= _NAME_LENGTH else f"{flat[: _NAME_LENGTH - 1]}…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _markdown_cell(text: str) -> str:
+    """Names come from users: a pipe or a bracket must not break the table or make a link."""
+    escaped = _one_line(text)
+    for character in "\\|[]<`*_":
+        escaped = escaped.replace(character, "&lt;" if character == "<" else f"\\{character}")
+    return escaped
