@@ -70,17 +70,17 @@ def test_every_finding_is_reported_with_its_place():
             "(an unknown residue: decide on one; a gap: remove the alignment's gaps; a stop codon inside the sequence)"
         ),
         (
-            "pasted text, line 3, sequence 'A': 'a', which differs only in case, stands on line 1; "
+            "pasted text, line 3, sequence 'A': 'a', which differs only in case, is on line 1; "
             "give each design a name of its own"
         ),
         "pasted text, line 5: a sequence without a name; names are needed to tell results apart",
         "pasted text, line 7, sequence 'empty': no residues",
-        "pasted text, line 9, sequence 'c': an empty chain: ':' separates chains and stands only between them",
+        "pasted text, line 9, sequence 'c': an empty chain: ':' separates chains and belongs only between them",
         (
             "pasted text, line 11, sequence 'd': no amino acid: '/' at position 2, 'B' at position 3, '1' at position 4 "
             "(chains are separated by ':'; ambiguous (D or N): decide on one)"
         ),
-        "pasted text, line 13, sequence 'a': the same name stands on line 1; give each design a name of its own",
+        "pasted text, line 13, sequence 'a': the same name is on line 1; give each design a name of its own",
     )
 
 

@@ -11,7 +11,6 @@ import pytest
 from moto import mock_aws
 
 from prefect_assay.designs import formats, read_sequences
-from prefect_assay.designs import records as records_module
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
 
 FASTA = ">a\nACD\n>b\nEFG\n"
@@ -133,9 +132,8 @@ def test_total_size_and_number_are_bounded(monkeypatch):
     monkeypatch.setattr(formats, "MAX_CHARACTERS", 20)
     assert "line 4: the source is larger than 20 characters" in finding("d", text=">abc\nACD\n>efgh\nKKKKKK")
     monkeypatch.undo()
-    monkeypatch.setattr("prefect_assay.designs.checks.MAX_SEQUENCES", 2)
+    monkeypatch.setattr("prefect_assay.designs.records.MAX_SEQUENCES", 2)
     assert "line 5: more than 2 sequences" in finding("d", text=">a\nACD\n>b\nEFG\n>c\nKLM")
-    assert records_module.MAX_SEQUENCES > 2
 
 
 def test_s3_object(bucket):

@@ -1,7 +1,6 @@
-"""From a file of designs to checked sequences, and from those to the batches of single experiments.
+"""From a file of designs to checked sequences, the batches of single experiments and a default campaign id.
 
-`read_sequences` accepts what pipelines write, `split` cuts it into experiments, `campaign_digest` names the
-whole. Nothing here knows the service, a token or Prefect.
+Knows neither the service nor Prefect.
 """
 
 from prefect_assay.designs.campaign import campaign_digest, split

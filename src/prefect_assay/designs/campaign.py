@@ -52,7 +52,7 @@ def split(sequences: Sequences, assay: Assay, per_experiment: int) -> tuple[Batc
 
 
 def _sizes(designs: int, controls: int, per_experiment: int) -> list[int]:
-    """Designs per batch, controls not counted."""
+    """Designs per batch, without controls."""
     room = per_experiment - controls
     if room < 1:
         raise InvalidSpec(
@@ -97,9 +97,8 @@ def _binning_sizes(designs: int, controls: int, per_experiment: int) -> list[int
 def _binning_count(designs: int, controls: int, smallest: int, largest: int) -> int | None:
     """The smallest number of batches that works, or None."""
     fewest = -(-designs // (largest - controls))
-    for batches in range(
-        fewest, fewest + BINNING_SEQUENCES_STEP
-    ):  # the remainder modulo 4 repeats after that
+    # The remainder modulo 4 repeats after that.
+    for batches in range(fewest, fewest + BINNING_SEQUENCES_STEP):
         total = designs + batches * controls
         if total % BINNING_SEQUENCES_STEP == 0 and batches * smallest <= total <= batches * largest:
             return batches
@@ -127,28 +126,23 @@ def _batches(designs: list[Sequence], controls: list[Sequence], sizes: list[int]
     return batches
 
 
-LENGTH: Final = 16  # hex digits: 64 bits
+_DIGEST_LENGTH: Final = 16  # hex digits: 64 bits
 
 
 def campaign_digest(sequences: Sequences, assay: Assay) -> str:
-    """16 hex digits over names, residues, control flags, metadata and the assay.
-
-    A default that is spelled out (3 replicates, `bli`) gives the same digest as the default left away.
-    """
+    """16 hex digits over names, residues, control flags, metadata and the assay with its defaults filled in."""
     designs = sorted(
         (sequence.model_dump(mode="json") for sequence in sequences.items), key=lambda design: design["name"]
     )
     material = json.dumps([_assay(assay), designs], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(material.encode()).hexdigest()[:LENGTH]
+    return hashlib.sha256(material.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
 def _assay(assay: Assay) -> dict[str, object]:
     chosen: dict[str, object] = assay.model_dump(mode="json", exclude_none=True)
     if assay.effective_method:
         chosen["method"] = assay.effective_method.value
-    if (
-        assay.experiment_type is not ExperimentType.EPITOPE_BINNING
-    ):  # contract 2.2: binning takes no replicates
+    if assay.experiment_type is not ExperimentType.EPITOPE_BINNING:  # contract 2.2: no replicates
         chosen.setdefault("n_replicates", REPLICATES_DEFAULT)
     if assay.experiment_type is ExperimentType.AFFINITY:
         chosen.setdefault("antigen_concentrations", list(ANTIGEN_CONCENTRATIONS_NM))

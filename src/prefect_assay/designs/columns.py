@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from prefect_assay.designs.records import SourceErrors
+from prefect_assay.designs.records import FAB, SourceErrors
 from prefect_assay.models.shown import shown
 
 # In order of preference: a file may have several of them.
@@ -60,7 +60,7 @@ _NOISE = re.compile(r"[\s_\-]+")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where the columns stand, counted from 0; `optional` holds those that are there."""
+    """The position of each column, counted from 0; `optional` has those that exist."""
 
     delimiter: str
     width: int
@@ -70,17 +70,14 @@ class Header:
 
 
 def reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """The csv module's reader, in the one dialect that is read here.
-
-    Its limit on a field is global to the process, and other readers raise it; raised here as well, so that a file
-    reads the same whoever was first. The limits on lines and sequences are this package's own.
-    """
+    """A csv reader of one dialect."""
+    # The limit is global to the process. Raised always, so that a file reads the same after other readers and before.
     csv.field_size_limit(_FIELD_LIMIT)
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
 
 
 def cells(line: str, delimiter: str) -> list[str]:
-    """The cells of one line, or nothing when it does not parse."""
+    """The cells of one line; no cells when it does not parse."""
     try:
         return next(reader([line], delimiter), [])
     except csv.Error:
@@ -88,13 +85,13 @@ def cells(line: str, delimiter: str) -> list[str]:
 
 
 def find_header(line: str) -> Header | None:
-    """Read a line as the header of a table; None when no delimiter gives both a name and a sequence column."""
+    """A line as the header of a table; None when no delimiter gives both a name and a sequence column."""
     found = [header for delimiter in DELIMITERS if (header := _header(cells(line, delimiter), delimiter))]
     return max(found, key=lambda header: header.width, default=None)
 
 
 def explain(line: str) -> str:
-    """What the line lacks, and what would do."""
+    """The columns that the line lacks, as an error message."""
     titles = max((cells(line, delimiter) for delimiter in DELIMITERS), key=len)
     keys = [_key(title) for title in titles]
     if _key(PARTIAL) in keys and _index(keys, SEQUENCE) is None:
@@ -105,7 +102,7 @@ def explain(line: str) -> str:
     missing = [
         what for what, aliases in (("name", NAME), ("sequence", SEQUENCE)) if _index(keys, aliases) is None
     ]
-    # Without either column it may be any file that can be read here, such as one with credentials: nothing is quoted.
+    # Without either column it may be any file, such as one with credentials: nothing is quoted.
     listed = ", ".join(title.strip()[:40] for title in titles[:20])
     where = f"in [{listed}]" if len(missing) == 1 else "in this line"
     return (
@@ -115,7 +112,7 @@ def explain(line: str) -> str:
 
 
 def repeated(line: str, header: Header) -> str | None:
-    """The title that two columns share although its content is needed."""
+    """The title of a needed column that two columns share."""
     titles = cells(line, header.delimiter)
     keys = [_key(title) for title in titles]
     used = (header.name, header.sequence, *header.optional.values())
@@ -139,13 +136,12 @@ def _index(keys: Sequence[str], aliases: Sequence[str]) -> int | None:
     return next((keys.index(key) for alias in aliases if (key := _key(alias)) in keys), None)
 
 
-FAB: Final = "FAB"
 SCFV: Final = "ScFv"
 _TYPES: Final = {"scfv": SCFV, "fab": FAB, "singlechain": "SingleChain", "igg": "IgG"}
 _TAGS: Final = {f"{end}{form}": end.upper() for end in "nc" for form in ("", "term", "terminus", "terminal")}
 _AS_WRITTEN: Final = ("VH", "VL", "linker", "chain_order")
 _FRAMEWORK: Final = ("ch", "cl")
-# What a type cannot do without: columns of the table.
+# The columns that a type needs.
 _NEEDED: Final = {SCFV: ("VH", "VL"), FAB: _FRAMEWORK}
 _ABSENT: Final = "nan"  # how tables spell an empty cell; no type, no tag
 
@@ -196,7 +192,7 @@ def _known(
 
 
 def _molecule_class(given: dict[str, str], metadata: dict[str, Any]) -> None:
-    """A looser word than the type: it becomes the type where the row has all that the type needs."""
+    """A looser word than the type; it becomes the type if the row has all that the type needs."""
     cell = given["molecule_class"]
     kind = _TYPES.get(_plain(cell))
     if kind and all(column in given for column in _NEEDED.get(kind, ())):

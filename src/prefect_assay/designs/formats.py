@@ -46,7 +46,7 @@ _BARE = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}:*]{{10,}}", re.IGNORECASE)
 
 
 def lines(stream: BinaryIO, errors: SourceErrors) -> Iterator[Line]:
-    """Numbered lines without their ends, for Unix, Windows and old Mac line ends alike; a byte order mark is dropped.
+    """Numbered lines without their ends, of Unix, Windows or old Mac, and without a byte order mark.
 
     Raises:
         InvalidSequences: not text, not UTF-8, or over a limit; names the line.
@@ -89,7 +89,7 @@ def _check_line(line: str, number: int, errors: SourceErrors) -> None:
 
 
 def records(numbered: Iterator[Line], errors: SourceErrors) -> Iterator[Record]:
-    """Choose the reader by the first meaningful line; the file's name decides nothing."""
+    """Records of either format; the first meaningful line decides which, not the file's name."""
     for number, line in numbered:
         if not line.strip():
             continue
@@ -110,12 +110,12 @@ def records(numbered: Iterator[Line], errors: SourceErrors) -> Iterator[Record]:
 
 
 def is_header(line: str) -> bool:
-    """Whether a record starts on this line."""
+    """Return True if a FASTA record starts on this line."""
     return line.lstrip().startswith(HEADER)
 
 
 def fasta_records(numbered: Iterable[Line]) -> Iterator[Record]:
-    """Records of a text whose first meaningful line is a header; constant memory per record."""
+    """Records of FASTA lines, the first of which is a header."""
     start: Line | None = None
     chunks: list[str] = []
     length = 0
@@ -170,7 +170,7 @@ def table_records(header: Header, numbered: Iterable[Line], errors: SourceErrors
 
 
 class _Position:
-    """Knows on which line of the source the current row starts; a quoted cell may span several."""
+    """The line on which the current row starts; a quoted cell may span several."""
 
     def __init__(self) -> None:
         self.line = 0

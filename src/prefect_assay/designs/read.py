@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
 
-from prefect_assay.designs.checks import checked
 from prefect_assay.designs.formats import HEADER, lines, records
-from prefect_assay.designs.records import SourceErrors
+from prefect_assay.designs.records import SourceErrors, checked
 from prefect_assay.errors import ServiceUnavailable
 from prefect_assay.models.sequences import Sequences
 
@@ -24,7 +23,7 @@ def read_sequences(source: str, *, text: str | None = None, data: bytes | None =
 
     Args:
         source: a path, an `s3://bucket/key` address, or the text itself (it starts with `>` or has a newline).
-        text: the content, when it is at hand already; `source` then only names it in messages.
+        text: the content; `source` then only names it in messages.
         data: the content as bytes, likewise.
 
     Returns:
@@ -48,7 +47,7 @@ def read_sequences(source: str, *, text: str | None = None, data: bytes | None =
 
 
 def is_pasted(source: str) -> bool:
-    """Whether a source is the designs themselves and not the place where they are."""
+    """Return True if the source is the designs themselves and not their location."""
     return source.lstrip("\ufeff \t").startswith(HEADER) or "\n" in source or "\r" in source
 
 
@@ -64,12 +63,7 @@ _SERVER_ERROR: Final = 500
 
 @contextmanager
 def opened(source: str, errors: SourceErrors) -> Iterator[BinaryIO]:
-    """A readable binary stream of the source.
-
-    Raises:
-        InvalidSequences: the place does not exist, is no file, or may not be read.
-        ServiceUnavailable: the object storage did not answer.
-    """
+    """A readable binary stream of the source; the errors are those of `read_sequences`."""
     if source.startswith(S3):
         with _from_s3(source, errors) as stream:
             yield stream
@@ -88,7 +82,7 @@ def opened(source: str, errors: SourceErrors) -> Iterator[BinaryIO]:
 
 
 def _file(source: str, errors: SourceErrors) -> Path:
-    """The path, when it is a regular file; a pipe or a device could block for ever."""
+    """The path of a regular file; a pipe or a device could block for ever."""
     if not source.strip():
         raise errors.stop("no source; give a path, an s3:// address or FASTA text")
     try:
