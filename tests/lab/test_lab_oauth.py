@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from prefect_assay.lab.account import oauth, oauth_endpoint, oauth_grants
+from prefect_assay.lab.account import oauth, oauth_provider
 from prefect_assay.lab.service.seeding import email
 from prefect_assay.lab.tokens import sessions
 from support.lab.core import lab_core
@@ -324,19 +324,19 @@ def test_sign_in_needs_https_or_loopback():
         challenge_header = Tools(core, http).post("tools/list", {}, "").headers["www-authenticate"]
     core.close()
     assert challenge_header == "Bearer"
-    assert oauth_endpoint.offered("https://lab.example")
+    assert oauth.offered("https://lab.example")
 
 
 @pytest.mark.parametrize(
     ("uri", "may"), [("https://a.example/x", True), ("ws://a.example", False), ("//x", False)]
 )
 def test_redirect_rules(uri, may):
-    assert oauth._may_redirect(uri) is may
+    assert oauth_provider._may_redirect(uri) is may
 
 
 def test_requests_that_nobody_answers_are_forgotten(core):
     with core.lab.store.transaction() as db:
-        oauth_grants.ask(db, "forgetful", "{}")
+        oauth.ask(db, "forgetful", "{}")
         db.run("UPDATE oauth_grants SET expires_at = 1")
-        oauth_grants.ask(db, "forgetful", "{}")
+        oauth.ask(db, "forgetful", "{}")
         assert db.one("SELECT count(*) AS n FROM oauth_grants WHERE client_id = 'forgetful'")["n"] == 1

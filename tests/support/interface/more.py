@@ -105,7 +105,7 @@ MORE: tuple[Item, ...] = (
     Item("5.2", "shape of a token", "client.http.address:checked_token", "lab.tokens.encoding:Seal", "lab/test_lab_tokens.py"),
     Item("5.3", "roles Member, Viewer, partner", "models.identity:Organization.role", "lab.tokens.roles:may", "rules/test_rules_errors.py::test_a_viewer_writes_nowhere"),
     Item("5.4", "tokens made in the portal", "-", "lab.portal.token_pages:create", f"{_LIMITS}::test_the_portal_makes_tokens_for_four_spans"),
-    Item("5.7", "OAuth sign-in for tools", "-", "lab.account.oauth_endpoint:SignInEndpoint", "lab/test_lab_oauth.py::test_the_whole_flow_from_the_401"),
+    Item("5.7", "OAuth sign-in for tools", "-", "lab.account.oauth:SignInEndpoint", "lab/test_lab_oauth.py::test_the_whole_flow_from_the_401"),
     Item("4.6", "attenuation without the service", "client.operations.tokens:attenuate_offline", "lab.tokens.registry:Tokens.public_key", "lab/test_lab_attenuation.py::test_online_and_offline_write_the_same_checks"),
     *_delivery(),
     Item("6", "header `X-Service-Event`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),

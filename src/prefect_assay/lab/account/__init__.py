@@ -1,1 +1,6 @@
-"""Handlers of tokens, partners, organizations, identity and the OAuth sign-in."""
+"""Handlers of identity, tokens, health and feedback; organisations and their users; the OAuth sign-in of tool clients.
+
+Knows neither experiments nor money.
+"""
+
+__all__ = ["handlers", "oauth", "oauth_provider", "organizations"]

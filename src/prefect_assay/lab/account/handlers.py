@@ -1,5 +1,7 @@
-"""Who calls, and the organisation's tokens: listing, attenuating, revoking (contract 4.6, service shapes)."""
+"""Handlers of the caller's identity, tokens, health and feedback (contract 4.6; service shapes, Tokens and identity)."""
 
+import secrets
+import sqlite3
 from typing import Any, Final
 
 from prefect_assay.lab.kernel import times
@@ -8,7 +10,8 @@ from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests import lists, validation
 from prefect_assay.lab.requests.core import Answer, Call
 from prefect_assay.lab.requests.lists import Column, Listing
-from prefect_assay.lab.tokens.schemas import AttenuateToken
+from prefect_assay.lab.requests.schemas import SubmitFeedback
+from prefect_assay.lab.tokens.restrictions import AttenuateToken
 
 # Revoked tokens are left out: the published row has no field that would tell them from living ones.
 TOKENS: Final = Listing(
@@ -103,3 +106,35 @@ def revoke(call: Call) -> Answer:
         children = call.lab.tokens.revoke_family(db, root_id, call.now())
         row = db.one("SELECT revoked_at FROM tokens WHERE id = ?", root_id) or {}
     return Answer({"token_id": root_id, "revoked_at": row.get("revoked_at"), "children_revoked": children})
+
+
+def health(_call: Call) -> Answer:
+    """GET /info/health: the lab answers."""
+    return Answer({"status": "ok"})
+
+
+def health_of_database(call: Call) -> Answer:
+    """GET /info/health-db: 200 when the database answers, 503 when it does not."""
+    try:
+        with call.lab.store.transaction() as db:
+            db.one("SELECT count(*) AS n FROM organizations")
+    except sqlite3.Error as error:
+        raise Refusal(503, "the database does not answer", extra={"db": "unavailable"}) from error
+    return Answer({"status": "ok", "db": "ok"})
+
+
+def feedback(call: Call) -> Answer:
+    """POST /feedback/submit. Every submission is kept, also one about the same request."""
+    wanted = validation.read(SubmitFeedback, call.json())
+    reference = f"fb_{secrets.token_hex(8)}"
+    with call.lab.store.transaction() as db:
+        db.insert(
+            "feedback",
+            {
+                "id": reference,
+                "org_id": call.who.org_id,
+                "created_at": call.now(),
+                "content": wanted.model_dump(mode="json"),
+            },
+        )
+    return Answer({"reference": reference, "message": "thank you for your feedback"}, 201)

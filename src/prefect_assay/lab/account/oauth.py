@@ -1,203 +1,210 @@
-"""The OAuth sign-in of tool clients (contract 5.7): authorization code with PKCE, on the `mcp` library's routes.
+"""The OAuth sign-in of tool clients (contract 5.7): its addresses, its clients, and its grants.
 
-Needs the extra `lab`; import it only when a client asks. The library checks requests, redirect addresses and
-verifiers; this provider keeps what it is given, and the portal asks the person.
+A grant goes from the client's request over the person's decision to the token. Its key is in the address of the page
+that asks, its code goes to the client; of both only digests are stored. The OAuth library itself takes longer to import
+than the lab to start, so `oauth_provider` is imported with the first request.
 """
 
-import re
-from collections.abc import Callable
-from typing import Final, TypeVar
-from urllib.parse import urlsplit
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from mcp.server.auth.handlers.metadata import MetadataHandler
-from mcp.server.auth.provider import (
-    AccessToken,
-    AuthorizationCode,
-    AuthorizationParams,
-    AuthorizeError,
-    OAuthAuthorizationServerProvider,
-    RefreshToken,
-    RegistrationError,
-    TokenError,
-)
-from mcp.server.auth.routes import (
-    build_metadata,
-    cors_middleware,
-    create_auth_routes,
-    create_protected_resource_routes,
-)
-from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
-from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.routing import Route
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
-from prefect_assay.lab.account import oauth_grants
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.store import Db
+from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests.core import Lab
+from prefect_assay.lab.tokens import sessions
+from prefect_assay.lab.tokens.sessions import Session, digest
 
-T = TypeVar("T")
-
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-# Applications' own schemes are welcome (RFC 8252), those that a browser runs or reads files with are not.
-_NEVER: Final = frozenset({"javascript", "data", "vbscript", "file", "blob", "about", "ftp", "ws", "wss"})
-
-
-def create(lab: Lab) -> Starlette:
-    """The application for `/authorize`, `/token`, `/register`, `/revoke` and the metadata documents.
-
-    ValueError when the lab's own address is plain http on a host other than loopback.
-    """
-    # The settings keep addresses without a path as they are; clients compare them as text.
-    settings = AuthSettings.model_validate(
-        {
-            "issuer_url": lab.settings.base_url,
-            "resource_server_url": f"{lab.settings.base_url}/mcp",
-            "validate_token_resource": False,
-        }
-    )
-    resource = settings.resource_server_url
-    if resource is None:  # pragma: no cover - given above
-        raise ValueError("no resource")
-    described = create_protected_resource_routes(
-        resource, [settings.issuer_url], resource_name="Protein characterization service (local lab)"
-    )
-    registration, revocation = ClientRegistrationOptions(enabled=True), RevocationOptions(enabled=True)
-    routes = create_auth_routes(
-        Provider(lab),
-        settings.issuer_url,
-        client_registration_options=registration,
-        revocation_options=revocation,
-    )
-    # The library's own document promises refresh tokens and conceals that clients without a secret are welcome.
-    metadata = build_metadata(settings.issuer_url, None, registration, revocation)
-    metadata.grant_types_supported = ["authorization_code"]
-    metadata.token_endpoint_auth_methods_supported = ["client_secret_post", "client_secret_basic", "none"]
-    document = cors_middleware(MetadataHandler(metadata).handle, ["GET", "OPTIONS"])
-    # Some clients ask for the resource's document without the resource's path.
-    bare = [Route(route.path.removesuffix("/mcp"), endpoint=route.endpoint) for route in described]
-    own = [Route("/.well-known/oauth-authorization-server", endpoint=document)]
-    return Starlette(routes=[*own, *routes, *described, *bare])
+METADATA: Final = "/.well-known/oauth-protected-resource"
+PATHS: Final = (
+    "/authorize",
+    "/token",
+    "/register",
+    "/revoke",
+    "/.well-known/oauth-authorization-server",
+    METADATA,
+    f"{METADATA}/mcp",
+)
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost"})
+# Real seconds: for the person to decide, and for the client to fetch its token.
+DECISION_S: Final = 600
+CODE_S: Final = 60
+_TOKEN_DAYS: Final = 365
 
 
-class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Grants by a person who is signed in to the portal. No refresh tokens: a sign-in ends with its session."""
+def offered(base_url: str) -> bool:
+    """Whether people can sign in: codes and tokens must not cross a network in plain text (RFC 8414)."""
+    parts = urlsplit(base_url)
+    return parts.scheme == "https" or parts.hostname in _LOOPBACK
+
+
+class SignInEndpoint:
+    """ASGI application for all of PATHS."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
+        self._app: Starlette | None = None
 
-    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
-        """A registered client."""
-        found = await self._in_database(lambda db: oauth_grants.client(db, client_id))
-        return OAuthClientInformationFull.model_validate_json(found) if found else None
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI entry point."""
+        if not offered(self._lab.settings.base_url):
+            await _say(404, "sign-in needs https, or a lab on loopback")(scope, receive, send)
+            return
+        try:
+            app = await run_in_threadpool(self._made)
+        except ImportError:
+            await _say(501, "sign-in needs mcp: pip install 'prefect-assay[lab]'")(scope, receive, send)
+            return
+        await app(scope, receive, send)
 
-    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        """Anybody may register; only the person's consent gives anything."""
-        for uri in client_info.redirect_uris or ():
-            if not _may_redirect(str(uri)):
-                raise RegistrationError(
-                    "invalid_redirect_uri", f"{uri}: https, http on loopback, or an application's own scheme"
-                )
-        information = client_info.model_dump_json(exclude_none=True)
-        await self._in_database(lambda db: oauth_grants.keep_client(db, client_info.client_id, information))
+    def _made(self) -> Starlette:
+        if self._app is None:
+            from prefect_assay.lab.account import oauth_provider  # noqa: PLC0415 - an extra, and slow
 
-    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        """The portal page that asks the person."""
-        wanted = (params.resource or "").rstrip("/")
-        if wanted not in ("", self._lab.settings.base_url, f"{self._lab.settings.base_url}/mcp"):
-            raise AuthorizeError("invalid_target", "this server gives tokens for itself only")
-        if not re.fullmatch(r"[A-Za-z0-9_-]{43}", params.code_challenge):
-            raise AuthorizeError(
-                "invalid_request", "code_challenge: a SHA-256 digest in base64url is required"
-            )
-        request = params.model_dump_json()
-        key = await self._in_database(lambda db: oauth_grants.ask(db, client.client_id, request))
-        return f"{self._lab.settings.base_url}/portal/connect/{key}/"
-
-    async def load_authorization_code(
-        self, client: OAuthClientInformationFull, authorization_code: str
-    ) -> AuthorizationCode | None:
-        """The grant of a code."""
-        row = await self._in_database(
-            lambda db: oauth_grants.of_code(self._lab, db, client.client_id, authorization_code)
-        )
-        if row is None:
-            return None
-        params = AuthorizationParams.model_validate_json(row["request"])
-        return AuthorizationCode(
-            # The library hands it back at the exchange; the grant's own id will do, and is no secret.
-            code=row["id"],
-            scopes=params.scopes or [],
-            expires_at=row["expires_at"],
-            client_id=row["client_id"],
-            code_challenge=params.code_challenge,
-            redirect_uri=params.redirect_uri,
-            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
-            resource=params.resource,
-        )
-
-    async def exchange_authorization_code(
-        self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
-    ) -> OAuthToken:
-        """A token of the lab, bound to the session that allowed it."""
-        name = client.client_name or "tool client"
-        redeemed = await self._in_database(
-            lambda db: oauth_grants.redeem(self._lab, db, authorization_code.code, name[:200])
-        )
-        if redeemed is None:
-            raise TokenError("invalid_grant", "the portal session has ended, or the code was used")
-        return OAuthToken(access_token=redeemed[0], expires_in=redeemed[1])
-
-    async def load_refresh_token(
-        self, client: OAuthClientInformationFull, refresh_token: str
-    ) -> RefreshToken | None:
-        """There are none."""
-        del client, refresh_token
-        return None
-
-    async def exchange_refresh_token(
-        self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
-    ) -> OAuthToken:
-        """There are none."""
-        del client, refresh_token, scopes
-        raise TokenError("unsupported_grant_type", "sign in again: a sign-in ends with the portal session")
-
-    async def load_access_token(self, token: str) -> AccessToken | None:
-        """A living token of a sign-in; its id stands in `claims`."""
-
-        def find(db: Db) -> AccessToken | None:
-            try:
-                who = self._lab.tokens.principal(db, token)
-            except Refusal:
-                return None
-            client_id = oauth_grants.client_of_token(db, who.token_id)
-            if client_id is None:
-                return None
-            return AccessToken(token=token, client_id=client_id, scopes=[], claims={"id": who.token_id})
-
-        return await self._in_database(find)
-
-    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        """The client gives its token back."""
-        token_id = (token.claims or {}).get("id") if isinstance(token, AccessToken) else None
-        if token_id is not None:
-            await self._in_database(lambda db: oauth_grants.revoke(self._lab, db, str(token_id)))
-
-    async def _in_database(self, work: Callable[[Db], T]) -> T:
-        def run() -> T:
-            with self._lab.store.transaction() as db:
-                return work(db)
-
-        return await run_in_threadpool(run)
+            self._app = oauth_provider.create(self._lab)
+        return self._app
 
 
-def _may_redirect(uri: str) -> bool:
-    parts = urlsplit(uri)
-    if parts.fragment:
-        return False
-    if parts.scheme == "http":
-        return parts.hostname in _LOOPBACK
-    return parts.scheme == "https" or (
-        parts.scheme not in _NEVER and re.fullmatch(r"[a-z][a-z0-9+.-]*", parts.scheme) is not None
+def _say(status: int, message: str) -> JSONResponse:
+    return JSONResponse({"error": message}, status)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A grant that waits for a decision.
+
+    Attributes:
+        id: of its row.
+        client: what the client calls itself.
+        redirect_uri: where the answer goes.
+        state: the client's own value, given back with the answer.
+    """
+
+    id: str
+    client: str
+    redirect_uri: str
+    state: str | None
+
+
+def keep_client(db: Db, client_id: str, information: str) -> None:
+    """Register a client."""
+    db.insert("oauth_clients", {"id": client_id, "information": information})
+
+
+def client(db: Db, client_id: str) -> str | None:
+    """What the client registered, as JSON text."""
+    row = db.one("SELECT information FROM oauth_clients WHERE id = ?", client_id)
+    return str(row["information"]) if row else None
+
+
+def ask(db: Db, client_id: str, request: str) -> str:
+    """Keep a request (JSON text with `redirect_uri` and `state`) until a person decides; the key of the page for it."""
+    db.run("DELETE FROM oauth_grants WHERE expires_at < ? AND token_id IS NULL", time.time())
+    key = secrets.token_urlsafe(32)
+    row = {"id": digest(key), "client_id": client_id, "request": request}
+    db.insert("oauth_grants", row | {"expires_at": time.time() + DECISION_S})
+    return key
+
+
+def asked(db: Db, key: str) -> Asked:
+    """The request behind a page; 404 when it is unknown, too old or decided."""
+    row = db.one(
+        "SELECT g.*, c.information FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id"
+        " WHERE g.id = ? AND g.expires_at > ? AND g.code IS NULL",
+        digest(key),
+        time.time(),
     )
+    if row is None:
+        raise Refusal(404, "no such page; the request may have been answered, or is too old")
+    request = json.loads(row["request"])
+    name = json.loads(row["information"]).get("client_name") or "a tool client without a name"
+    return Asked(row["id"], str(name), str(request["redirect_uri"]), request.get("state"))
+
+
+def allow(db: Db, grant: Asked, session: Session) -> str:
+    """The person agrees: where to send the browser, with the code."""
+    code = secrets.token_urlsafe(32)
+    db.update(
+        "oauth_grants",
+        grant.id,
+        code=digest(code),
+        session_id=session.id,
+        expires_at=time.time() + CODE_S,
+    )
+    return _answer(grant, code=code)
+
+
+def deny(db: Db, grant: Asked) -> str:
+    """The person does not: where to send the browser."""
+    db.run("DELETE FROM oauth_grants WHERE id = ?", grant.id)
+    return _answer(grant, error="access_denied")
+
+
+def _answer(grant: Asked, **values: str) -> str:
+    parts = urlsplit(grant.redirect_uri)
+    state = {} if grant.state is None else {"state": grant.state}
+    query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *(values | state).items()])
+    return urlunsplit(parts._replace(query=query))
+
+
+def of_code(lab: Lab, db: Db, client_id: str, code: str) -> Row | None:
+    """The grant of a code. A code that comes a second time was stolen, so its token dies (RFC 6749, 4.1.2)."""
+    row = db.one("SELECT * FROM oauth_grants WHERE code = ? AND client_id = ?", digest(code), client_id)
+    if row is not None and row["used"]:
+        if row["token_id"]:
+            revoke(lab, db, row["token_id"])
+        return None
+    return row
+
+
+def redeem(lab: Lab, db: Db, grant_id: str, client_name: str) -> tuple[str, int] | None:
+    """The token of a grant, and the real seconds that its session has left; None when the session has ended.
+
+    It lives as long as the session, which is what ends it; its own expiry runs on lab time and comes later.
+    """
+    row = db.one("SELECT * FROM oauth_grants WHERE id = ? AND NOT used", grant_id)
+    session = sessions.by_id(db, row["session_id"]) if row else None
+    if session is None:
+        return None
+    minted = lab.tokens.mint(
+        db,
+        org_id=session.user["org_id"],
+        role=session.user["role"],
+        name=client_name,
+        days=_TOKEN_DAYS,
+        user_id=session.user["id"],
+        kind="oauth",
+        session=session.id,
+    )
+    db.update("oauth_grants", grant_id, used=1, token_id=minted.id)
+    return minted.token, int(session.expires_at - time.time())
+
+
+def client_of_token(db: Db, token_id: str) -> str | None:
+    """Which client holds a token."""
+    row = db.one("SELECT client_id FROM oauth_grants WHERE token_id = ?", token_id)
+    return str(row["client_id"]) if row else None
+
+
+def sign_out(lab: Lab, db: Db, session: Session) -> None:
+    """End a session, and with it every token that a sign-in made from it (contract 5.7)."""
+    for row in db.all("SELECT token_id FROM oauth_grants WHERE session_id = ?", session.id):
+        if row["token_id"]:
+            revoke(lab, db, row["token_id"])
+    db.run("DELETE FROM oauth_grants WHERE session_id = ?", session.id)
+    sessions.end(db, session.id)
+
+
+def revoke(lab: Lab, db: Db, token_id: str) -> None:
+    """Revoke a sign-in's token with its family."""
+    row: dict[str, Any] | None = db.one("SELECT org_id FROM tokens WHERE id = ?", token_id)
+    if row is not None:
+        lab.tokens.revoke_family(db, token_id, lab.clock.now(row["org_id"]))

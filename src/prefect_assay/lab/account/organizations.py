@@ -1,18 +1,64 @@
-"""Organisations and their users. Slugs are lower-case letters and digits: tokens carry them (contract 5.2)."""
+"""Organisations and their users, and how partners onboard them (contract 4.6, mint-token rules).
+
+Slugs are lower-case letters and digits: tokens carry them (contract 5.2). Of the partners' request the contract shows
+only `org.type` and `expires_at`; the other fields are this lab's choice.
+"""
 
 import re
 import unicodedata
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
 
+from pydantic import Field
+
+from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.bodies import Body
+from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db
-from prefect_assay.lab.requests.core import Lab
+from prefect_assay.lab.requests import validation
+from prefect_assay.lab.requests.core import Answer, Call, Lab
+from prefect_assay.lab.tokens.registry import DEFAULT_DAYS, EXPIRY_DAYS
+from prefect_assay.lab.tokens.restrictions import Label, Moment
 from prefect_assay.models.vocabulary import PaymentMethod
 
 DEFAULT_POLICY: Final = (PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT)
 _SLUG_MAX: Final = 20
+_DAYS_MAX: Final = max(EXPIRY_DAYS)
+_EMAIL: Final = r"^[^@\s\"<>\x00-\x1f]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$"
+
+
+class NewOrganization(Body):
+    """A customer that the service does not know yet."""
+
+    type: Literal["new_org"]
+    name: Label
+
+
+class ExistingOrganization(Body):
+    """An organisation that this partner has onboarded."""
+
+    type: Literal["existing_org"]
+    id: UUID
+
+
+class NewUser(Body):
+    """The user who will hold the token."""
+
+    email: Annotated[str, Field(pattern=_EMAIL)]
+    name: Label | None = None
+
+
+class MintToken(Body):
+    """POST /partners/mint-token (contract 4.6)."""
+
+    org: Annotated[NewOrganization | ExistingOrganization, Field(discriminator="type")]
+    user: NewUser
+    role: Literal["member", "viewer"] = "member"
+    name: Label | None = None
+    expires_at: Moment | None = None
 
 
 def create(
@@ -36,7 +82,7 @@ def create(
     return org_id
 
 
-def free_slug(db: Db, name: str) -> str:
+def _free_slug(db: Db, name: str) -> str:
     """A slug that is made of the name and not taken."""
     plain = unicodedata.normalize("NFKD", name).lower()
     base = re.sub(r"[^a-z0-9]", "", plain)[:_SLUG_MAX] or "org"
@@ -55,11 +101,72 @@ def add_user(db: Db, *, org_id: str, email: str, role: str, at: datetime, name: 
     return user_id
 
 
-def domain(email: str) -> str:
+def _domain(email: str) -> str:
     """The part after the @."""
     return email.lower().rpartition("@")[2]
 
 
-def domain_is_known(db: Db, name: str) -> bool:
+def _domain_is_known(db: Db, name: str) -> bool:
     """Whether any organisation has a user of this e-mail domain."""
     return db.one("SELECT 1 FROM users WHERE substr(email, instr(email, '@') + 1) = ?", name) is not None
+
+
+def mint_token(call: Call) -> Answer:
+    """POST /partners/mint-token: the new user's token, shown this once."""
+    wanted = validation.read(MintToken, call.json())
+    email = wanted.user.email
+    with call.lab.store.transaction() as db:
+        expires_at = _expiry(call, wanted.expires_at)
+        if db.one("SELECT 1 FROM users WHERE email = ?", email.lower()):
+            raise Refusal(409, f"user.email: {email} has an account already; the user must be new")
+        if isinstance(wanted.org, NewOrganization):
+            org_id = _new(call, db, wanted.org, _domain(email))
+        else:
+            org_id = _existing(call, db, wanted.org)
+        now = call.lab.clock.now(org_id)
+        user_id = add_user(db, org_id=org_id, email=email, role=wanted.role, at=now, name=wanted.user.name)
+        minted = call.lab.tokens.mint(
+            db,
+            org_id=org_id,
+            role=wanted.role,
+            name=wanted.name or f"minted for {email}",
+            expires_at=expires_at or times.later(now, days=DEFAULT_DAYS),
+            user_id=user_id,
+            kind="minted",
+        )
+        record = db.one("SELECT expires_at FROM tokens WHERE id = ?", minted.id) or {}
+    return Answer(
+        {
+            "id": minted.id,
+            "token": minted.token,
+            "user_id": user_id,
+            "organization_id": org_id,
+            "role": wanted.role,
+            "expires_at": record.get("expires_at"),
+        },
+        201,
+    )
+
+
+def _expiry(call: Call, wanted: datetime | None) -> datetime | None:
+    now = call.now()
+    if wanted is not None and not now < wanted <= times.later(now, days=_DAYS_MAX):
+        raise Refusal(400, f"expires_at: a time after now and within {_DAYS_MAX} days")
+    return wanted
+
+
+def _new(call: Call, db: Db, wanted: NewOrganization, domain: str) -> str:
+    if _domain_is_known(db, domain):
+        raise Refusal(409, f"org.type: {domain} has an organization already; new_org is for new customers")
+    slug = _free_slug(db, wanted.name)
+    return create(call.lab, db, slug=slug, name=wanted.name, onboarded_by=call.who.org_id)
+
+
+def _existing(call: Call, db: Db, wanted: ExistingOrganization) -> str:
+    row = db.one(
+        "SELECT id FROM organizations WHERE id = ? AND onboarded_by = ?", str(wanted.id), call.who.org_id
+    )
+    if row is None:
+        # One answer for "does not exist" and "another partner's": ids of customers are nobody's business.
+        raise Refusal(403, "org.id: not an organization that this partner has onboarded")
+    return str(row["id"])

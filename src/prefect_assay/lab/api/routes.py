@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from prefect_assay.lab.account import handlers as access
-from prefect_assay.lab.account import info as account
-from prefect_assay.lab.account import partners
+from prefect_assay.lab.account import handlers as account
+from prefect_assay.lab.account import organizations
+from prefect_assay.lab.account.organizations import MintToken
 from prefect_assay.lab.api import account_shapes, billing_shapes, experiment_shapes, result_shapes
 from prefect_assay.lab.api.route import Route, collection, delete, get, patch, post, record
 from prefect_assay.lab.api.shapes import Error, OrderError, SubmitError
@@ -14,7 +14,7 @@ from prefect_assay.lab.billing import documents, invoices, quotes
 from prefect_assay.lab.experiments import acceptance, custom_targets, experiments, orders, records, sequences
 from prefect_assay.lab.rails import payment
 from prefect_assay.lab.requests import schemas
-from prefect_assay.lab.tokens.schemas import AttenuateToken, MintToken
+from prefect_assay.lab.tokens.restrictions import AttenuateToken
 from prefect_assay.lab.webhooks import handlers as webhooks
 
 _EXPERIMENT: Final = "/experiments/{experiment_id}"
@@ -26,7 +26,7 @@ _ACCEPT: Final = (
 _WEBHOOK: Final = "/webhooks/{webhook_id}"
 
 ROUTES: Final[tuple[Route, ...]] = (
-    record("/whoami", access.whoami, "Who the token is", "identity", account_shapes.Identity),
+    record("/whoami", account.whoami, "Who the token is", "identity", account_shapes.Identity),
     get(
         "/info/health",
         account.health,
@@ -345,17 +345,17 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     collection(
         "/tokens",
-        access.listing,
+        account.listing,
         "List the organization's tokens, newest first",
         "token",
         account_shapes.TokenPage,
-        access.TOKENS,
+        account.TOKENS,
         description="A flat list of roots and attenuated tokens. Tokens that were revoked are left out.",
     ),
     # A holder may restrict a token with `token:read` alone (contract 4.6).
     post(
         "/tokens/attenuate",
-        access.attenuate,
+        account.attenuate,
         "Make a more restricted token",
         ("read", "token"),
         AttenuateToken,
@@ -367,7 +367,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     post(
         "/tokens/revoke",
-        access.revoke,
+        account.revoke,
         "Revoke the calling token's whole family",
         ("revoke", "token"),
         answers={200: account_shapes.Revocation},
@@ -379,7 +379,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     post(
         "/partners/mint-token",
-        partners.mint_token,
+        organizations.mint_token,
         "Bring a new user, and mint a token for it",
         ("mint_token", "partner"),
         MintToken,

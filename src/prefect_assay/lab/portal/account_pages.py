@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Response
 
-from prefect_assay.lab.account import oauth_grants
+from prefect_assay.lab.account import oauth
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Row
 from prefect_assay.lab.portal.dependencies import (
@@ -73,7 +73,7 @@ def _begin(lab: Lab, key: str) -> str:
 def end_session(lab: TheLab, session: Signed) -> Response:
     """End the session and every token that came from it (contract 5.7)."""
     with lab.store.transaction() as db:
-        oauth_grants.sign_out(lab, db, session)
+        oauth.sign_out(lab, db, session)
     return sign_out(go(_HOME))
 
 
@@ -113,7 +113,7 @@ def connect(lab: TheLab, visitor: Visitor, key: str) -> Response:
     if visitor is None:
         return sign_in_page(follow=f"/portal/connect/{key}/")
     with lab.store.transaction() as db:
-        grant = oauth_grants.asked(db, key)
+        grant = oauth.asked(db, key)
     address = urlsplit(grant.redirect_uri)
     return signed_in_page(
         "connect.html",
@@ -130,7 +130,7 @@ def connect(lab: TheLab, visitor: Visitor, key: str) -> Response:
 def decide(lab: TheLab, session: Signed, fields: Form, key: str) -> Response:
     """Send the person's answer to the client."""
     with lab.store.transaction() as db:
-        grant = oauth_grants.asked(db, key)
+        grant = oauth.asked(db, key)
         if fields.get("decision") == "allow":
-            return go(oauth_grants.allow(db, grant, session))
-        return go(oauth_grants.deny(db, grant))
+            return go(oauth.allow(db, grant, session))
+        return go(oauth.deny(db, grant))

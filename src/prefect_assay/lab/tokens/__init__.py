@@ -1,1 +1,6 @@
-"""Tokens: form, restrictions, roles, the registry and portal sessions. Knows no requests."""
+"""Bearer tokens: their form, roles, restrictions and registry, and the portal sessions that some belong to.
+
+Knows no route and no web framework.
+"""
+
+__all__ = ["encoding", "principal", "registry", "restrictions", "roles", "sessions"]

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.tokens import attenuation
+from prefect_assay.lab.tokens import restrictions
 from prefect_assay.lab.tokens import roles as capabilities
 from prefect_assay.lab.tokens.encoding import AuthorizationError, AuthorizerBuilder, Opened
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -38,7 +38,7 @@ class Grant:
         request = (action, resource, destructive, method)
         if request in self.opened.allowed and self.at < self.opened.expires_at:
             return True
-        code, values = attenuation.facts(
+        code, values = restrictions.facts(
             action=action, resource=resource, destructive=destructive, at=self.at, method=method
         )
         builder: Any = AuthorizerBuilder(f"{code} allow if true;", values)  # its stub lacks the limits

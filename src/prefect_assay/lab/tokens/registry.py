@@ -1,8 +1,7 @@
 """Bearer tokens: minting, checking, attenuating and revoking them (contract 4.6 and 5).
 
 The database keeps a record and one revocation id per token, never the token (contract 5.4): the last id, because
-a child's ids start with its parent's. What a token looks like inside is `token_form`'s business, what it allows
-`grants`'.
+a child's ids start with its parent's. `encoding` knows the form of a token, `principal` what it allows.
 """
 
 import hashlib
@@ -16,12 +15,12 @@ from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.clock import Clock
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row, Store
-from prefect_assay.lab.tokens import attenuation, sessions
+from prefect_assay.lab.tokens import restrictions, sessions
 from prefect_assay.lab.tokens import roles as capabilities
 from prefect_assay.lab.tokens.encoding import BadToken, Claims, Opened, Seal
 from prefect_assay.lab.tokens.principal import NOBODY, Grant, Principal
+from prefect_assay.lab.tokens.restrictions import Restrictions
 from prefect_assay.lab.tokens.roles import Role
-from prefect_assay.lab.tokens.schemas import Restrictions
 
 __all__ = ["EXPIRY_DAYS", "NOBODY", "Kind", "Minted", "Principal", "Role", "Tokens"]
 
@@ -226,7 +225,7 @@ class Tokens:
         `parent` is the record of the token, or of its nearest recorded ancestor.
         """
         source = self._open(self._genuine(db, token))
-        code, values = attenuation.checks(wanted)
+        code, values = restrictions.checks(wanted)
         try:
             text = self._seal.append(source, code, values)
             opened = self._seal.read(text)
@@ -245,7 +244,7 @@ class Tokens:
                 "revocation_id": opened.revocation_ids[-1],
                 "root_token_id": source.claims.token_id,
                 "parent_token_id": parent["id"],
-                "attenuation_spec": attenuation.spec(wanted),
+                "attenuation_spec": restrictions.spec(wanted),
                 "created_at": self._clock.now(parent["org_id"]),
                 "expires_at": opened.expires_at,
             },

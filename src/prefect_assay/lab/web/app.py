@@ -8,8 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from prefect_assay.lab import api
-from prefect_assay.lab.account import oauth_endpoint
-from prefect_assay.lab.account.oauth_endpoint import SignInEndpoint
+from prefect_assay.lab.account import oauth
 from prefect_assay.lab.control import actions as sim_actions
 from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel.refusals import Refusal
@@ -34,9 +33,9 @@ def create_app(core: LabCore) -> Edge:
         app.include_router(pages.router, prefix="/portal")
     _handle_errors(app, core)
     edge = Edge(Api(core, app), core)
-    sign_in = SignInEndpoint(core.lab)
+    sign_in = oauth.SignInEndpoint(core.lab)
     app.router.routes.append(Route("/mcp", ToolEndpoint(core, edge)))
-    app.router.routes.extend(Route(path, sign_in) for path in oauth_endpoint.PATHS)
+    app.router.routes.extend(Route(path, sign_in) for path in oauth.PATHS)
     return edge
 
 

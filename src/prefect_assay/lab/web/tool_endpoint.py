@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from prefect_assay.lab.account import oauth_endpoint
+from prefect_assay.lab.account import oauth
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.web.api import error
@@ -54,8 +54,8 @@ class ToolEndpoint:
         """Where a client learns how to sign in (RFC 9728)."""
         base_url = self._core.lab.settings.base_url
         parts = ['error="invalid_token"'] if header else []
-        if oauth_endpoint.offered(base_url):
-            parts.append(f'resource_metadata="{base_url}{oauth_endpoint.METADATA}/mcp"')
+        if oauth.offered(base_url):
+            parts.append(f'resource_metadata="{base_url}{oauth.METADATA}/mcp"')
         return f"Bearer {', '.join(parts)}".rstrip()
 
 

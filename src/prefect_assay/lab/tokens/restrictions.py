@@ -1,0 +1,151 @@
+"""The seven restrictions of contract 2.13: their request body, and their checks in a Biscuit block.
+
+The client, which must not know the lab, writes the same checks; a test compares the two. The facts that requests offer
+to the checks are documented (docs/tokens.md), because offline attenuation writes checks on them. Where the contract
+lists no values, they are the lab's own; a refusal names them.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import AfterValidator, Field
+
+from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.bodies import Body, documented
+from prefect_assay.lab.tokens.roles import ACTIONS, DESTRUCTIVE, READING, RESOURCES, plural
+from prefect_assay.models.vocabulary import PaymentMethod
+
+NAME_MAX: Final = 200
+
+_SINGULAR: Final = {plural(resource): resource for resource in RESOURCES}
+
+
+def _one_of(known: tuple[str, ...]) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if value not in known:
+            raise ValueError(f"{value!r} is not known; known are {', '.join(known)}")
+        return value
+
+    return check
+
+
+def _singular(value: str) -> str:
+    """Restrictions name resources as routes do; the plural spelling means the same."""
+    return _SINGULAR.get(value, value)
+
+
+def _whole(value: datetime) -> datetime:
+    """As a token keeps it: whole seconds of UTC, rounded down. RFC 3339 needs an offset (contract 1)."""
+    if value.tzinfo is None:
+        raise ValueError("a time needs a zone, such as Z")
+    try:
+        return value.astimezone(UTC).replace(microsecond=0)
+    except OverflowError as error:
+        raise ValueError("lies outside the calendar") from error
+
+
+Moment = Annotated[datetime, AfterValidator(_whole)]
+_Resource = Annotated[
+    str,
+    AfterValidator(_singular),
+    AfterValidator(_one_of(RESOURCES)),
+    documented(enum=[*RESOURCES, *(name for name in _SINGULAR if name not in RESOURCES)]),
+]
+_Action = Annotated[str, AfterValidator(_one_of(ACTIONS)), documented(enum=list(ACTIONS))]
+_Method = Annotated[str, AfterValidator(_one_of(tuple(PaymentMethod))), documented(enum=list(PaymentMethod))]
+# An empty list would make a token that can do nothing at all, which nobody asks for on purpose.
+_NonEmpty: Final = Field(min_length=1, max_length=100)
+Label = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
+
+
+class Restrictions(Body):
+    """`attenuation` (contract 2.13). A field that is left out, null or false restricts nothing."""
+
+    allowed_actions: Annotated[list[_Action], _NonEmpty] | None = None
+    allowed_org_ids: Annotated[list[UUID], _NonEmpty] | None = None
+    allowed_resources: Annotated[list[_Resource], _NonEmpty] | None = None
+    expires_at: Moment | None = None
+    non_destructive: bool | None = None
+    payment_policy: Annotated[list[_Method], _NonEmpty] | None = None
+    read_only: bool | None = None
+
+
+class AttenuateToken(Body):
+    """POST /tokens/attenuate (contract 4.6)."""
+
+    attenuation: Restrictions
+    name: Label
+    token: str
+    attenuated_parent_token_id: UUID | None = None
+
+
+_ACTIONS: Final = "check if action($action), {allowed_actions}.contains($action);"
+_ORGS: Final = "check if org($org), {allowed_org_ids}.contains($org);"
+_RESOURCES: Final = "check if resource($resource), {allowed_resources}.contains($resource);"
+_EXPIRES: Final = "check if time($time), $time < {expires_at};"
+_NON_DESTRUCTIVE: Final = "check if destructive(false);"
+# Only a request that chooses or uses a payment method is held to the policy.
+_POLICY: Final = "check if payment(false) or payment_method($method), {payment_policy}.contains($method);"
+_READ_ONLY: Final = "check if action($action), {reading}.contains($action);"
+
+
+def checks(wanted: Restrictions) -> tuple[str, dict[str, Any]]:
+    """The block's text and the values of its parameters; each restriction is one check."""
+    code: list[str] = []
+    values: dict[str, Any] = {}
+    if wanted.allowed_actions is not None:
+        code.append(_ACTIONS)
+        values["allowed_actions"] = set(wanted.allowed_actions)
+    if wanted.allowed_org_ids is not None:
+        code.append(_ORGS)
+        values["allowed_org_ids"] = {str(org_id) for org_id in wanted.allowed_org_ids}
+    if wanted.allowed_resources is not None:
+        code.append(_RESOURCES)
+        values["allowed_resources"] = set(wanted.allowed_resources)
+    if wanted.expires_at is not None:
+        code.append(_EXPIRES)
+        values["expires_at"] = wanted.expires_at
+    if wanted.non_destructive:
+        code.append(_NON_DESTRUCTIVE)
+    if wanted.payment_policy is not None:
+        code.append(_POLICY)
+        values["payment_policy"] = list(wanted.payment_policy)  # an array: its order is the preference
+    if wanted.read_only:
+        code.append(_READ_ONLY)
+        values["reading"] = set(READING)
+    return "\n".join(code), values
+
+
+def spec(wanted: Restrictions) -> dict[str, Any]:
+    """`attenuation_spec` of the token's record: what was asked for."""
+    kept = wanted.model_dump(mode="json", exclude_none=True)
+    if wanted.expires_at is not None:
+        kept["expires_at"] = times.stamp(wanted.expires_at)
+    return kept
+
+
+def facts(
+    *, action: str, resource: str, destructive: bool, at: datetime, method: str | None
+) -> tuple[str, dict[str, Any]]:
+    """What a request is, for the checks of its token: action on a resource (singular) at lab time `at`.
+
+    `destructive` requests take something away for good; `method` is the payment method that one chooses or uses.
+    """
+    values: dict[str, Any] = {
+        "action": action,
+        "resource": resource,
+        "resources": plural(resource),
+        "destructive": destructive or action in DESTRUCTIVE,
+        "time": at,
+        "payment": method is not None,
+    }
+    code = (
+        "action({action}); resource({resource}); resource({resources}); destructive({destructive});"
+        " time({time}); payment({payment});"
+    )
+    if method is not None:
+        values["method"] = method
+        code += " payment_method({method});"
+    return code, values
