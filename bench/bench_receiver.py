@@ -4,7 +4,7 @@ For a minute 20 genuine deliveries a second arrive, each for an experiment with 
 Prefect server (SQLite, shipped settings), and 500 a second that must be refused. Prefect's own states are the judge.
 A bare Starlette app that reads the body and answers 401 is asked at the same time, on the same machine.
 
-It ends by itself: after the minute, the preparation (a run made in some 20 ms) and at most a minute of waiting.
+Duration: the minute, the preparation (some 20 ms per run) and at most a minute of waiting.
 """
 
 import argparse
@@ -35,7 +35,7 @@ EXPECTED = {
 }
 #: Of ten that are refused. An old one is a replay of what was genuine an hour ago.
 MIX = ["forged"] * 4 + ["old"] * 3 + ["unsigned", "malformed", "nowhere"]
-REPEATED = 0.1  # share of those that must wake nobody
+REPEATED = 0.1  # share of repeated deliveries, which must wake no run
 
 
 def delivery(kind: str, experiment: str) -> bytes:
@@ -77,7 +77,7 @@ def refusals(count: int, names: list[str]) -> list[Shot]:
 
 
 def repetitions(count: int, rate: float, genuine: list[Shot], genuine_rate: float) -> list[Shot]:
-    """Byte for byte what was delivered 2 s before. The service may do that too, so it is acknowledged and wakes nobody.
+    """Byte for byte a delivery of 2 s before. The service may repeat one, so it is acknowledged and wakes no run.
 
     On connections of their own: one whose original still waits for Prefect waits with it.
     """

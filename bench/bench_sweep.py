@@ -5,7 +5,6 @@
 A Prefect server on its own PostgreSQL, the lab with as many experiments, and one suspended run for each, made through the API
 with the tags and parameters of real ones; with --copied only the first, and the others are copies of its rows in the
 server's database, which takes seconds. Counted is every request of this process to Prefect and to the service.
-Ends by itself.
 """
 
 import argparse

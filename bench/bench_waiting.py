@@ -5,7 +5,7 @@
 On the server's own PostgreSQL, on SQLite, and on PostgreSQL with Redis where PREFECT_ASSAY_TEST_POSTGRES and
 PREFECT_ASSAY_TEST_REDIS name them (a database of its own is made there and dropped). Server, receiver, lab and served flows run with the shipped
 settings. The runs are suspended and have the tags and parameters of real ones: one is made through the API, the
-others are copies of its rows. Ends by itself.
+others are copies of its rows.
 """
 
 import argparse

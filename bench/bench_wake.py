@@ -4,7 +4,7 @@
 
 One experiment is suspended on a real installation (server on SQLite, receiver, lab, served flows or process
 worker, with the shipped settings). Signed deliveries wake it one after the other; each time it looks at the service
-and suspends again. Ends by itself after about five seconds per wake.
+and suspends again. Takes about five seconds per wake.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Python imports this by itself at every start when the folder is on PYTHONPATH: it notes when a flow process gets where.
+"""Python imports this at every start when the folder is on PYTHONPATH: it records when a flow process reaches which step.
 
 Each mark is one line of JSON in the file that BENCH_WAKE_MARKS names. Without that variable nothing happens.
 """

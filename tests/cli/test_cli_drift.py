@@ -303,9 +303,9 @@ def test_the_command_on_files(tmp_path, capsys):
     path.write_text(json.dumps(raw))
     broken = command("drift", str(path), "--json")
     assert broken.code == 1
-    told = broken.json()
-    assert told["breaks"] is True
-    assert told["changes"] == [
+    report = broken.json()
+    assert report["breaks"] is True
+    assert report["changes"] == [
         {"kind": "gone", "operation": "GET /updates", "place": "", "detail": "", "breaks": True}
     ]
 

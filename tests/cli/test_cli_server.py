@@ -68,7 +68,7 @@ def database(tmp_path):
     return path
 
 
-def told(aside, database):
+def locked_writes(aside, database):
     program = textwrap.dedent(STALL).format(aside=aside)
     return subprocess.run(
         [sys.executable, "-c", program, str(database)],
@@ -80,12 +80,12 @@ def told(aside, database):
 
 
 def test_a_cursor_among_the_garbage_keeps_no_writer_waiting(database):
-    assert told(ASIDE, database) == "[]\n"
+    assert locked_writes(ASIDE, database) == "[]\n"
 
 
 @pytest.mark.skipif(gc.get_threshold()[2] == 0, reason="this Python collects in small steps")
 def test_without_it_the_writer_would_wait_until_sqlite_gives_up(database):
-    assert told("", database) == "['database is locked']\n"
+    assert locked_writes("", database) == "['database is locked']\n"
 
 
 def test_all_generations_are_collected(database):
@@ -118,7 +118,7 @@ with server_database(()):
     print(json.dumps(get_current_settings().to_environment_variables()))
 """
 URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
-ON_SQLITE = {URL: "sqlite+aiosqlite:////tmp/nobody-opens-this.db"}
+ON_SQLITE = {URL: "sqlite+aiosqlite:////tmp/never-opened.db"}
 LOOP = "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS"
 
 
@@ -193,7 +193,7 @@ def test_a_server_on_a_database_of_the_user_s_keeps_its_own_settings(tmp_path, s
 
 
 def tried(home, folder):
-    """A server that is to be started with a database in this folder: its exit code and what it says."""
+    """A server that is to be started with a database in this folder: its exit code and its messages."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     env |= {"PREFECT_HOME": str(home), FOLDER_SETTING: str(folder)}
     done = subprocess.run(

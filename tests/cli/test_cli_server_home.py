@@ -62,7 +62,7 @@ def test_a_home_that_cannot_be_made_keeps_no_server_from_starting(tmp_path, capl
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The address that the pages are told to ask, if any, with these options and settings."""
+    """The API address that the UI gets, if any, with these options and settings."""
     monkeypatch.setattr(prefect.context, "refresh_global_settings_context", lambda: None)  # of this process
 
     def asked(*arguments, **settings):
@@ -128,12 +128,12 @@ server.run_server(["--port", "4301"])
 
 
 @pytest.mark.parametrize(
-    ("earlier_name", "told"),
+    ("earlier_name", "address"),
     [({}, "http://127.0.0.1:4301/api"), ({"PREFECT_UI_API_URL": "http://its/api"}, "http://its/api")],
     ids=["shipped", "chosen"],
 )
-def test_both_hold_when_prefects_server_starts(tmp_path, earlier_name, told):
-    """On a machine whose profile says where the usual server is, as docs/deploying.md has it."""
+def test_both_hold_when_prefects_server_starts(tmp_path, earlier_name, address):
+    """On a machine whose profile names the usual server, as in docs/deploying.md."""
     tmp_path.chmod(0o755)
     found = json.loads(
         printed(
@@ -144,4 +144,4 @@ def test_both_hold_when_prefects_server_starts(tmp_path, earlier_name, told):
             **earlier_name,
         )
     )
-    assert found == [told, oct(PRIVATE), ["prefect", "server", "start", "--port", "4301"]]
+    assert found == [address, oct(PRIVATE), ["prefect", "server", "start", "--port", "4301"]]

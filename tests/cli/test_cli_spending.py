@@ -1,4 +1,4 @@
-"""`prefect-assay spending`: the orders in an archive's log, hosted invoices among them, and how they stand to the cap."""
+"""`prefect-assay spending`: the orders in an archive's log, hosted invoices among them, and their sum compared with the cap."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What operators have changed, and what a deployment of ours may overwrite: pure rules, on Prefect's own models."""
+"""What deploying again keeps of operators' changes: pure rules on Prefect's own models."""
 
 from typing import Any
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""A crash that Prefect's runner has reported is not reported once more by our worker; real kills: test_recovery.py."""
+"""The worker does not report a crash that Prefect's runner has reported; real kills are in test_recovery.py."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -31,18 +31,18 @@ class Client:
 
 @pytest.fixture
 def reports(monkeypatch):
-    told = []
+    messages = []
 
     async def report(self, flow_run, message, client=None):
-        told.append(message)
+        messages.append(message)
 
     monkeypatch.setattr(ProcessWorker, "_propose_crashed_state", report)
     report_crashes_once()
-    return told
+    return messages
 
 
 @pytest.mark.parametrize(
-    ("states", "told"),
+    ("states", "expected"),
     [
         ([state(StateType.PENDING, 1), state(StateType.RUNNING, 2)], ["gone"]),
         ([state(StateType.RUNNING, 2), state(StateType.CRASHED, 3), state(StateType.SCHEDULED, 4)], []),
@@ -50,8 +50,8 @@ def reports(monkeypatch):
         (None, ["gone"]),
     ],
 )
-def test_a_crash_is_reported_once(reports, states, told):
+def test_a_crash_is_reported_once(reports, states, expected):
     run = FlowRun(id=uuid4(), flow_id=uuid4(), updated=TAKEN)  # without its state, as the worker gets it
     worker = SimpleNamespace(client=Client(states))
     asyncio.run(ProcessWorker._propose_crashed_state(worker, run, "gone"))
-    assert reports == told
+    assert reports == expected

@@ -1,4 +1,4 @@
-"""`python -m prefect_assay.cli`."""
+"""Entry point of `python -m prefect_assay.cli`."""
 
 from prefect_assay.cli.app import main
 

@@ -1,7 +1,7 @@
-"""The commands with their options. Everything that takes time to import is imported when its command runs.
+"""The commands and their options.
 
-`prefect-assay --help` must not pay for Prefect, httpx or boto3; so the choices stand here as plain words, and a
-test compares them with the vocabulary.
+`prefect-assay --help` must not import Prefect, httpx or boto3: each command imports its module when it runs, and
+choices are literals, which a test compares with the vocabulary.
 """
 
 from pathlib import Path
@@ -81,9 +81,9 @@ def run(
 ) -> None:
     """Start a campaign: check the designs, then order, pay, wait, archive and collate."""
     with reported(as_json=as_json):
-        from prefect_assay.cli.run import Request, run_campaign
+        from prefect_assay.cli.run import CampaignRequest, run_campaign
 
-        request = Request(
+        request = CampaignRequest(
             designs=designs,
             credentials=credentials,
             policy=policy,
@@ -115,7 +115,7 @@ def status(
     limit: Annotated[int, typer.Option(min=1, max=200, help="Campaigns to list at most.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show campaigns and experiments: how their runs stand and what they wait for."""
+    """Show campaigns and experiments: the states of their runs and what they wait for."""
     with reported(as_json=as_json):
         from prefect_assay.cli.status import show_status
 

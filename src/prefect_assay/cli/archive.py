@@ -1,4 +1,4 @@
-"""`prefect-assay archive verify`: read an archive again and compare it with what was archived."""
+"""`prefect-assay archive verify`: reads an archive again and compares it with what was archived."""
 
 import json
 import os
@@ -19,10 +19,10 @@ _MIB = 1 << 20
 
 
 def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> None:
-    """Verify a folder or the archive of a block, and print what was found.
+    """Verify a folder or the archive of a block, and print the findings.
 
     Raises:
-        SystemExit: with 1, when something is damaged.
+        SystemExit: with 1, if something is damaged.
         ConfigurationError: neither or both of folder and block are given, or the block does not exist.
         ArchiveError: the archive does not exist or cannot be listed.
     """
@@ -32,8 +32,8 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
         store, prefix = _in_its_archive(store.root)
     console = Console(stderr=True)
     with console.status("Verifying …") as status:
-        report = verify(_Watched(store, status), prefix)
-        if prefix == root:  # all of an archive
+        report = verify(_StoreWithProgress(store, status), prefix)
+        if prefix == root:  # the whole archive
             findings = (*report.findings, *check_orders(store, prefix))
             report = report.model_copy(update={"findings": findings})
     if not report.versions and report.ok:
@@ -49,7 +49,7 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
 
 
 def show_report(console: Console, report: VerifyReport) -> None:
-    """One line for the whole, one for each finding."""
+    """Print one line for each finding and one for the whole."""
     for finding in report.findings[:_FINDINGS_SHOWN]:
         console.print(f"{finding.kind}: {finding.key}: {finding.detail}", markup=False, highlight=False)
     if len(report.findings) > _FINDINGS_SHOWN:
@@ -87,7 +87,7 @@ def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
 
 
 def _in_its_archive(folder: Path) -> tuple[LocalStore, str]:
-    """A campaign's or an experiment's folder as a part of its archive, whose register says what it should hold."""
+    """A campaign's or experiment's folder as part of its archive, whose register lists its contents."""
     folder = Path(os.path.normpath(folder))
     for root in (folder, *folder.parents[:2]):
         if (root / BOOKS_FOLDER).is_dir():
@@ -95,8 +95,8 @@ def _in_its_archive(folder: Path) -> tuple[LocalStore, str]:
     return LocalStore(folder), ""
 
 
-class _Watched:
-    """A store that shows on a status line what is being read."""
+class _StoreWithProgress:
+    """A store that shows its reads on a status line."""
 
     def __init__(self, store: Store, status: Status) -> None:
         self._store = store

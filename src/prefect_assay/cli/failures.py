@@ -1,4 +1,4 @@
-"""Errors for people and for scripts: a message on stderr or JSON on stdout, and an exit code by what to do next."""
+"""Errors of commands: a message on stderr or JSON on stdout, and an exit code that names the next step."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from prefect_assay.errors import (
 INTERRUPTED: Final = 130
 FAILED: Final = 1
 RETRY_LATER: Final = 5
-# The first that fits counts. docs/cli.md explains the codes; a test compares.
+# The first match counts. docs/cli.md explains the codes; a test compares.
 EXIT_CODES: Final[tuple[tuple[type[AssayError], int], ...]] = (
     (InputError, 2),
     (AccessError, 3),
@@ -29,7 +29,7 @@ EXIT_CODES: Final[tuple[tuple[type[AssayError], int], ...]] = (
 
 
 def exit_code(error: AssayError) -> int:
-    """What a script can act on: 2 fix the input, 3 fix access, 4 pay or stop, 5 retry later, 6 look first, 1 else."""
+    """2 fix the input, 3 fix access, 4 pay or stop, 5 retry later, 6 check the outcome first, 1 everything else."""
     for kind, code in EXIT_CODES:
         if isinstance(error, kind):
             return code
@@ -38,7 +38,7 @@ def exit_code(error: AssayError) -> int:
 
 @contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Turn this package's errors into a message and an exit code; anything else keeps its traceback.
+    """Turn this package's errors into a message and an exit code; other errors keep their traceback.
 
     Raises:
         SystemExit: with the code of `exit_code`, or 130 after Ctrl-C.
@@ -57,7 +57,7 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
 
 
 def describe(error: AssayError) -> dict[str, object]:
-    """The error as JSON: what it is, what it says, every finding, and whether trying again may help."""
+    """The error as JSON: type, message, every finding, and whether a retry may help."""
     findings = getattr(error, "findings", None) or getattr(error, "errors", None)
     return {
         "type": type(error).__name__,

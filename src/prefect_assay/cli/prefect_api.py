@@ -1,4 +1,4 @@
-"""Talking to the Prefect API from commands: blocks by name, addresses for people, errors in plain words."""
+"""The Prefect API for commands: blocks by name, addresses in the UI, and errors of this package."""
 
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ B = TypeVar("B", bound="Block")
 
 @contextmanager
 def api_errors() -> Iterator[None]:
-    """Turn what the Prefect client raises into this package's errors.
+    """Turn errors of the Prefect client into this package's errors.
 
     Raises:
         ServiceUnavailable: the API does not answer.
@@ -41,9 +41,7 @@ def api_errors() -> Iterator[None]:
 
 
 def require_api() -> None:
-    """Refuse to go on with the temporary server that Prefect starts for a command where no other is configured.
-
-    What is deployed or started there is seen by nobody else.
+    """Refuse the temporary server that Prefect starts where no API is configured: no other process sees its runs.
 
     Raises:
         ConfigurationError: no API is configured.
@@ -58,7 +56,7 @@ def require_api() -> None:
 
 
 def start_temporary_server() -> None:
-    """Start what Prefect's client starts for a command where no API is configured; one that is configured is used.
+    """Start the server that Prefect's client would start where no API is configured.
 
     Raises:
         ConfigurationError: it does not start.
@@ -81,7 +79,7 @@ def start_temporary_server() -> None:
     from prefect.server.api.server import SubprocessASGIServer
 
     try:
-        SubprocessASGIServer().start()  # the one that the client takes
+        SubprocessASGIServer().start()  # the instance that the client uses
     except Exception as error:
         reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise ConfigurationError(
@@ -95,7 +93,7 @@ def load_block(kind: type[B], name: str) -> B:
     """The saved block of a type.
 
     Raises:
-        ConfigurationError: there is none with this name.
+        ConfigurationError: no block has this name.
     """
     try:
         # load() gives a coroutine only inside an event loop; commands run outside one
@@ -110,10 +108,10 @@ def load_block(kind: type[B], name: str) -> B:
 
 
 def load_archive(name: str) -> "Archive":
-    """The archive block of a name, or of `<slug>/<name>` when both kinds have one of this name.
+    """The archive block of a name, or of `<slug>/<name>` where both kinds have one.
 
     Raises:
-        ConfigurationError: there is none, or the slug is no archive's.
+        ConfigurationError: no archive block has this name, both kinds have one, or the slug is not an archive's.
     """
     from prefect_assay.blocks import LocalArchive, S3Archive
 
@@ -142,7 +140,7 @@ def load_archive(name: str) -> "Archive":
 
 
 def run_url(run_id: object) -> str | None:
-    """The address of a flow run in the UI, when the UI's address is known."""
+    """The address of a flow run in the UI; None if the UI's address is unknown."""
     from prefect.settings import get_current_settings
 
     ui_url = get_current_settings().ui_url

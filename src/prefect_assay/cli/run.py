@@ -1,4 +1,4 @@
-"""`prefect-assay run`: check the designs here, then start the campaign on a worker or in this process."""
+"""`prefect-assay run`: checks the designs, then starts the campaign on a worker or in this process."""
 
 import json
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from prefect_assay.blocks import Archive
 
 DEPLOYMENT: Final = "campaign/prefect-assay"
-# Prefect refuses parameters beyond 512 KiB; a larger file is named instead of sent.
+# Prefect refuses parameters beyond 512 KiB; of a larger file only the path is sent.
 _TEXT_MAX: Final = 256 * 1024
 
 
 @dataclass(frozen=True)
-class Request:
-    """What a user asked for, in the words of the command line."""
+class CampaignRequest:
+    """The options of the command."""
 
     designs: str
     credentials: str
@@ -54,7 +54,7 @@ class Request:
     deadline_days: int
 
     def assay(self) -> Assay:
-        """The assay of the campaign."""
+        """The assay that the options describe."""
         return Assay(
             experiment_type=ExperimentType(self.experiment_type),
             target=self.target,
@@ -63,19 +63,19 @@ class Request:
         )
 
 
-def run_campaign(request: Request, *, here: bool, wait: bool, as_json: bool) -> None:
-    """Start a campaign and say how to follow it.
+def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: bool) -> None:
+    """Start a campaign and print how to follow it.
 
     Raises:
         InputError: the designs or the assay are wrong, with every finding; nothing was started.
         ConfigurationError: a block or the deployment does not exist.
-        SystemExit: with 1, when a campaign that was waited for ended without results.
+        SystemExit: with 1, if `wait` or `here` is set and the campaign ended without results.
     """
     assay = request.assay()
     sequences = read_file(request.designs)
     _check_target(assay)
     experiments = check_locally(sequences, assay, request.per_experiment)
-    # Without an id the flow gives one, from the designs and the target it has looked up.
+    # Without an id the flow derives one, from the designs and the target that it has looked up.
     campaign_id = request.campaign_id
     if not as_json:
         named = f", campaign {campaign_id}" if campaign_id else ""
@@ -120,7 +120,7 @@ def _check_target(assay: Assay) -> None:
         raise InvalidSpec([f"target: {assay.experiment_type} takes no target; leave --target out"])
 
 
-def _load_blocks(request: Request) -> dict[str, "Block"]:
+def _load_blocks(request: CampaignRequest) -> dict[str, "Block"]:
     from prefect_assay.blocks import (
         AssayCredentials,
         SharedPaymentTokens,
@@ -147,7 +147,7 @@ def _load_blocks(request: Request) -> dict[str, "Block"]:
 
 
 def _designs(source: str) -> str:
-    """What the worker is given: the file's text, because it may not see the file; else its address."""
+    """The parameter for the worker: the file's text, which needs no shared folder, or else its address."""
     if "://" in source or is_pasted(source):
         return source
     path = Path(source).expanduser().absolute()
@@ -171,7 +171,7 @@ def _announce(run: "FlowRun", campaign_id: str | None, *, as_json: bool) -> None
 
 
 def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
-    """Without a deployment: this process orders, pays and polls until the results are archived."""
+    """Order, pay and poll in this process, without a deployment, until the results are archived."""
     from prefect_assay.flows import campaign
 
     state = campaign(**parameters, return_state=True)

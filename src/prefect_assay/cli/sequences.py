@@ -1,4 +1,4 @@
-"""`prefect-assay sequences check`: the checks of a campaign on a design file, without a service."""
+"""`prefect-assay sequences check`: checks a design file as a campaign would, without a service."""
 
 import json
 from pathlib import Path
@@ -14,16 +14,16 @@ from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
 
-# A place holder: whether a target exists is the service's to say, everything else can be checked without it.
+# A placeholder: only the service knows whether a target exists; everything else can be checked without it.
 _ANY_TARGET = "00000000-0000-0000-0000-000000000000"
 _DUPLICATES_SHOWN = 20
 
 
 def check_sequences(file: str, experiment_type: str, per_experiment: int, *, as_json: bool) -> None:
-    """Print a summary of the designs, or everything that is wrong with them.
+    """Print a summary of the designs, or every finding.
 
     Raises:
-        SystemExit: with 1, when the designs cannot be ordered as they are.
+        SystemExit: with 1, if the designs cannot be ordered as they are.
     """
     assay = Assay(experiment_type=ExperimentType(experiment_type))
     try:
@@ -40,7 +40,7 @@ def check_sequences(file: str, experiment_type: str, per_experiment: int, *, as_
 
 
 def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> int:
-    """Check every experiment that the designs would become; returns how many there are.
+    """Check every experiment that the designs make; returns their number.
 
     Raises:
         InvalidSpec: with every finding of every experiment.

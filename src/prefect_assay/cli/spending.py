@@ -97,7 +97,7 @@ def show_spending(
 def window_of(
     books: Iterable[Books], policy: "SpendingPolicy | None", *, days: int | None, now: datetime
 ) -> Window:
-    """The sum of the window, and how it stands to the policy's cap."""
+    """The sum of the window, compared with the policy's cap."""
     length = days or (policy.rolling_days if policy else DEFAULT_DAYS)
     since = now - timedelta(days=length)
     counted = sum(b.budget.read().paid_cents(since) for b in books)

@@ -1,6 +1,6 @@
-"""The commands that keep something running or set it up, with their options; `app` holds the others.
+"""The commands that keep a process running or set something up, with their options.
 
-The same holds here: what takes time to import is imported when its command runs.
+As in `prefect_assay.cli.app`, each command imports its module when it runs.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ ClockWord = Literal["manual", "scaled", "auto"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Automations = Annotated[
-    bool, typer.Option(help="Register the automations that take crashed runs up; the sweep does it as well.")
+    bool, typer.Option(help="Register the automations that reschedule crashed runs; the sweep does so, too.")
 ]
 
 services = typer.Typer()
@@ -44,10 +44,10 @@ def lab(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
     database: Annotated[
-        Path | None, typer.Option(help="SQLite file; without it the lab forgets everything at its end.")
+        Path | None, typer.Option(help="SQLite file; without it nothing survives the lab's end.")
     ] = None,
     clock: Annotated[
-        ClockWord, typer.Option(help="How lab days pass: when moved, scaled to real time, or on their own.")
+        ClockWord, typer.Option(help="How lab days pass: by command, scaled to real time, or automatically.")
     ] = "manual",
     seconds_per_day: Annotated[
         float, typer.Option(help="Real seconds that a lab day takes on the scaled clock.")
@@ -111,7 +111,7 @@ def deploy(
         float, typer.Option(min=1, help="With --serve: seconds between two sweeps.")
     ] = 300.0,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what is there and what would be created.")
+        bool, typer.Option("--check", help="Change nothing; report what exists and what would be created.")
     ] = False,
     automations: Automations = True,
     as_json: AsJson = False,

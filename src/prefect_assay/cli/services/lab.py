@@ -1,4 +1,4 @@
-"""`prefect-assay lab`: the lab in the foreground, with its address and tokens for a person."""
+"""`prefect-assay lab`: the lab in the foreground; prints its address and tokens."""
 
 import contextlib
 import json
@@ -30,30 +30,21 @@ def run_lab(
     Args:
         host: interface to listen on.
         port: port to listen on; 0 takes a free one.
-        database: SQLite file; without it everything is forgotten at the end.
+        database: SQLite file; without it nothing survives the end.
         clock: manual, scaled or auto.
         seconds_per_day: rate of the scaled clock.
         allow_http_webhooks: for receivers on loopback.
         options: further options of `python -m prefect_assay.lab`, passed on as they are.
 
     Raises:
-        ConfigurationError: the lab did not start; its own words stand above.
+        ConfigurationError: the lab did not start; its output is above.
     """
     mode = f"scaled:{seconds_per_day:g}" if clock == "scaled" else clock
-    command = [
-        sys.executable,
-        "-m",
-        "prefect_assay.lab",
-        "--host",
-        host,
-        "--port",
-        str(port),
-        "--clock",
-        mode,
-    ]
+    command = [sys.executable, "-m", "prefect_assay.lab"]
+    command += ["--host", host, "--port", str(port), "--clock", mode]
     command += ["--database", str(database)] if database else []
     command += ["--allow-http-webhooks"] if allow_http_webhooks else []
-    # Its own session: Ctrl-C reaches this process only, which ends the lab in order.
+    # A session of its own: Ctrl-C reaches this process only, which then ends the lab.
     process = subprocess.Popen(  # noqa: S603 - this interpreter, the user's own options
         [*command, "--until-input-ends", *options],
         stdin=subprocess.PIPE,
@@ -66,12 +57,12 @@ def run_lab(
     try:
         _introduce(process.stdout)
         process.wait()
-        raise ConfigurationError(f"the lab ended with code {process.returncode}; its own words stand above")
+        raise ConfigurationError(f"the lab ended with code {process.returncode}; its output is above")
     except KeyboardInterrupt:
         Console().print("The lab has stopped.")
     finally:
         with contextlib.suppress(subprocess.TimeoutExpired, BrokenPipeError):
-            process.communicate(timeout=_STOP_SECONDS)  # closes its input, which ends it
+            process.communicate(timeout=_STOP_SECONDS)  # closing its input ends it
         process.kill()
 
 

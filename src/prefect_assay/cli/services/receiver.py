@@ -1,4 +1,4 @@
-"""`prefect-assay receiver`: the webhook receiver as a process. Keys come from the environment or a file."""
+"""`prefect-assay receiver`: the webhook receiver as a process, with keys from the environment or a file."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prefect_assay.webhooks.settings import ReceiverSettings
 
 _PREFIX = "PREFECT_ASSAY_RECEIVER_"
-_MOST_CONNECTIONS: Final = 2000  # each may hold a body of the largest size before it is proved or refused
+_MOST_CONNECTIONS: Final = 2000  # each may hold a body of the largest size until its signature is checked
 _GRACE_SECONDS: Final = 5
 
 
@@ -36,13 +36,13 @@ def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | 
         os.environ[f"{_PREFIX}PATH_PREFIX"] = prefix
     settings = ReceiverSettings.from_environment()
     if settings.status_port is not None:
-        settings = settings.model_copy(update={"status": False})  # not on the public port as well
+        settings = settings.model_copy(update={"status": False})  # not on the public port, too
     with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does
         serve(Receiver(settings), settings, host, port)
 
 
 def serve(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: int) -> None:
-    """Serve a receiver until a signal comes: one process, because wake-ups are serialised inside it."""
+    """Serve a receiver until a signal: in one process, because wake-ups are serialised in it."""
     main = _server(
         receiver.app,
         settings,
@@ -50,7 +50,7 @@ def serve(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: i
         port,
         log_level="info",
         limit_concurrency=_MOST_CONNECTIONS,
-        # A wake-up in progress is answered before the process ends; uvicorn cuts off what takes longer.
+        # A wake-up in progress is answered before the process ends; uvicorn cancels whatever takes longer.
         timeout_graceful_shutdown=int(settings.wake_timeout_seconds) + _GRACE_SECONDS,
     )
     if settings.status_port is None:
@@ -75,15 +75,15 @@ def _server(
     from prefect_assay.webhooks.heads import HeadTimeoutProtocol
 
     http: Any = partial(HeadTimeoutProtocol, seconds=settings.head_timeout_seconds)
-    # No line per request: a flood of forged deliveries must not become a flood of lines. And nothing depends on
-    # what a proxy says about a sender, so its headers are not read.
+    # No access log: a flood of forged deliveries must not flood it. Nothing depends on the sender's address, so the
+    # headers of a proxy are not read.
     return uvicorn.Server(
         uvicorn.Config(app, host=host, port=port, http=http, access_log=False, proxy_headers=False, **more)
     )
 
 
 async def _both(main: "uvicorn.Server", status: "uvicorn.Server") -> None:
-    """On one event loop, so that a healthy status is the deliveries' too. Signals reach the main server."""
+    """Run both on one event loop, so that the status is that of the deliveries. The main server handles signals."""
     status.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
     beside = asyncio.create_task(status.serve())
     try:

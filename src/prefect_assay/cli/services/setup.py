@@ -1,4 +1,4 @@
-"""`prefect-assay register`, `deploy` and `worker`: what the flows need on a Prefect server, and what runs them."""
+"""`prefect-assay register`, `deploy` and `worker`: set up a Prefect server for the flows, and run them."""
 
 import json
 import runpy
@@ -26,7 +26,7 @@ def run_register(*, with_automations: bool, as_json: bool) -> None:
 
 
 def run_deploy(*, check: bool, with_automations: bool, as_json: bool) -> None:
-    """Deploy to the work pool; `check` only says what would be done."""
+    """Deploy to the work pool; `check` only reports what would be done."""
     require_api()
     with api_errors():
         from prefect_assay.deployments.setup import deploy
@@ -49,7 +49,7 @@ def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
 
 
 def run_worker(arguments: Sequence[str]) -> None:
-    """The worker of the work pool, until it is stopped; `arguments` are those of `prefect worker start`."""
+    """Run the worker until it is stopped; `arguments` are those of `prefect worker start`."""
     require_api()
     module = "prefect_assay.deployments.worker"
     sys.argv = [module, *arguments]
@@ -58,7 +58,7 @@ def run_worker(arguments: Sequence[str]) -> None:
 
 def _show(registered: "Registration", *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(_facts(registered), indent=2))
+        print(json.dumps(_report(registered), indent=2))
         return
     print("block types  " + ", ".join(registered.block_types))
     for title, things in (
@@ -75,7 +75,7 @@ def _show(registered: "Registration", *, as_json: bool) -> None:
         print(f"server       {sentence}")
 
 
-def _facts(registered: "Registration") -> dict[str, Any]:
+def _report(registered: "Registration") -> dict[str, Any]:
     return {
         "block_types": list(registered.block_types),
         "automations": [
