@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from prefect_assay.lab.service.faults import ACTIONS, Fault, Faults
+from prefect_assay.lab.service.faults import ACTIONS, Fault, FaultQueue
 from prefect_assay.lab.service.limiter import Limiter, RateLimit
 from support.lab.core import spec
 from support.lab.sim_client import served
@@ -146,7 +146,7 @@ def test_a_broken_confirmation_leaves_a_quote_that_still_expires(lab):
 
 def test_chance_is_decided_by_its_seed_alone():
     def hits(seed):
-        faults = Faults()
+        faults = FaultQueue()
         faults.add(Fault(action="status", probability=0.3, seed=seed))
         return [faults.take("GET", "/x") is not None for _ in range(200)]
 
@@ -156,7 +156,7 @@ def test_chance_is_decided_by_its_seed_alone():
 
 
 def test_chance_under_parallel_requests_hits_as_often_as_in_a_row():
-    faults = Faults()
+    faults = FaultQueue()
     unlimited = faults.add(Fault(action="status", probability=0.25, seed=7))
     limited = faults.add(Fault(action="delay", count=50, after=20))
     with ThreadPoolExecutor(8) as pool:

@@ -16,7 +16,7 @@ from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.laboratory.clock_driver import Timekeeper
 from prefect_assay.lab.requests.core import Answer, Call, Lab
 from prefect_assay.lab.service import seeding
-from prefect_assay.lab.service.faults import Faults
+from prefect_assay.lab.service.faults import FaultQueue
 from prefect_assay.lab.service.journal import Journal, name_caller
 from prefect_assay.lab.service.limiter import Limiter
 from prefect_assay.lab.service.snapshots import Snapshot, Snapshots, new_id
@@ -31,7 +31,7 @@ class LabCore:
 
     def __init__(self, settings: LabSettings | None = None) -> None:
         self.lab = Lab(settings or LabSettings())
-        self.faults = Faults()
+        self.faults = FaultQueue()
         self.webhook_faults = WebhookFaults()
         self.limiter = Limiter()
         self.journal = Journal()
@@ -63,7 +63,7 @@ class LabCore:
 
     def reset(self) -> seeding.Seeded:
         """Empty the lab: data, clocks, faults, rate limit and journals. Snapshots stay."""
-        with self._alone():
+        with self._exclusive():
             for faults in self._fault_lists:
                 faults.clear()
             self.limiter.set(None)
@@ -92,7 +92,7 @@ class LabCore:
     def restore(self, snapshot_id: str) -> seeding.Seeded:
         """Restore a snapshot: its tokens are valid again, lab time is what it was. 404 for an unknown one."""
         snapshot = self.snapshots.find(snapshot_id)
-        with self._alone():
+        with self._exclusive():
             self.lab.store.replace(snapshot.database)
             self.lab.clock.refresh()
             for faults, saved in zip(self._fault_lists, snapshot.faults, strict=True):
@@ -111,7 +111,7 @@ class LabCore:
         return sessions.sign_in_link(self.lab.settings, email)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         """Hold requests, clocks and deliveries. The gate closes last, because receivers call the lab back."""
         with self.timekeeper.held(), self.courier.held(), self._gate.closed():
             yield

@@ -82,7 +82,7 @@ def path_matches(path: str, pattern: str) -> bool:
     return any(fnmatchcase(text, pattern) for text in (path, path.removeprefix(API_PREFIX)))
 
 
-class Placed:
+class QueuedFault:
     """A fault in the queue, with its counts."""
 
     def __init__(self, number: int, fault: Fault) -> None:
@@ -119,53 +119,53 @@ class Placed:
         }
 
 
-class Faults(FaultList[Placed]):
+class FaultQueue(FaultList[QueuedFault]):
     """The queue of faults; the first that strikes decides."""
 
     def __init__(self) -> None:
         super().__init__()
         self._count = 0
 
-    def add(self, fault: Fault) -> Placed:
+    def add(self, fault: Fault) -> QueuedFault:
         """Queue a fault under a number that is never used again, also after a clear or a restore."""
         with self._lock:
             self._count += 1
             number = self._count
-        placed = Placed(number, fault)
-        self.append(placed)
-        return placed
+        queued = QueuedFault(number, fault)
+        self.append(queued)
+        return queued
 
     @property
     def idle(self) -> bool:
         """Whether nothing is queued."""
         return not self._faults
 
-    def ask_for_organization(self, method: str, path: str) -> bool:
+    def depends_on_organization(self, method: str, path: str) -> bool:
         """Whether the faults for this call depend on its organisation."""
         return any(
-            placed.fault.organization_id is not None and placed.fault.matches(method, path)
-            for placed in self._faults
+            queued.fault.organization_id is not None and queued.fault.matches(method, path)
+            for queued in self._faults
         )
 
-    def take(self, method: str, path: str, organization_id: str | None = None) -> Placed | None:
+    def take(self, method: str, path: str, organization_id: str | None = None) -> QueuedFault | None:
         """The fault that strikes this request, if any."""
         with self._lock:
-            for placed in self._faults:
-                whose = placed.fault.organization_id
-                meant = whose in (None, organization_id) and placed.fault.matches(method, path)
-                if meant and not placed.spent and placed.strikes():
-                    return placed
+            for queued in self._faults:
+                whose = queued.fault.organization_id
+                meant = whose in (None, organization_id) and queued.fault.matches(method, path)
+                if meant and not queued.spent and queued.strikes():
+                    return queued
         return None
 
-    def give_back(self, placed: Placed) -> None:
+    def give_back(self, queued: QueuedFault) -> None:
         """Undo a strike on a request that it cannot harm, such as an order without an invoice."""
         with self._lock:
-            placed.used -= 1
+            queued.used -= 1
 
     def remove(self, number: int) -> bool:
         """Drop one; False for an unknown number."""
         with self._lock:
-            kept = [placed for placed in self._faults if placed.number != number]
+            kept = [queued for queued in self._faults if queued.number != number]
             removed = len(kept) < len(self._faults)
             self._faults = kept
             return removed
@@ -174,7 +174,7 @@ class Faults(FaultList[Placed]):
         """Drop all, or those of one organisation."""
         with self._lock:
             self._faults = [
-                placed
-                for placed in self._faults
-                if organization_id is not None and placed.fault.organization_id != organization_id
+                queued
+                for queued in self._faults
+                if organization_id is not None and queued.fault.organization_id != organization_id
             ]

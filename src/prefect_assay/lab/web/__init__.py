@@ -1,4 +1,9 @@
-"""The whole lab as one ASGI application, and its server: API, control surface, portal, sign-in and tools.
+"""The lab as one ASGI application, and its server: API, control surface, portal, sign-in and tools.
 
-The only room that knows Starlette and FastAPI routing; it decides nothing about the service.
+Carries requests and answers; decides nothing about the service.
 """
+
+from prefect_assay.lab.web.app import create_app
+from prefect_assay.lab.web.server import run
+
+__all__ = ["create_app", "run"]

@@ -15,7 +15,7 @@ from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.portal import account_pages, experiment_pages, token_pages
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.web.api import Api, error, refused
+from prefect_assay.lab.web.dispatcher import Dispatcher, error, refused
 from prefect_assay.lab.web.edge import Edge
 from prefect_assay.lab.web.tool_endpoint import ToolEndpoint
 
@@ -32,7 +32,7 @@ def create_app(core: LabCore) -> Edge:
     for pages in (experiment_pages, account_pages, token_pages):
         app.include_router(pages.router, prefix="/portal")
     _handle_errors(app, core)
-    edge = Edge(Api(core, app), core)
+    edge = Edge(Dispatcher(core, app), core)
     sign_in = oauth.SignInEndpoint(core.lab)
     app.router.routes.append(Route("/mcp", ToolEndpoint(core, edge)))
     app.router.routes.extend(Route(path, sign_in) for path in oauth.PATHS)

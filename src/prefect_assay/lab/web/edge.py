@@ -19,7 +19,7 @@ from prefect_assay.lab.experiments import breakage
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.service.faults import BREAKS_ORDER, NEVER_ANSWERED, NEVER_HANDLED, Fault, Placed
+from prefect_assay.lab.service.faults import BREAKS_ORDER, NEVER_ANSWERED, NEVER_HANDLED, Fault, QueuedFault
 from prefect_assay.lab.service.journal import CALLER, Caller
 
 
@@ -92,12 +92,12 @@ class Edge:
         exchange = _Exchange(scope)
         CALLER.set(exchange.caller)
         limited = self._core.limiter.limit is not None and await self._limit(exchange)
-        placed = None if limited or self._core.faults.idle else await self._take(exchange)
-        fault = placed.fault if placed else None
+        queued = None if limited or self._core.faults.idle else await self._take(exchange)
+        fault = queued.fault if queued else None
         if not limited and (fault is None or await self._before(exchange, fault)):
             await self._app(scope, receive, exchange.take)
-            if placed is not None:
-                await self._after(exchange, placed)
+            if queued is not None:
+                await self._after(exchange, queued)
         cut = fault is not None and fault.action == "truncate"
         answered = not (fault and fault.action in NEVER_ANSWERED) and not (cut and not exchange.body)
         action = "rate_limit" if limited else (fault.action if fault else None)
@@ -131,8 +131,8 @@ class Edge:
         exchange.fail(HTTPStatus.TOO_MANY_REQUESTS, body, seconds)
         return True
 
-    async def _take(self, exchange: _Exchange) -> Placed | None:
-        if self._core.faults.ask_for_organization(exchange.method, exchange.path):
+    async def _take(self, exchange: _Exchange) -> QueuedFault | None:
+        if self._core.faults.depends_on_organization(exchange.method, exchange.path):
             await self._find_caller(exchange)
         return self._core.faults.take(exchange.method, exchange.path, exchange.caller.organization_id)
 
@@ -153,28 +153,28 @@ class Edge:
             self._fail(exchange, fault, HTTPStatus.SERVICE_UNAVAILABLE)
         return fault.action not in NEVER_HANDLED
 
-    async def _after(self, exchange: _Exchange, placed: Placed) -> None:
+    async def _after(self, exchange: _Exchange, queued: QueuedFault) -> None:
         """What the fault does to a request that is handled and committed."""
-        if placed.fault.action == "error_after":
-            self._fail(exchange, placed.fault, HTTPStatus.INTERNAL_SERVER_ERROR)
-        elif placed.fault.action in BREAKS_ORDER:
-            await run_in_threadpool(self._break_order, exchange, placed)
+        if queued.fault.action == "error_after":
+            self._fail(exchange, queued.fault, HTTPStatus.INTERNAL_SERVER_ERROR)
+        elif queued.fault.action in BREAKS_ORDER:
+            await run_in_threadpool(self._break_order, exchange, queued)
 
     def _fail(self, exchange: _Exchange, fault: Fault, default: HTTPStatus, **extra: Any) -> None:
         body = self._core.lab.settings.words.to_wire({"error": fault.error, **extra, **fault.fields})
         exchange.fail(fault.status or default, body, fault.retry_after)
 
-    def _break_order(self, exchange: _Exchange, placed: Placed) -> None:
+    def _break_order(self, exchange: _Exchange, queued: QueuedFault) -> None:
         """Void the invoice that the answer names; an answer without one goes out as it is."""
         invoice_id = self._invoice(exchange)
         if invoice_id is None:
-            self._core.faults.give_back(placed)
+            self._core.faults.give_back(queued)
             return
         with self._core.lab.store.transaction() as db:
             extra = breakage.break_order(self._core.lab, db, invoice_id, exchange.path)
-        if placed.fault.action == "post_invoice_failure":
+        if queued.fault.action == "post_invoice_failure":
             extra = {}
-        self._fail(exchange, placed.fault, HTTPStatus.INTERNAL_SERVER_ERROR, **extra)
+        self._fail(exchange, queued.fault, HTTPStatus.INTERNAL_SERVER_ERROR, **extra)
         self._core.lab.changed()
 
     def _invoice(self, exchange: _Exchange) -> str | None:

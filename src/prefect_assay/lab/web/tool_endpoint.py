@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from prefect_assay.lab.account import oauth
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.web.api import error
+from prefect_assay.lab.web.dispatcher import error
 
 INSTALL: Final = "the tool endpoint needs mcp: pip install 'prefect-assay[lab]'"
 

@@ -24,7 +24,7 @@ from prefect_assay.lab.service.core import LabCore
 logger = logging.getLogger("prefect_assay.lab")
 
 
-class Api:
+class Dispatcher:
     """Serves the paths of the route table; everything else goes on to `behind`."""
 
     def __init__(self, core: LabCore, behind: ASGIApp) -> None:
