@@ -24,7 +24,7 @@ from prefect_assay.lab.api import (  # noqa: E402
     refusals,
 )
 from support.interface.calls import CALLS, Call  # noqa: E402
-from support.interface.client import CLIENT, error_of, reader_of, sent  # noqa: E402
+from support.interface.client import error_of, method_of, reader_of, sent  # noqa: E402
 from support.interface.more import MORE, Item  # noqa: E402
 from support.rules.register import RULES  # noqa: E402
 from support.rules.tests import RuleTests  # noqa: E402
@@ -91,7 +91,7 @@ def _calls() -> str:
         (
             _code(call.id),
             call.section,
-            _code(f"client.{CLIENT[call.id].name}"),
+            _code((method := method_of(call.id)) and f"client.{method}"),
             _handler(call),
             f"walk{_rules_of(call)}",
         )
@@ -134,7 +134,7 @@ def _queries(call: Call) -> list[tuple[str, ...]]:
         (
             "query",
             _code(name),
-            _code(CLIENT[call.id].name if name in known else None),
+            _code(method_of(call.id) if name in known else None),
             _code(_parameter(route, name)),
             "walk",
         )
@@ -158,7 +158,7 @@ def _bodies(call: Call) -> list[tuple[str, ...]]:
         (
             "body",
             _code(name),
-            _code(CLIENT[call.id].name if name in known else None),
+            _code(method_of(call.id) if name in known else None),
             _code(_in_shape(route and route.body, name)),
             "walk",
         )

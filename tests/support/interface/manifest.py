@@ -5,14 +5,15 @@ python tests/support/interface/manifest.py
 
 from pathlib import Path
 
-from prefect_assay.cli import drift
-from prefect_assay.client.drift.document import facts_of
+from prefect_assay.cli.drift import manifest_of
+from prefect_assay.client import drift
+from prefect_assay.client.drift import facts_of
 from prefect_assay.lab.api import document
 
 
 def current():
     """The manifest as it should be."""
-    return drift.manifest_of(facts_of(document(partner=True)))
+    return manifest_of(facts_of(document(partner=True)))
 
 
 if __name__ == "__main__":
