@@ -47,17 +47,22 @@ takes the form `equ(field)=value`, with `geq`, `gtr`, `leq` and `lss` alike.
 """
 
 
-@cache
 def rendered(words: WireWords, *, partner: bool = False) -> bytes:
-    """The document as it is sent. It is written in neutral words and spelt as text, so that no name is left out.
+    """The document as it is sent, made once for each kind of reader.
 
     Args:
         words: how this deployment spells the two neutral words.
         partner: describe the partner-only routes as well (contract 1).
     """
+    return _rendered(words.provider, words.service, partner=partner)
+
+
+@cache
+def _rendered(provider: str, service: str, *, partner: bool) -> bytes:
+    """The document is written in neutral words and spelt as text, so that no name is left out."""
     text = json.dumps(_neutral(partner=partner))
-    text = re.sub(rf"\b{NEUTRAL_PROVIDER}_", f"{words.provider}_", text)
-    return text.replace(f"X-{NEUTRAL_SERVICE}-", f"X-{words.service}-").encode()
+    text = re.sub(rf"\b{NEUTRAL_PROVIDER}_", f"{provider}_", text)
+    return text.replace(f"X-{NEUTRAL_SERVICE}-", f"X-{service}-").encode()
 
 
 def document(words: WireWords | None = None, *, partner: bool = False) -> dict[str, Any]:

@@ -33,9 +33,10 @@ class Dispatcher:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI entry point."""
-        routes: Mapping[str, Route] = {}
-        if scope["type"] == "http" and scope["path"].startswith(API_PREFIX):
-            routes, parameters = find(scope["path"].removeprefix(API_PREFIX))
+        if scope["type"] != "http" or not scope["path"].startswith(API_PREFIX):
+            await self._behind(scope, receive, send)
+            return
+        routes, parameters = find(scope["path"].removeprefix(API_PREFIX))
         if not routes:
             await self._behind(scope, receive, send)
             return

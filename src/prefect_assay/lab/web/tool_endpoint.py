@@ -99,6 +99,6 @@ class _InBackground:
             async with app.router.lifespan_context(app):
                 ready.set_result(app)
                 await asyncio.Event().wait()
-        except Exception as error:  # noqa: BLE001 - handed to the callers that wait for it
+        except Exception as failure:  # noqa: BLE001 - handed to the callers that wait for it
             if not ready.done():
-                ready.set_exception(error)
+                ready.set_exception(failure)

@@ -89,14 +89,14 @@ class _Exchange(HeldAnswer):
 
 def create(core: LabCore, edge: ASGIApp) -> Starlette:
     """The ASGI application at /mcp; its lifespan must be running while it serves."""
-    speaker = _Protocol(core, edge)
+    protocol = _Protocol(core, edge)
     server: Server[Any] = Server(
         "protein-characterization-lab",
         version=DOCUMENT_VERSION,
         title="Protein characterization service (local lab)",
         instructions="Each tool is one call of the REST API and takes the same parameters.",
-        on_list_tools=speaker.list_tools,
-        on_call_tool=speaker.call_tool,
+        on_list_tools=protocol.list_tools,
+        on_call_tool=protocol.call_tool,
     )
     return server.streamable_http_app(
         streamable_http_path=PATH,
