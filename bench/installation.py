@@ -19,7 +19,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_A
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
-from prefect_assay.models.words import WireWords
+from prefect_assay.models.service import WireWords
 from prefect_assay.runs.children import start_run
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.webhooks.signature import derive_secret, sign

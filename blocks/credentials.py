@@ -9,7 +9,7 @@ from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 
 if TYPE_CHECKING:
     from prefect_assay.client import AssayClient, AsyncAssayClient
-    from prefect_assay.models.words import WireWords
+    from prefect_assay.models.service import WireWords
 
 __all__ = ["AssayCredentials"]
 
@@ -88,6 +88,6 @@ class AssayCredentials(StrictFields, CredentialsBlock):
         )
 
     def _words(self) -> "WireWords":
-        from prefect_assay.models.words import WireWords  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.models.service import WireWords  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         return WireWords(provider=self.provider_word, service=self.service_word)

@@ -18,7 +18,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError, AssayError, TransientError
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.result import Result
-from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import ResultRow, rows, to_csv, unread_units
@@ -123,9 +123,9 @@ def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> s
     return found.location if found else None
 
 
-def _designs(spec: ExperimentSpec) -> tuple[Sequence, ...]:
+def _designs(spec: ExperimentSpec) -> tuple[ProteinSequence, ...]:
     return tuple(
-        Sequence(name=name, aa_string=value.aa_string, control=value.control)
+        ProteinSequence(name=name, aa_string=value.aa_string, control=value.control)
         for name, value in spec.sequences.items()
     )
 

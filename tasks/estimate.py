@@ -5,7 +5,7 @@ from prefect import task
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import InvalidSpec, ServiceUnavailable
-from prefect_assay.models.estimate import CostEstimate
+from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.spec_rules import is_uuid
 from prefect_assay.models.target import Target

@@ -12,7 +12,7 @@ from prefect_assay.client.drift.document import facts_of
 from prefect_assay.client.drift.usage import USES, usage_by_operation
 from prefect_assay.errors import InputError
 from prefect_assay.lab.api import document
-from prefect_assay.models.words import WireWords
+from prefect_assay.models.service import WireWords
 from support.command import command
 from support.interface.manifest import current
 from support.services.fault_server import fault_server, reply

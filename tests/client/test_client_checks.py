@@ -18,10 +18,9 @@ from prefect_assay.client.operations import (
     webhooks,
 )
 from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.partner import ExistingOrg, MintRequest, NewOrg
-from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.models.tokens import Attenuation
+from prefect_assay.models.tokens import Attenuation, ExistingOrg, MintRequest, NewOrg
 from prefect_assay.models.vocabulary import ExperimentType, PaymentMethod
 from support.interface.faces import Face, unchecked
 from support.services.fault_server import reply
@@ -174,7 +173,7 @@ def test_a_modification_is_checked_field_by_field():
             target_id="EGFR",
             n_replicates=6,
             antigen_concentrations=[-1.0],
-            sequences=[Sequence(name="a", aa_string="MKX"), Sequence(name="a", aa_string="MK")],
+            sequences=[ProteinSequence(name="a", aa_string="MKX"), ProteinSequence(name="a", aa_string="MK")],
             webhook_url="x",
         )
     )
@@ -196,11 +195,11 @@ def test_a_modification_is_checked_field_by_field():
 
 def test_added_sequences_are_checked_like_ordered_ones():
     wrong = [
-        Sequence(name="a", aa_string="MKT"),
-        Sequence(name="a", aa_string="MKX"),
-        Sequence(name="", aa_string=""),
-        Sequence(name="b", aa_string="mkt"),
-        Sequence(name="f", aa_string="MKT", metadata={"type": "FAB"}),
+        ProteinSequence(name="a", aa_string="MKT"),
+        ProteinSequence(name="a", aa_string="MKX"),
+        ProteinSequence(name="", aa_string=""),
+        ProteinSequence(name="b", aa_string="mkt"),
+        ProteinSequence(name="f", aa_string="MKT", metadata={"type": "FAB"}),
     ]
     found = findings(lambda: sequences.add_sequences("", wrong))
     assert [

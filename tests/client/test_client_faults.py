@@ -15,12 +15,11 @@ from pydantic import SecretStr
 from prefect_assay import errors
 from prefect_assay.client import AssayClient, AsyncAssayClient, RetryPolicy
 from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.partner import MintRequest, NewOrg
-from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.models.service import WireWords
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.models.tokens import Attenuation
+from prefect_assay.models.tokens import Attenuation, MintRequest, NewOrg
 from prefect_assay.models.vocabulary import ExperimentType
-from prefect_assay.models.words import WireWords
 from prefect_assay.payments import MppRail, X402Rail
 from support.interface.faces import CANARY, Face
 from support.services.fault_server import hang, reply, reset, trickle, truncated
@@ -43,7 +42,7 @@ ACTS = [
     ("confirm_quote", ("e1",), errors.OutcomeUnknown),
     ("reject_quote", ("q1", "price"), errors.OutcomeUnknown),
     ("modify", ("e1",), errors.OutcomeUnknown),
-    ("add_sequences", ("c-1", [Sequence(name="a", aa_string="MKT")]), errors.OutcomeUnknown),
+    ("add_sequences", ("c-1", [ProteinSequence(name="a", aa_string="MKT")]), errors.OutcomeUnknown),
     ("confirm_quote_by_id", ("q1",), errors.OutcomeUnknown),
     ("request_custom_target", ("n", "p", "MKT"), errors.OutcomeUnknown),
     ("create_webhook", ("https://h.example",), errors.OutcomeUnknown),

@@ -11,7 +11,8 @@ from prefect_assay.client import filters as f
 from prefect_assay.designs import check_spec
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
-from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.models.service import WireWords
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import (
     ExperimentStatus,
@@ -22,7 +23,6 @@ from prefect_assay.models.vocabulary import (
     QuoteStatus,
     ResultsStatus,
 )
-from prefect_assay.models.words import WireWords
 from support.interface.faces import Face, unchecked
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
@@ -123,7 +123,9 @@ def test_a_quoted_order_from_draft_to_results(face, lab, catalog):
         face("invoice", key)
 
     assert face("modify", key, n_replicates=2).id == key
-    added = face("add_sequences", created.experiment_code, [Sequence(name="acme_2", aa_string="MKTAYIAK")])
+    added = face(
+        "add_sequences", created.experiment_code, [ProteinSequence(name="acme_2", aa_string="MKTAYIAK")]
+    )
     assert added.added_count == 1
     rows = face("iter_experiment_sequences", key)
     assert [row.name for row in rows] == ["egf", "acme_2"]

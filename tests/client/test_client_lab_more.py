@@ -14,13 +14,12 @@ from prefect_assay.client import parameters as p
 from prefect_assay.client.operations.tokens import ACTIONS
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.lab.tokens.roles import ACTIONS as LAB_ACTIONS
-from prefect_assay.models.custom_target import CustomTargetStatus
 from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.partner import ExistingOrg, MintRequest, NewOrg
+from prefect_assay.models.service import WireWords
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.models.tokens import Attenuation
+from prefect_assay.models.target import CustomTargetStatus
+from prefect_assay.models.tokens import Attenuation, ExistingOrg, MintRequest, NewOrg
 from prefect_assay.models.vocabulary import ExperimentType, InvoiceStatus, Method, QuoteStatus
-from prefect_assay.models.words import WireWords
 from support.interface.faces import Face
 
 SECRET = "webhook-canary-" + "s" * 32

@@ -15,8 +15,8 @@ from prefect_assay.client.http.request import Request
 from prefect_assay.client.http.wire import Wire
 from prefect_assay.client.operations import experiments, results
 from prefect_assay.errors import InputError
+from prefect_assay.models.service import WireWords
 from prefect_assay.models.vocabulary import ExperimentStatus
-from prefect_assay.models.words import WireWords
 
 MOMENT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ACME = WireWords(provider="acme", service="Foo")

@@ -14,10 +14,10 @@ from prefect_assay.client.operations import (
     updates,
 )
 from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
-from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.models.service import WireWords
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method, PaymentMethod
-from prefect_assay.models.words import WireWords
 
 ACME = WireWords(provider="acme", service="Foo")
 SPEC = ExperimentSpec(
@@ -147,7 +147,7 @@ def test_a_modification_names_only_what_is_given_and_null_clears():
     assert json.loads(experiments.modify("e").request.content()) == {}
     request = experiments.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
     assert json.loads(request.content()) == {"name": "n", "target_id": None, "antigen_concentrations": [1.0]}
-    replaced = experiments.modify("e", sequences=[Sequence(name="a", aa_string="M")]).request
+    replaced = experiments.modify("e", sequences=[ProteinSequence(name="a", aa_string="M")]).request
     assert json.loads(replaced.content())["sequences"] == [{"name": "a", "aa_string": "M", "control": False}]
 
 
@@ -159,7 +159,7 @@ def test_confirming_needs_a_body_even_when_nothing_is_said():
 
 
 def test_added_sequences_go_to_their_experiment():
-    request = sequences.add_sequences("c-1", [Sequence(name="a", aa_string="M", control=True)]).request
+    request = sequences.add_sequences("c-1", [ProteinSequence(name="a", aa_string="M", control=True)]).request
     assert json.loads(request.content()) == {
         "experiment_code": "c-1",
         "sequences": [{"name": "a", "aa_string": "M", "control": True}],

@@ -7,7 +7,7 @@ import pytest
 
 from prefect_assay import errors
 from prefect_assay.client import filters as f
-from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.sequences import ProteinSequence
 from support.services.fault_server import reply, reset
 
 ROWS = [
@@ -97,7 +97,9 @@ def not_allowed(**headers):
 
 def test_a_modification_is_told_by_post_where_patch_does_not_exist(face, server):
     server.will(not_allowed(), reply(200, {"id": "e1", "updated": True}))
-    done = face("modify", "e1", name="n", n_replicates=2, sequences=[Sequence(name="a", aa_string="MKT")])
+    done = face(
+        "modify", "e1", name="n", n_replicates=2, sequences=[ProteinSequence(name="a", aa_string="MKT")]
+    )
     assert (done.id, done.updated) == ("e1", True)
     assert server.methods == ["PATCH", "POST"]
     assert server.seen[0].path == server.seen[1].path == "/api/v1/experiments/e1"
@@ -129,7 +131,7 @@ def test_a_service_of_the_current_interface_changes_no_status(face, server):
     [
         ({"webhook_url": "https://h.example"}, "webhook_url"),
         ({"antigen_concentrations": [1.0]}, "antigen_concentrations"),
-        ({"sequences": [Sequence(name="a", aa_string="MKT", control=True)]}, "sequences"),
+        ({"sequences": [ProteinSequence(name="a", aa_string="MKT", control=True)]}, "sequences"),
     ],
 )
 def test_nothing_is_left_out_on_the_way(face, server, fields, place):

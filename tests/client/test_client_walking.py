@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.operations import updates
-from prefect_assay.models.page import Page
+from prefect_assay.models.base import Page
 
 
 class Feed:

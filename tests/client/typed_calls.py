@@ -9,9 +9,9 @@ from typing import Any, Protocol, assert_type
 
 from prefect_assay.client import AssayClient, AsyncAssayClient
 from prefect_assay.client.http.request import Operation
+from prefect_assay.models.base import Page
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.experiment import Experiment, ExperimentSummary
-from prefect_assay.models.page import Page
 from prefect_assay.models.result import Result
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from prefect_assay.designs import check_spec
-from prefect_assay.models.sequences import Batch, Sequence
+from prefect_assay.models.sequences import Batch, ProteinSequence
 from prefect_assay.models.spec import Assay, ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType, Method
 
@@ -243,5 +243,5 @@ def test_everything_that_is_wrong_is_said_at_once():
 
 
 def test_what_the_forms_make_of_their_defaults_is_valid():
-    batch = Batch(index=0, count=1, items=(Sequence(name="d", aa_string="MKT"),))
+    batch = Batch(index=0, count=1, items=(ProteinSequence(name="d", aa_string="MKT"),))
     assert check_spec(ExperimentSpec.of(Assay(target="x"), batch, TARGET)) == ()

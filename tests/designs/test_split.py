@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.designs import split
 from prefect_assay.errors import InvalidSpec
-from prefect_assay.models.sequences import Sequence, Sequences
+from prefect_assay.models.sequences import ProteinSequence, Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import ExperimentType
 
@@ -15,8 +15,8 @@ BINNING = Assay(experiment_type=ExperimentType.EPITOPE_BINNING)
 
 
 def some(designs: int, controls: int = 0) -> Sequences:
-    items = [Sequence(name=f"d{i:04}", aa_string="ACD") for i in range(designs)]
-    items += [Sequence(name=f"c{i:04}", aa_string="EFG", control=True) for i in range(controls)]
+    items = [ProteinSequence(name=f"d{i:04}", aa_string="ACD") for i in range(designs)]
+    items += [ProteinSequence(name=f"c{i:04}", aa_string="EFG", control=True) for i in range(controls)]
     return Sequences(source="x", items=tuple(items))
 
 

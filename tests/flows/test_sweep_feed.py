@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from prefect_assay.client.operations.updates import iter_updates
 from prefect_assay.flows.sweep import _NAME_MAX, _NAMES_MAX
+from prefect_assay.models.base import Page
 from prefect_assay.models.billing import usd
-from prefect_assay.models.page import Page
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.models.update import Update
 from prefect_assay.reporting.artifacts import label_of

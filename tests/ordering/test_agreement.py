@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.models.experiment import CreateRequest, Experiment
-from prefect_assay.models.sequences import Sequence as ProteinSequence
+from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
 from prefect_assay.ordering.identity import differences

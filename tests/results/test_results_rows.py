@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.models.result import Result
-from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.results import Level, Outcome, from_csv, rows, to_csv, unread_units
 
 
@@ -171,7 +171,10 @@ def test_a_limit_is_marked():
 
 @pytest.mark.parametrize(("complete", "outcome"), [(False, Outcome.PENDING), (True, Outcome.MISSING)])
 def test_an_ordered_design_without_result_stays_in_the_table(complete, outcome):
-    ordered = [Sequence(name="d1", aa_string="MKV"), Sequence(name="d2", aa_string="MKL", control=True)]
+    ordered = [
+        ProteinSequence(name="d1", aa_string="MKV"),
+        ProteinSequence(name="d2", aa_string="MKL", control=True),
+    ]
     found = rows([result(AFFINITY)], experiment_code="E", ordered=ordered, complete=complete)
     assert [(row.name, row.outcome) for row in found if row.level is Level.SUMMARY] == [
         ("d1", Outcome.MEASURED),

@@ -3,7 +3,7 @@
 import pytest
 
 from prefect_assay.errors import Conflict, NotReady
-from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.sequences import ProteinSequence
 from support.lab.core import spec
 from support.lab.organisations import refused
 from support.rules.register import client_holds, lab_holds
@@ -26,7 +26,7 @@ DOUBLE = [{"name": "a", "aa_string": "MKV"}, {"name": "b", "aa_string": "mkv"}]
 
 
 def designs(*entries):
-    return [Sequence(**entry) for entry in entries]
+    return [ProteinSequence(**entry) for entry in entries]
 
 
 def patch(org, experiment_id, body):

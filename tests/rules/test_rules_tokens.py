@@ -7,8 +7,7 @@ from pydantic import ValidationError
 
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict, Forbidden, Unauthorized
-from prefect_assay.models.partner import MintRequest, NewOrg
-from prefect_assay.models.tokens import Attenuation
+from prefect_assay.models.tokens import Attenuation, MintRequest, NewOrg
 from support.lab.core import spec
 from support.lab.organisations import plain, refused
 from support.rules.register import client_holds, lab_holds

@@ -8,7 +8,7 @@ from prefect_assay.lab.control import bodies
 from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.models.words import WireWords
+from prefect_assay.models.service import WireWords
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import delivery_url, derive_secret

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from prefect_assay.errors import ConfigurationError, MalformedDelivery, SignatureError
+from prefect_assay.models.service import WireWords
 from prefect_assay.models.update import Delivery
-from prefect_assay.models.words import WireWords
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import delivery_url, derive_secret, prove, sign, verify
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of

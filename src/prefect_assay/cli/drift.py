@@ -17,7 +17,7 @@ from prefect_assay.cli.failures import FAILED
 from prefect_assay.client import AssayClient
 from prefect_assay.client.drift import Change, Facts, compare, facts_of, usage_by_operation
 from prefect_assay.errors import InputError, UnexpectedAnswer
-from prefect_assay.models.words import WireWords
+from prefect_assay.models.service import WireWords
 
 ADDRESS_VARIABLE: Final = "PREFECT_ASSAY_BASE_URL"
 TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its value

@@ -26,7 +26,7 @@ from prefect_assay.client.http.wire import NO_ANSWER, broken_off, lost, unlogged
 from prefect_assay.client.methods import Methods
 from prefect_assay.client.operations.documents import Pdf
 from prefect_assay.errors import AssayError
-from prefect_assay.models.words import WireWords
+from prefect_assay.models.service import WireWords
 
 T = TypeVar("T")
 

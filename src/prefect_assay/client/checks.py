@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from prefect_assay.client.http.address import is_loopback
 from prefect_assay.errors import InvalidRequest, InvalidSpec
 from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.sequences import Sequence as Design
-from prefect_assay.models.shown import shown
+from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.spec_rules import (
     check_concentrations,
@@ -22,6 +21,7 @@ from prefect_assay.models.spec_rules import (
     check_sequences,
     check_spec,
     is_uuid,
+    quoted,
 )
 from prefect_assay.models.vocabulary import (
     MACHINE_RAILS,
@@ -69,12 +69,12 @@ def check_creation(request: CreateRequest, payment_header: str | None) -> None:
     InvalidRequest.check(around)
 
 
-def check_entries(experiment_code: str, designs: Sequence[Design]) -> None:
+def check_entries(experiment_code: str, designs: Sequence[ProteinSequence]) -> None:
     """Check what is added to a draft (contract 4.3); InvalidRequest has every finding."""
     InvalidRequest.check([*text("experiment_code", experiment_code), *entries(designs)])
 
 
-def check_changes(fields: Mapping[str, object], designs: Sequence[Design] | None) -> None:
+def check_changes(fields: Mapping[str, object], designs: Sequence[ProteinSequence] | None) -> None:
     """Check the fields that a PATCH names (contract 4.2); InvalidRequest has every finding."""
     found = [] if designs is None else list(entries(designs))
     for name, value in fields.items():
@@ -97,7 +97,7 @@ def check_changes(fields: Mapping[str, object], designs: Sequence[Design] | None
     InvalidRequest.check(found)
 
 
-def entries(designs: Sequence[Design]) -> Iterator[str]:
+def entries(designs: Sequence[ProteinSequence]) -> Iterator[str]:
     """A list of sequences: names, letters, duplicates (contract 2.3 and 2.4)."""
     if not designs:
         yield "sequences: none; give at least one"
@@ -118,13 +118,13 @@ def text(field: str, value: object) -> Iterator[str]:
 def one_of(field: str, value: str, known: Sequence[str]) -> Iterator[str]:
     """A field with a closed vocabulary."""
     if value not in known:
-        yield f"{field}: {shown(value)}; {', '.join(known)} are possible"
+        yield f"{field}: {quoted(value)}; {', '.join(known)} are possible"
 
 
 def uuid(field: str, value: str) -> Iterator[str]:
     """A field that holds a uuid."""
     if not is_uuid(value):
-        yield f"{field}: {shown(value)} is no uuid"
+        yield f"{field}: {quoted(value)} is no uuid"
 
 
 def webhook_url(url: str | None, field: str = "webhook_url") -> Iterator[str]:
@@ -151,9 +151,9 @@ def headers(given: Mapping[str, str]) -> Iterator[str]:
     """Headers of deliveries. Their values may be credentials and are never shown."""
     for name, value in given.items():
         if not _HEADER_NAME.fullmatch(name):
-            yield f"headers: {shown(name)} is no header name"
+            yield f"headers: {quoted(name)} is no header name"
         if not value.isprintable():
-            yield f"headers: the value of {shown(name)} cannot stand in a header"
+            yield f"headers: the value of {quoted(name)} cannot stand in a header"
 
 
 def only_for_a_lab(url: object, field: str = "webhook_url") -> tuple[str, ...]:

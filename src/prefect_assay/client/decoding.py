@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from prefect_assay.client.http.request import NO_BODY, Answer, Operation, Request
 from prefect_assay.errors import NotFound, OutcomeUnknown, UnexpectedAnswer
-from prefect_assay.models.page import Page
+from prefect_assay.models.base import Page
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -13,7 +13,7 @@ from prefect_assay.client.filters import Filter, Ordering
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation, Request, query
 from prefect_assay.client.parameters import FieldTest, tests
-from prefect_assay.models.page import Page
+from prefect_assay.models.base import Page
 from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
 M = TypeVar("M", bound=BaseModel)

@@ -28,7 +28,7 @@ from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.client.http.pagination import Walk
 from prefect_assay.client.http.request import Operation
 from prefect_assay.client.http.wire import Wire
-from prefect_assay.models.words import WireWords
+from prefect_assay.models.service import WireWords
 
 if TYPE_CHECKING:
     from prefect_assay.client.asynchronous import AsyncAssayClient

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from prefect_assay.errors import InvalidSpec
-from prefect_assay.models.sequences import Batch, Sequence, Sequences
+from prefect_assay.models.sequences import Batch, ProteinSequence, Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
@@ -116,7 +116,9 @@ def _advice(designs: int, controls: int, smallest: int, largest: int) -> str:
     return f"{designs} designs{beside} cannot be divided so; add {more}{leave}"
 
 
-def _batches(designs: list[Sequence], controls: list[Sequence], sizes: list[int]) -> list[Batch]:
+def _batches(
+    designs: list[ProteinSequence], controls: list[ProteinSequence], sizes: list[int]
+) -> list[Batch]:
     batches = []
     start = 0
     for index, size in enumerate(sizes):

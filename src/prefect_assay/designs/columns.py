@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from prefect_assay.designs.records import FAB, SourceErrors
-from prefect_assay.models.shown import shown
+from prefect_assay.models.spec_rules import quoted
 
 # In order of preference: a file may have several of them.
 NAME: Final = (
@@ -184,7 +184,7 @@ def _known(
     word = words.get(_plain(cell))
     if word is None and cell.casefold() != _ABSENT:
         errors.add(
-            f"{field} is {shown(cell)}; write {choice}, leave it empty, or rename the column",
+            f"{field} is {quoted(cell)}; write {choice}, leave it empty, or rename the column",
             line=line,
             name=name,
         )

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 from prefect_assay.designs.columns import Header, explain, find_header, metadata_of, reader, repeated
 from prefect_assay.designs.records import MAX_RESIDUES, Record, SourceErrors
-from prefect_assay.models.shown import shown
+from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS
 
 MAX_CHARACTERS: Final = 64 * 1024 * 1024
@@ -153,7 +153,7 @@ def table_records(header: Header, numbered: Iterable[Line], errors: SourceErrors
         except csv.Error as error:
             raise errors.stop(
                 f"the row does not parse ({error}); check its quotes, and quote cells that contain "
-                f"{shown(header.delimiter)}",
+                f"{quoted(header.delimiter)}",
                 line=at.line,
             ) from None
         if row is None:
@@ -162,7 +162,7 @@ def table_records(header: Header, numbered: Iterable[Line], errors: SourceErrors
             continue
         if len(row) > header.width and any(cell.strip() for cell in row[header.width :]):
             errors.add(
-                f"{len(row)} cells under {header.width} columns; quote cells that contain {shown(header.delimiter)}",
+                f"{len(row)} cells under {header.width} columns; quote cells that contain {quoted(header.delimiter)}",
                 line=at.line,
             )
             continue
@@ -209,5 +209,5 @@ def _filled(cell: str) -> bool:
 def _control(cell: str | None, line: int, name: str, errors: SourceErrors) -> bool:
     word = (cell or "false").casefold()
     if word not in _TRUE | _FALSE:
-        errors.add(f"control is {shown(word)}; write true or false", line=line, name=name)
+        errors.add(f"control is {quoted(word)}; write true or false", line=line, name=name)
     return word in _TRUE

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from prefect_assay.errors import InvalidSequences
-from prefect_assay.models.sequences import Duplicate, Sequence, Sequences
-from prefect_assay.models.shown import SHOWN_MAX, shown
+from prefect_assay.models.sequences import Duplicate, ProteinSequence, Sequences
+from prefect_assay.models.spec_rules import QUOTED_MAX, quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
@@ -53,7 +53,7 @@ class SourceErrors:
 
     def __init__(self, source: str) -> None:
         place = source if source.isprintable() else ascii(source)
-        self.source = place if len(place) <= 2 * SHOWN_MAX else "..." + place[-2 * SHOWN_MAX :]
+        self.source = place if len(place) <= 2 * QUOTED_MAX else "..." + place[-2 * QUOTED_MAX :]
         self._kept: list[str] = []
         self._more = 0
 
@@ -63,7 +63,7 @@ class SourceErrors:
             self._more += 1
             return
         place = self.source if line is None else f"{self.source}, line {line}"
-        place = place if name is None else f"{place}, sequence {shown(name)}"
+        place = place if name is None else f"{place}, sequence {quoted(name)}"
         self._kept.append(f"{place}: {message}")
 
     def stop(self, message: str, *, line: int | None = None) -> InvalidSequences:
@@ -102,18 +102,20 @@ class _Collection:
     """The names and residues so far: names are unique, repeated residues are duplicates."""
 
     def __init__(self, errors: SourceErrors) -> None:
-        self.items: list[Sequence] = []
+        self.items: list[ProteinSequence] = []
         self.duplicates: list[Duplicate] = []
         self._errors = errors
         self._names: dict[str, tuple[str, int]] = {}
-        self._residues: dict[tuple[str, str | None], Sequence] = {}
+        self._residues: dict[tuple[str, str | None], ProteinSequence] = {}
 
     def add(self, record: Record) -> None:
         name = record.name.strip()
         residues = self._letters(record)
         if not self._named(name, record.line) or residues is None:
             return
-        sequence = Sequence(name=name, aa_string=residues, control=record.control, metadata=record.metadata)
+        sequence = ProteinSequence(
+            name=name, aa_string=residues, control=record.control, metadata=record.metadata
+        )
         if record.metadata.get("type") == FAB:  # contract 2.3: Fabs are exempt from the duplicate rule
             self.items.append(sequence)
             return
@@ -122,7 +124,7 @@ class _Collection:
             self.items.append(sequence)
         elif first.control != sequence.control:
             self._errors.add(
-                f"has the same residues as {shown(first.name)}, and only one of the two is a control; leave one out",
+                f"has the same residues as {quoted(first.name)}, and only one of the two is a control; leave one out",
                 line=record.line,
                 name=name,
             )
@@ -137,7 +139,7 @@ class _Collection:
         known, where = self._names.setdefault(key, (name, line))
         if where == line and known == name:
             return True
-        how = "the same name is" if known == name else f"{shown(known)}, which differs only in case, is"
+        how = "the same name is" if known == name else f"{quoted(known)}, which differs only in case, is"
         self._errors.add(f"{how} on line {where}; give each design a name of its own", line=line, name=name)
         return False
 

@@ -1,9 +1,10 @@
-"""The base models: `Model` for what this package makes, `WireModel` for what the service sends.
+"""The base models, all frozen: data flows one way, and each stage creates a new value.
 
-`StoredModel` is for what is read again after days and an upgrade. All models are frozen: data flows one way, and a stage makes a new value instead of changing an old one.
+`Model` is for values of this package, `WireModel` for answers of the service, `StoredModel` for what a later version
+may read.
 """
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
@@ -17,23 +18,37 @@ def _or_none(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         return None
 
 
-# A field nobody decides by: a spelling that is not known leaves it empty instead of failing the whole answer.
+# For fields that no decision uses: an unknown spelling gives None instead of failing the whole answer.
 Maybe = Annotated[T | None, WrapValidator(_or_none)]
 
 
 class Model(BaseModel):
-    """A value this package makes: frozen, and strict about its fields."""
+    """A value of this package; unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class StoredModel(BaseModel):
-    """A value this package keeps for a later execution: frozen; fields that a newer version added are left out."""
+    """A value kept for a later execution; fields that a newer version added are left out."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 class WireModel(BaseModel):
-    """A value read from the service: frozen, unknown fields kept, absent optional fields tolerated."""
+    """An answer of the service; unknown fields are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+
+
+class Page(WireModel, Generic[T]):
+    """`total` counts matches across all pages, `count` the items here, `offset` is echoed.
+
+    `next_cursor` is set where a service of the earlier variant (contract 9.4) has a further page; such a service has
+    neither offsets nor totals, and `total` is the number of items here.
+    """
+
+    items: tuple[T, ...]
+    total: int
+    count: int
+    offset: int
+    next_cursor: str | None = None

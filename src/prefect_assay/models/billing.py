@@ -1,7 +1,7 @@
-"""Quotes and invoices (contract 2.6 to 2.8). Amounts are integer US cents, excluding VAT."""
+"""Estimates, quotes and invoices (contract 2.5 to 2.8). Amounts are integer US cents, excluding VAT."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, StrictFloat
 
@@ -81,3 +81,57 @@ class Invoice(WireModel):
     provider_hosted_invoice_url: str | None = Field(
         default=None, validation_alias=AliasChoices("provider_hosted_invoice_url", "hosted_invoice_url")
     )
+
+
+class AssayCost(WireModel):
+    """The assay part. Two published field sets exist; both are read."""
+
+    name: str | None = None
+    base_cents: Cents | None = None
+    replicate_addon_cents: Cents | None = None
+    subtotal_cents: Cents
+
+
+class MaterialsCost(WireModel):
+    """The materials part; absent for assays without a target."""
+
+    target: dict[str, Any] | None = None
+    price_per_sequence_cents: Cents | None = None
+    subtotal_cents: Cents
+
+
+class Breakdown(WireModel):
+    """A complete estimate."""
+
+    pricing_version: str
+    assay: AssayCost
+    materials: MaterialsCost | None = None
+    total_cents: Cents
+
+
+class MaterialsUnavailable(WireModel):
+    """Why there is no price: the target has no self-service pricing."""
+
+    target: dict[str, Any] | None = None
+    reason: str
+
+
+class Incomplete(WireModel):
+    """An estimate without a price for the materials. Never a price (contract 2.5)."""
+
+    pricing_version: str
+    assay: AssayCost
+    materials_unavailable: MaterialsUnavailable
+
+
+class CostEstimate(WireModel):
+    """Either `breakdown` or `incomplete` is set."""
+
+    breakdown: Breakdown | None = None
+    incomplete: Incomplete | None = None
+    warnings: tuple[Any, ...] = ()
+
+    @property
+    def total_cents(self) -> int | None:
+        """The price in US cents, or None when the estimate is incomplete: a person has to quote."""
+        return self.breakdown.total_cents if self.breakdown else None

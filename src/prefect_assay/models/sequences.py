@@ -1,13 +1,14 @@
-"""Designs as a user brings them: sequences, where they came from, and how they are split into experiments."""
+"""Designs of a user, split into experiments, and sequences as the service stores them (contract 4.3)."""
 
+from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
-from prefect_assay.models.base import Model
+from prefect_assay.models.base import Maybe, Model, WireModel
 
 
-class Sequence(Model):
+class ProteinSequence(Model):
     """One design. `aa_string` is upper case, chains separated by a colon (contract 2.3)."""
 
     name: str
@@ -32,7 +33,7 @@ class Sequences(Model):
     """All designs of one source, checked: valid letters, unique names, no duplicates."""
 
     source: str
-    items: tuple[Sequence, ...]
+    items: tuple[ProteinSequence, ...]
     duplicates: tuple[Duplicate, ...] = ()
 
     def __len__(self) -> int:
@@ -44,4 +45,29 @@ class Batch(Model):
 
     index: int
     count: int
-    items: tuple[Sequence, ...]
+    items: tuple[ProteinSequence, ...]
+
+
+class StoredSequence(WireModel):
+    """A row of a sequence list, or the whole record. Lists carry `aa_preview`, the record `aa_string`."""
+
+    id: str
+    name: str | None = None
+    aa_string: str | None = None
+    aa_preview: str | None = None
+    length: int | None = None
+    is_control: bool | None = None
+    experiment_id: str | None = None
+    experiment_code: str | None = None
+    metadata: dict[str, Any] | None = None
+    created_at: datetime | None = None
+    experiment: Maybe[dict[str, Any]] = None
+
+
+class AddedSequences(WireModel):
+    """The answer of POST /sequences."""
+
+    added_count: int
+    experiment_code: str | None = None
+    experiment_id: str | None = None
+    sequence_ids: tuple[str, ...] = ()

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from prefect_assay.models.shown import shown
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import (
     AMINO_ACIDS,
@@ -33,6 +32,7 @@ _SCFV: Final = frozenset({"scfv", "sc_fv"})
 _KINDS: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TAGS: Final = ("N", "C")  # a tuple: foreign values may be unhashable
+QUOTED_MAX: Final = 80
 
 
 def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def _target(spec: ExperimentSpec) -> Iterator[str]:
     if not spec.target_id:
         yield f"target_id: {spec.experiment_type} needs a catalog target"
     elif not is_uuid(spec.target_id):
-        yield f"target_id: {shown(spec.target_id)} is no uuid of a catalog target"
+        yield f"target_id: {quoted(spec.target_id)} is no uuid of a catalog target"
 
 
 def _replicates(spec: ExperimentSpec) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _fits_binning(count: int) -> bool:
 
 def _sequences(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
     for name, value in entries:
-        place = f"sequences[{shown(name)}]"
+        place = f"sequences[{quoted(name)}]"
         if not name.strip():
             yield f"{place}: a sequence without a name"
         yield from _letters(place, value.aa_string)
@@ -155,7 +155,7 @@ def _names(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
     """A list form may repeat a name; nobody could tell the results apart."""
     counts = Counter(name for name, _ in entries)
     yield from (
-        f"sequences[{shown(name)}]: {count} sequences have this name; give each a name of its own"
+        f"sequences[{quoted(name)}]: {count} sequences have this name; give each a name of its own"
         for name, count in counts.items()
         if count > 1
     )
@@ -180,10 +180,10 @@ def _metadata(place: str, metadata: dict[str, Any]) -> Iterator[str]:
     """What each kind of construct needs (service-shapes, Sequences)."""
     kind = metadata.get("type")
     if kind is not None and _kind(metadata) not in _KINDS:
-        yield f"{place}.type: {shown(str(kind))}; ScFv, FAB, SingleChain or IgG are possible"
+        yield f"{place}.type: {quoted(str(kind))}; ScFv, FAB, SingleChain or IgG are possible"
     tag = metadata.get("tag_location")
     if tag is not None and tag not in _TAGS:
-        yield f"{place}.tag_location: {shown(str(tag))}; N or C are possible"
+        yield f"{place}.tag_location: {quoted(str(tag))}; N or C are possible"
     if _kind(metadata) in _SCFV:
         yield from (f"{place}.{key}: an ScFv needs it" for key in ("VH", "VL") if not metadata.get(key))
     if _kind(metadata) in _FAB:
@@ -208,7 +208,7 @@ def _duplicates(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
         known = first.setdefault(key, name)
         if known != name:
             yield (
-                f"sequences[{shown(name)}]: same residues and tag location as {shown(known)}; leave one of them out"
+                f"sequences[{quoted(name)}]: same residues and tag location as {quoted(known)}; leave one of them out"
             )
 
 
@@ -222,3 +222,8 @@ def _identity(value: SequenceValue) -> tuple[str, str] | None:
 def is_uuid(text: str) -> bool:
     """Whether a text has the form of a catalog id."""
     return _UUID.fullmatch(text) is not None
+
+
+def quoted(value: str) -> str:
+    """A foreign value for a message: in quotes, control characters escaped, at most 80 characters."""
+    return repr(value if len(value) <= QUOTED_MAX else value[: QUOTED_MAX - 3] + "...")

@@ -1,16 +1,17 @@
-"""Tokens: what one may be restricted to, and what the service keeps about it (contract 2.13 and 4.6).
+"""Tokens, their owners, and what partners mint (contract 2.13 and 4.6; service-shapes, Tokens and identity).
 
-A token's text is a secret and stays inside `SecretStr`; records carry ids only.
+A token's text is a secret and stays in `SecretStr`; records carry ids only. Of a mint request the contract shows
+`org.type` and `expires_at` only; the other fields have the names of the local lab, and `extra` carries further ones.
 """
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, SecretStr
 
-from prefect_assay.models.base import Model, WireModel
+from prefect_assay.models.base import Maybe, Model, WireModel
 
-# An empty list would allow nothing at all; to leave something unrestricted, the field is left out.
+# An empty list would allow nothing; an omitted field restricts nothing.
 _Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
@@ -57,8 +58,83 @@ class TokenRecord(WireModel):
 
 
 class Revocation(WireModel):
-    """The answer of POST /tokens/revoke: the root token whose family is dead."""
+    """The answer of POST /tokens/revoke: the root of the revoked tokens."""
 
     token_id: str | None = None
     revoked_at: datetime | None = None
     children_revoked: int | None = None
+
+
+class Organization(WireModel):
+    """An organization the token may act for."""
+
+    id: str
+    name: str | None = None
+    role: str | None = None
+    active: bool | None = None
+
+
+class Identity(WireModel):
+    """The answer of GET /whoami."""
+
+    user_id: str | None = None
+    organizations: tuple[Organization, ...] = ()
+    active_organization_id: str | None = None
+    permissions: tuple[str, ...] = ()
+    token_expires_at: datetime | None = None
+
+
+class NewOrg(Model):
+    """A new customer: the organization is created with its first user."""
+
+    type: Literal["new_org"] = "new_org"
+    name: str
+    extra: dict[str, Any] = Field(default_factory=dict)
+
+
+class ExistingOrg(Model):
+    """An organization that this partner has onboarded, by its uuid."""
+
+    type: Literal["existing_org"] = "existing_org"
+    id: str
+    extra: dict[str, Any] = Field(default_factory=dict)
+
+
+class MintRequest(Model):
+    """POST /partners/mint-token.
+
+    Attributes:
+        org: whom the user belongs to.
+        email: of the new user; an existing one is refused with 409.
+        user_name: of the new user.
+        role: of the token, `member` or `viewer`.
+        name: label of the token.
+        expires_at: with a time zone; 90 days from now when it is left out.
+        extra: further fields of the body.
+    """
+
+    org: NewOrg | ExistingOrg
+    email: str
+    user_name: str | None = None
+    role: str | None = None
+    name: str | None = None
+    expires_at: AwareDatetime | None = None
+    extra: dict[str, Any] = Field(default_factory=dict)
+
+    def wire(self) -> dict[str, Any]:
+        """The JSON body: only what is set."""
+        org = self.org.model_dump(mode="json", exclude={"extra"}) | self.org.extra
+        user = {"email": self.email} | ({"name": self.user_name} if self.user_name is not None else {})
+        whole = self.model_dump(mode="json", exclude_none=True, include={"role", "name", "expires_at"})
+        return {"org": org, "user": user} | whole | self.extra
+
+
+class MintedToken(WireModel):
+    """A minted token; its value is shown once."""
+
+    token: SecretStr
+    id: Maybe[str] = None
+    user_id: Maybe[str] = None
+    organization_id: Maybe[str] = None
+    role: Maybe[str] = None
+    expires_at: Maybe[datetime] = None

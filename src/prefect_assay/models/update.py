@@ -1,4 +1,4 @@
-"""Customer-facing updates, as the feed lists them and as a webhook delivers them (contract 2.9 and 6)."""
+"""Updates, as the feed lists them and as webhooks deliver them, and webhooks themselves (contract 2.9, 4.6 and 6)."""
 
 from datetime import datetime
 from typing import Any
@@ -46,3 +46,18 @@ class Delivery(WireModel):
     timestamp: datetime
     api_version: str | None = None
     data: DeliveryData
+
+
+class Webhook(WireModel):
+    """A delivery address. The secret never comes back: `secret_set` says whether there is one.
+
+    `headers` may hold credentials of the receiver, so no repr shows them.
+    """
+
+    id: str
+    url: str
+    secret_set: Maybe[bool] = None
+    headers: dict[str, str] | None = Field(default=None, repr=False)
+    enabled: Maybe[bool] = None
+    created_at: Maybe[datetime] = None
+    updated_at: Maybe[datetime] = None

@@ -10,8 +10,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from prefect_assay.models.experiment import Experiment
-from prefect_assay.models.shown import shown
 from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
     REPLICATES_DEFAULT,
@@ -93,7 +93,7 @@ def differences(spec: ExperimentSpec, found: Experiment) -> tuple[str, ...]:
         recorded = _specification(found, ours)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = shown(".".join(map(str, first["loc"])))
+        place = quoted(".".join(map(str, first["loc"])))
         return (
             f"experiment {found.code} cannot be compared: its record has no valid {place} ({first['msg']})",
         )
@@ -104,7 +104,7 @@ def differences(spec: ExperimentSpec, found: Experiment) -> tuple[str, ...]:
     lines = [f"{field}: {one}, not {other}" for field, one, other in pairs if one != other]
     in_record, in_spec = _sequences(theirs), _sequences(ours)
     if odd := sorted({name for name, *_ in (in_record - in_spec) + (in_spec - in_record)}):
-        names = ", ".join(map(shown, odd[:_LISTED]))
+        names = ", ".join(map(quoted, odd[:_LISTED]))
         more = f" and {len(odd) - _LISTED} more" if len(odd) > _LISTED else ""
         count = f"the experiment has {in_record.total()}, the specification {in_spec.total()}"
         lines.append(f"sequences: {count}; they differ in {names}{more}")

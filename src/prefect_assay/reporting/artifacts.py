@@ -16,8 +16,7 @@ from prefect.client.schemas.sorting import ArtifactSort
 from prefect.events import emit_event
 from prefect.runtime import flow_run as current_run
 
-from prefect_assay.models.billing import usd
-from prefect_assay.models.estimate import CostEstimate
+from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.plan import Plan
 from prefect_assay.models.report import CampaignReport, LoopReport

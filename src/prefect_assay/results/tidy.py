@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from prefect_assay.models.open_links import without_open_links
 from prefect_assay.models.result import Replicate, Result, ResultEntry
-from prefect_assay.models.sequences import Sequence as Design
+from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.vocabulary import ExperimentType, snake_case
 from prefect_assay.results.row import Level, Outcome, ResultRow
 
@@ -40,7 +40,7 @@ def rows(
     results: Iterable[Result],
     *,
     experiment_code: str = "",
-    ordered: Sequence[Design] = (),
+    ordered: Sequence[ProteinSequence] = (),
     complete: bool = False,
 ) -> tuple[ResultRow, ...]:
     """Tidy rows: for each design a summary row, then one row per replicate.
@@ -90,7 +90,7 @@ def _kd_columns(field: str, raw: Mapping[str, Any], unit: str, extra: dict[str, 
     return {"kd_M": None}
 
 
-def _absent_row(design: Design, experiment_code: str, *, complete: bool) -> ResultRow:
+def _absent_row(design: ProteinSequence, experiment_code: str, *, complete: bool) -> ResultRow:
     return ResultRow(
         experiment_code=experiment_code,
         result_id="",

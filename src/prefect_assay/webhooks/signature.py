@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr, ValidationError
 
 from prefect_assay.errors import ConfigurationError, MalformedDelivery, SignatureError
+from prefect_assay.models.service import WireWords
 from prefect_assay.models.update import Delivery
 from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
-from prefect_assay.models.words import WireWords
 from prefect_assay.webhooks.legacy_notifications import status_change
 
 EVENT: Final = "experiment_update"  # contract 6: the only event kind

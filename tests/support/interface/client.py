@@ -17,7 +17,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.client import parameters as where
 from prefect_assay.client.drift.usage import USES, Use
 from prefect_assay.errors import AssayError
-from prefect_assay.models.page import Page
+from prefect_assay.models.base import Page
 
 _FREE = frozenset({"sequences", "performance"})  # objects whose names the caller chose
 KEPT = " (kept)"

@@ -71,7 +71,7 @@ def _delivery() -> tuple[Item, ...]:
 
 
 MORE: tuple[Item, ...] = (
-    Item("1", "wire words", "models.words:WireWords", "models.words:WireWords", "lab/test_lab_http.py::test_words_given_tokens_and_restarts"),
+    Item("1", "wire words", "models.service:WireWords", "models.service:WireWords", "lab/test_lab_http.py::test_words_given_tokens_and_restarts"),
     Item("1", "openapi.json for partners", "client.operations.service:openapi", "lab.api:rendered", "lab/test_lab_openapi.py::test_it_needs_no_token_and_shows_partners_more"),
     Item("1", "tool-protocol endpoint", "-", "lab.web.tool_endpoint:ToolEndpoint", "lab/test_lab_tools.py::test_every_call_is_a_tool_with_the_same_parameters"),
     Item("2.12", "error body `error`", "client.http.problem:Problem.messages", "lab.kernel.refusals:Refusal.message", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
@@ -103,7 +103,7 @@ MORE: tuple[Item, ...] = (
     Item("4.5", "challenge of mpp-spt", "payments.rails.mpp:read_offers", "lab.rails.mpp:challenge", "lab/test_lab_mpp.py::test_the_challenge_names_the_terms_and_where_the_credential_goes"),
     Item("5.1", "header `Authorization`", "client.http.wire:BearerAuth", "lab.tokens.registry:Tokens.authenticate", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
     Item("5.2", "shape of a token", "client.http.address:checked_token", "lab.tokens.encoding:Seal", "lab/test_lab_tokens.py"),
-    Item("5.3", "roles Member, Viewer, partner", "models.identity:Organization.role", "lab.tokens.roles:may", "rules/test_rules_errors.py::test_a_viewer_writes_nowhere"),
+    Item("5.3", "roles Member, Viewer, partner", "models.tokens:Organization.role", "lab.tokens.roles:may", "rules/test_rules_errors.py::test_a_viewer_writes_nowhere"),
     Item("5.4", "tokens made in the portal", "-", "lab.portal.token_pages:create", f"{_LIMITS}::test_the_portal_makes_tokens_for_four_spans"),
     Item("5.7", "OAuth sign-in for tools", "-", "lab.account.oauth:SignInEndpoint", "lab/test_lab_oauth.py::test_the_whole_flow_from_the_401"),
     Item("4.6", "attenuation without the service", "client.operations.tokens:attenuate_offline", "lab.tokens.registry:Tokens.public_key", "lab/test_lab_attenuation.py::test_online_and_offline_write_the_same_checks"),
@@ -114,7 +114,7 @@ MORE: tuple[Item, ...] = (
     Item("shapes", "header `x-request-id`", "client.http.request:Answer.header_request_id", "lab.web.edge:Edge", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
     Item("shapes", "429 with `Retry-After`", "errors:RateLimited.retry_after", "lab.service.limiter:Limiter", "rules/test_rules_errors.py::test_too_many_requests"),
     Item("shapes", "data package", "client.sync:AssayClient.download", "lab.laboratory.measuring:package", "lab/test_lab_http.py::test_the_whole_way_to_a_data_package"),
-    Item("9", "`pricing_version`", "models.estimate:Breakdown.pricing_version", "lab.billing.pricing:price", "rules/test_rules_create.py::test_nothing_has_a_price_before_the_first_prices"),
+    Item("9", "`pricing_version`", "models.billing:Breakdown.pricing_version", "lab.billing.pricing:price", "rules/test_rules_create.py::test_nothing_has_a_price_before_the_first_prices"),
     Item("9", "`api_version`", "models.update:Delivery.api_version", "lab.webhooks.delivery:body", _DELIVERY),
     Item("9.4", "earlier feed: `cursor`, `updates`, `next_cursor`", "client.operations.updates:updates", "-", f"{_VARIANT}::test_the_feed_is_followed_by_its_cursor"),
     Item("9.4", "earlier feed: filters `experiment_id` and `type`", "client.operations.updates:updates", "-", f"{_VARIANT}::test_its_own_filters_are_used_once_it_is_recognised"),

@@ -13,7 +13,7 @@ import httpx
 from pydantic import SecretStr
 
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.words import WireWords
+from prefect_assay.models.service import WireWords
 from prefect_assay.payments.rails.x402 import X402Rail
 from support.interface.calls import CALLS
 from support.interface.client import matches, paths

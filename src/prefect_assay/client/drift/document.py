@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from prefect_assay.errors import InputError
-from prefect_assay.models.words import NEUTRAL_PROVIDER, WireWords
+from prefect_assay.models.service import NEUTRAL_PROVIDER, WireWords
 
 Facts = dict[str, dict[str, Any]]
 

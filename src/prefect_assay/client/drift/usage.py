@@ -19,12 +19,11 @@ from prefect_assay.client.http.address import API_PREFIX
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import NO_BODY, UNSET, Operation
 from prefect_assay.client.operations.documents import Pdf
+from prefect_assay.models.base import Page
 from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.page import Page
-from prefect_assay.models.partner import ExistingOrg, MintRequest, NewOrg
-from prefect_assay.models.sequences import Sequence
+from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.models.tokens import Attenuation
+from prefect_assay.models.tokens import Attenuation, ExistingOrg, MintRequest, NewOrg
 from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
 
 _ID: Final = "{id}"
@@ -52,7 +51,7 @@ _SPEC: Final = ExperimentSpec(
 _LEAST_SPEC: Final = ExperimentSpec(
     experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
 )
-_DESIGN: Final = Sequence(name="a", aa_string="MKT", control=True, metadata=_METADATA)
+_DESIGN: Final = ProteinSequence(name="a", aa_string="MKT", control=True, metadata=_METADATA)
 _MINT: Final = MintRequest(
     org=NewOrg(name="a"), email="a@b.example", user_name="a", role="member", name="a", expires_at=_LATER
 )
@@ -103,7 +102,7 @@ _ALL: Final[dict[str, Any]] = {
 _LEAST: Final[dict[str, Any]] = {
     "attenuation": Attenuation(),
     "create.request": CreateRequest(experiment_spec=_LEAST_SPEC, name="a"),
-    "designs": (Sequence(name="a", aa_string="MKT"),),
+    "designs": (ProteinSequence(name="a", aa_string="MKT"),),
     "mint_token.request": MintRequest(org=NewOrg(name="a"), email="a@b.example"),
     "request_custom_target.sequence": "MKT",
     "spec": _LEAST_SPEC,

@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from prefect_assay.client.http.request import Operation
 from prefect_assay.errors import UnexpectedAnswer
-from prefect_assay.models.page import Page
+from prefect_assay.models.base import Page
 from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from prefect_assay.errors import (
     OutcomeUnknown,
     UnexpectedAnswer,
 )
-from prefect_assay.models.words import WireWords
+from prefect_assay.models.service import WireWords
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

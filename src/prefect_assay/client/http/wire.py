@@ -24,7 +24,7 @@ from prefect_assay.client.http.exchange import ENCODINGS, Attempt, TooLarge
 from prefect_assay.client.http.failures import no_answer, no_connection, too_large
 from prefect_assay.client.http.request import JSON_TYPE, Answer, Request
 from prefect_assay.errors import AccessError, AssayError, InvalidRequest
-from prefect_assay.models.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
+from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
 
 _CONNECT_SECONDS: Final = 10.0
 # Idle connections are dropped before servers usually drop them: an order that is sent into a connection which is

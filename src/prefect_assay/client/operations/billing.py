@@ -11,9 +11,9 @@ from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Answer, Operation, given, segment, succeeded
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.errors import InvalidRequest, NotReady
+from prefect_assay.models.base import Page
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import QuoteAcceptance
-from prefect_assay.models.page import Page
 from prefect_assay.models.vocabulary import InvoiceStatus, QuoteStatus
 
 _READ_AGAIN: Final = "Read the quote before anything else"

@@ -20,7 +20,8 @@ from prefect_assay.client.http.request import UNSET, Answer, Operation, Request,
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.client.operations.sequences import entry
 from prefect_assay.errors import AssayError, InvalidRequest, OrderOutcomeUnknown, PartialOrder
-from prefect_assay.models.estimate import CostEstimate
+from prefect_assay.models.base import Page
+from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.experiment import (
     Created,
     CreateRequest,
@@ -30,8 +31,7 @@ from prefect_assay.models.experiment import (
     QuoteAcceptance,
     Submitted,
 )
-from prefect_assay.models.page import Page
-from prefect_assay.models.sequences import Sequence as Design
+from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import (
     ExperimentStatus,
@@ -194,7 +194,7 @@ def modify(
     antigen_concentrations: Sequence[float] | Unset = UNSET,
     n_replicates: int | Unset = UNSET,
     parameters: Mapping[str, Any] | Unset = UNSET,
-    sequences: Sequence[Design] | Unset = UNSET,
+    sequences: Sequence[ProteinSequence] | Unset = UNSET,
     webhook_url: str | Unset | None = UNSET,
     status: ExperimentStatus | str | Unset = UNSET,
 ) -> Operation[Modified]:
@@ -239,7 +239,7 @@ def modify(
 
 
 def _by_post(
-    path: str, named: Mapping[str, object], designs: tuple[Design, ...] | None
+    path: str, named: Mapping[str, object], designs: tuple[ProteinSequence, ...] | None
 ) -> Operation[Modified]:
     """POST /experiments/{id} with the fields that the earlier variant has (contract 9.4)."""
     InvalidRequest.check(list(_unsupported(named, designs)))
@@ -259,7 +259,7 @@ def _not_by_post(answer: Answer) -> AssayError | None:
     )
 
 
-def _unsupported(named: Mapping[str, object], designs: tuple[Design, ...] | None) -> Iterator[str]:
+def _unsupported(named: Mapping[str, object], designs: tuple[ProteinSequence, ...] | None) -> Iterator[str]:
     """What the earlier variant cannot change: better no change than half of one."""
     for field in named.keys() - _EARLIER:
         yield f"{field}: this service speaks the earlier interface, which cannot change it"

@@ -6,7 +6,7 @@ from prefect_assay.client.decoding import get
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation, segment
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
-from prefect_assay.models.page import Page
+from prefect_assay.models.base import Page
 from prefect_assay.models.result import Result, ResultSummary
 
 _SUMMARIES: Final = Listing("/results", ResultSummary)

@@ -8,21 +8,20 @@ from prefect_assay.client.decoding import get, once
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation, given, segment
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
-from prefect_assay.models.page import Page
-from prefect_assay.models.sequences import Sequence as Design
-from prefect_assay.models.stored import AddedSequences, StoredSequence
+from prefect_assay.models.base import Page
+from prefect_assay.models.sequences import AddedSequences, ProteinSequence, StoredSequence
 
 _READ_AGAIN: Final = "Read the experiment's sequences before anything else"
 _SEQUENCES: Final = Listing("/sequences", StoredSequence)
 
 
-def entry(design: Design) -> dict[str, object]:
+def entry(design: ProteinSequence) -> dict[str, object]:
     """A sequence as an entry of a list (contract 2.4)."""
     fields = given(name=design.name, aa_string=design.aa_string, control=design.control)
     return fields | ({"metadata": design.metadata} if design.metadata else {})
 
 
-def add_sequences(experiment_code: str, designs: Sequence[Design]) -> Operation[AddedSequences]:
+def add_sequences(experiment_code: str, designs: Sequence[ProteinSequence]) -> Operation[AddedSequences]:
     """POST /sequences, once: add designs to a draft.
 
     Raises:

@@ -9,8 +9,7 @@ from prefect_assay.client import checks
 from prefect_assay.client.decoding import off_shape, once, parsed
 from prefect_assay.client.http.request import Answer, Operation, Request, given, succeeded
 from prefect_assay.errors import InvalidRequest, UnexpectedAnswer
-from prefect_assay.models.service import FeedbackReceipt, FeedbackType, Health
-from prefect_assay.models.words import WireWords
+from prefect_assay.models.service import FeedbackReceipt, FeedbackType, Health, WireWords
 
 
 def health() -> Operation[Health]:

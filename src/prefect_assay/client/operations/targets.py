@@ -10,11 +10,10 @@ from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation, given, segment
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.errors import InvalidRequest
-from prefect_assay.models.custom_target import CustomTarget, CustomTargetStatus
-from prefect_assay.models.page import Page
+from prefect_assay.models.base import Page
 from prefect_assay.models.spec import SequenceValue
 from prefect_assay.models.spec_rules import check_sequences
-from prefect_assay.models.target import Target
+from prefect_assay.models.target import CustomTarget, CustomTargetStatus, Target
 
 _TARGETS: Final = Listing("/targets", Target)
 _CUSTOM: Final = Listing("/targets/request-custom", CustomTarget)

@@ -18,10 +18,17 @@ from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.errors import ConfigurationError, InvalidRequest
-from prefect_assay.models.identity import Identity
-from prefect_assay.models.page import Page
-from prefect_assay.models.partner import ExistingOrg, MintedToken, MintRequest
-from prefect_assay.models.tokens import AttenuatedToken, Attenuation, Revocation, TokenRecord
+from prefect_assay.models.base import Page
+from prefect_assay.models.tokens import (
+    AttenuatedToken,
+    Attenuation,
+    ExistingOrg,
+    Identity,
+    MintedToken,
+    MintRequest,
+    Revocation,
+    TokenRecord,
+)
 
 # service-shapes, Tokens and identity. Resources are not listed anywhere and are left to the service.
 ACTIONS: Final = ("list", "read", "create", "update", "delete", "issue", "revoke", "mint_token")

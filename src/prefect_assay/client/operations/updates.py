@@ -13,7 +13,7 @@ from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Answer, Operation, Request, query, segment, succeeded
 from prefect_assay.client.lists import Condition, Listing, PageOptions, WalkOptions, walked
 from prefect_assay.errors import UnexpectedAnswer
-from prefect_assay.models.page import Page
+from prefect_assay.models.base import Page
 from prefect_assay.models.update import Update
 
 _UPDATES: Final = Listing("/updates", Update)

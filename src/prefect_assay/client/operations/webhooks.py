@@ -9,7 +9,7 @@ from prefect_assay.client import checks
 from prefect_assay.client.decoding import nothing, once, rows_of
 from prefect_assay.client.http.request import UNSET, Operation, Request, Unset, segment
 from prefect_assay.errors import InvalidRequest, OutcomeUnknown
-from prefect_assay.models.webhook import Webhook
+from prefect_assay.models.update import Webhook
 
 _LIST_AGAIN: Final = "List the webhooks before anything else"
 
