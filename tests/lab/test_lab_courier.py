@@ -170,9 +170,9 @@ def test_delay_without_a_span_lasts_until_released(core, hook):
     mine, theirs = place(core, hook), place(core, hook)
     advance(core, minutes=1)
     assert hook.received == []
-    assert sim_deliveries.release(core, bodies.OfOneExperiment(experiment_id=mine)) == {"released": 1}
+    assert sim_deliveries.release(core, bodies.OptionalExperiment(experiment_id=mine)) == {"released": 1}
     assert [json.loads(raw)["data"]["experiment_id"] for _, raw in hook.received] == [mine]
-    assert sim_deliveries.release(core, bodies.OfOneExperiment()) == {"released": 1}
+    assert sim_deliveries.release(core, bodies.OptionalExperiment()) == {"released": 1}
     assert json.loads(hook.received[1][1])["data"]["experiment_id"] == theirs
 
 
@@ -181,7 +181,7 @@ def test_what_is_delayed_for_a_span_can_be_released_before(core, hook):
     place(core, hook)
     deliver(core)
     assert hook.received == []
-    assert sim_deliveries.release(core, bodies.OfOneExperiment()) == {"released": 1}
+    assert sim_deliveries.release(core, bodies.OptionalExperiment()) == {"released": 1}
     assert len(hook.received) == 1
 
 
@@ -190,7 +190,7 @@ def test_a_delivery_is_held_back_once(core, hook):
         fault(core, action, count=None)
     place(core, hook)
     advance(core, minutes=1)
-    sim_deliveries.release(core, bodies.OfOneExperiment())
+    sim_deliveries.release(core, bodies.OptionalExperiment())
     assert len(hook.received) == 1
     assert [row["hits"] for row in core.webhook_faults.view()] == [1, 0]
 
@@ -307,10 +307,10 @@ def test_a_delivery_is_sent_again_as_a_new_attempt_or_byte_for_byte(core, hook):
     experiment_id = place(core, hook, webhook_secret=OLD)
     deliver(core)
     (first,) = attempts(core)
-    (again,) = sim_deliveries.redeliver_attempt(core, bodies.Again(), str(first["id"]))["items"]
+    (again,) = sim_deliveries.redeliver_attempt(core, bodies.Redelivery(), str(first["id"]))["items"]
     assert again["delivery_id"] != first["delivery_id"]
     assert again["update_id"] == first["update_id"]
-    (same,) = sim_deliveries.redeliver_attempt(core, bodies.Again(identical=True), first["delivery_id"])[
+    (same,) = sim_deliveries.redeliver_attempt(core, bodies.Redelivery(identical=True), first["delivery_id"])[
         "items"
     ]
     assert same["body_sha256"] == first["body_sha256"]
@@ -324,10 +324,10 @@ def test_an_update_is_sent_to_everybody_who_gets_it_now(core, hook, other):
     deliver(core)
     core.request("PATCH", f"/experiments/{experiment_id}", json_body={"webhook_url": None})
     core.request("POST", "/webhooks", json_body={"url": hook.url})
-    sim_deliveries.redeliver(core, bodies.AboutUpdate(experiment_id=experiment_id))
+    sim_deliveries.redeliver(core, bodies.UpdateOrExperiment(experiment_id=experiment_id))
     assert told(hook) == ["latest"]
     update_id = json.loads(other.received[0][1])["data"]["update_id"]
-    sim_deliveries.redeliver(core, bodies.AboutUpdate(update_id=update_id))
+    sim_deliveries.redeliver(core, bodies.UpdateOrExperiment(update_id=update_id))
     assert json.loads(hook.received[1][1])["data"]["update_id"] == update_id
     assert len(other.received) == 2
 
@@ -341,11 +341,11 @@ def test_only_what_exists_is_sent_again(core):
         ({"update_id": "x", "experiment_id": "y"}, 400),
     ):
         with pytest.raises(Refusal) as caught:
-            sim_deliveries.redeliver(core, bodies.AboutUpdate(**body))
+            sim_deliveries.redeliver(core, bodies.UpdateOrExperiment(**body))
         assert caught.value.status == status
     for key in ("1", "x", "9" * 40):
         with pytest.raises(Refusal):
-            sim_deliveries.redeliver_attempt(core, bodies.Again(), key)
+            sim_deliveries.redeliver_attempt(core, bodies.Redelivery(), key)
 
 
 def test_the_journal_tells_everything_but_secrets_and_contents(core, hook):

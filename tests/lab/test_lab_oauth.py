@@ -336,7 +336,7 @@ def test_redirect_rules(uri, may):
 
 def test_requests_that_nobody_answers_are_forgotten(core):
     with core.lab.store.transaction() as db:
-        oauth.ask(db, "forgetful", "{}")
+        oauth.request_access(db, "forgetful", "{}")
         db.run("UPDATE oauth_grants SET expires_at = 1")
-        oauth.ask(db, "forgetful", "{}")
+        oauth.request_access(db, "forgetful", "{}")
         assert db.one("SELECT count(*) AS n FROM oauth_grants WHERE client_id = 'forgetful'")["n"] == 1

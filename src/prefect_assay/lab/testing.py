@@ -116,7 +116,7 @@ class LocalLab(Controls):
             line = process.stdout.readline() if selector.select(START_SECONDS) else ""
         if not line:
             self.stop()
-            raise ConfigurationError("the local lab did not start; its own output above says why")
+            raise ConfigurationError("the local lab did not start; its own output above has the reason")
         return line
 
     def stop(self) -> None:
@@ -144,7 +144,7 @@ class LocalLab(Controls):
         """Any call of the control surface; its JSON answer.
 
         Raises:
-            httpx.HTTPStatusError: the lab refused, and the message says why.
+            httpx.HTTPStatusError: the lab refused; the message has its reason.
         """
         if self._sim is None:
             raise ConfigurationError("the local lab is not running")

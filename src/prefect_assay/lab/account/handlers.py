@@ -13,7 +13,7 @@ from prefect_assay.lab.requests.lists import Column, Listing
 from prefect_assay.lab.requests.schemas import SubmitFeedback
 from prefect_assay.lab.tokens.restrictions import AttenuateToken
 
-# Revoked tokens are left out: the published row has no field that would tell them from living ones.
+# Revoked tokens are left out: the published row has no field that distinguishes them.
 TOKENS: Final = Listing(
     source="tokens",
     columns={
@@ -78,7 +78,7 @@ def _held(call: Call, db: Db, token: str) -> Row:
     try:
         holder = call.lab.tokens.principal(db, token)
     except Refusal as error:
-        if error.status != 401:  # noqa: PLR2004 - whatever else went wrong is not the body's fault
+        if error.status != 401:  # noqa: PLR2004 - other refusals do not concern the body
             raise
         raise Refusal(400, "token: it is not valid") from error
     if holder.org_id != call.who.org_id:
@@ -98,8 +98,8 @@ def _parent_hint(expected: str | None) -> str:
 def revoke(call: Call) -> Answer:
     """POST /tokens/revoke: the calling token's whole family, from its root.
 
-    Whoever repeats it meets the 401 of a revoked token (contract 5.4). Of two calls at the same time the second
-    answers with the first one's moment.
+    A repetition gets the 401 of a revoked token (contract 5.4). Of two simultaneous calls the second returns the
+    time of the first.
     """
     root_id = call.who.root_token_id
     with call.lab.store.transaction() as db:

@@ -41,7 +41,7 @@ _TOKEN_DAYS: Final = 365
 
 
 def offered(base_url: str) -> bool:
-    """Whether people can sign in: codes and tokens must not cross a network in plain text (RFC 8414)."""
+    """Whether sign-in is possible: codes and tokens must not cross a network in plain text (RFC 8414)."""
     parts = urlsplit(base_url)
     return parts.scheme == "https" or parts.hostname in _LOOPBACK
 
@@ -78,7 +78,7 @@ def _say(status: int, message: str) -> JSONResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AccessRequest:
     """A grant that waits for a decision.
 
     Attributes:
@@ -105,7 +105,7 @@ def client(db: Db, client_id: str) -> str | None:
     return str(row["information"]) if row else None
 
 
-def ask(db: Db, client_id: str, request: str) -> str:
+def request_access(db: Db, client_id: str, request: str) -> str:
     """Keep a request (JSON text with `redirect_uri` and `state`) until a person decides; the key of the page for it."""
     db.run("DELETE FROM oauth_grants WHERE expires_at < ? AND token_id IS NULL", time.time())
     key = secrets.token_urlsafe(32)
@@ -114,7 +114,7 @@ def ask(db: Db, client_id: str, request: str) -> str:
     return key
 
 
-def asked(db: Db, key: str) -> Asked:
+def access_request(db: Db, key: str) -> AccessRequest:
     """The request behind a page; 404 when it is unknown, too old or decided."""
     row = db.one(
         "SELECT g.*, c.information FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id"
@@ -126,11 +126,11 @@ def asked(db: Db, key: str) -> Asked:
         raise Refusal(404, "no such page; the request may have been answered, or is too old")
     request = json.loads(row["request"])
     name = json.loads(row["information"]).get("client_name") or "a tool client without a name"
-    return Asked(row["id"], str(name), str(request["redirect_uri"]), request.get("state"))
+    return AccessRequest(row["id"], str(name), str(request["redirect_uri"]), request.get("state"))
 
 
-def allow(db: Db, grant: Asked, session: Session) -> str:
-    """The person agrees: where to send the browser, with the code."""
+def allow(db: Db, grant: AccessRequest, session: Session) -> str:
+    """Record the consent; the address for the browser, with the code."""
     code = secrets.token_urlsafe(32)
     db.update(
         "oauth_grants",
@@ -142,13 +142,13 @@ def allow(db: Db, grant: Asked, session: Session) -> str:
     return _answer(grant, code=code)
 
 
-def deny(db: Db, grant: Asked) -> str:
-    """The person does not: where to send the browser."""
+def deny(db: Db, grant: AccessRequest) -> str:
+    """Forget the request; the address for the browser."""
     db.run("DELETE FROM oauth_grants WHERE id = ?", grant.id)
     return _answer(grant, error="access_denied")
 
 
-def _answer(grant: Asked, **values: str) -> str:
+def _answer(grant: AccessRequest, **values: str) -> str:
     parts = urlsplit(grant.redirect_uri)
     state = {} if grant.state is None else {"state": grant.state}
     query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *(values | state).items()])

@@ -75,14 +75,14 @@ def create(lab: Lab) -> Starlette:
     metadata.grant_types_supported = ["authorization_code"]
     metadata.token_endpoint_auth_methods_supported = ["client_secret_post", "client_secret_basic", "none"]
     document = cors_middleware(MetadataHandler(metadata).handle, ["GET", "OPTIONS"])
-    # Some clients ask for the resource's document without the resource's path.
+    # Some clients request the resource's document without the resource's path.
     bare = [Route(route.path.removesuffix("/mcp"), endpoint=route.endpoint) for route in described]
     own = [Route("/.well-known/oauth-authorization-server", endpoint=document)]
     return Starlette(routes=[*own, *routes, *described, *bare])
 
 
 class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Grants by a person who is signed in to the portal. No refresh tokens: a sign-in ends with its session."""
+    """Grants by a person who is signed in to the portal."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -93,7 +93,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         return OAuthClientInformationFull.model_validate_json(found) if found else None
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        """Anybody may register; only the person's consent gives anything."""
+        """Registration is open; only the person's consent grants access."""
         for uri in client_info.redirect_uris or ():
             if not _may_redirect(str(uri)):
                 raise RegistrationError(
@@ -103,7 +103,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         await self._in_database(lambda db: oauth.keep_client(db, client_info.client_id, information))
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        """The portal page that asks the person."""
+        """The portal page with the request for the person."""
         wanted = (params.resource or "").rstrip("/")
         if wanted not in ("", self._lab.settings.base_url, f"{self._lab.settings.base_url}/mcp"):
             raise AuthorizeError("invalid_target", "this server gives tokens for itself only")
@@ -112,7 +112,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
                 "invalid_request", "code_challenge: a SHA-256 digest in base64url is required"
             )
         request = params.model_dump_json()
-        key = await self._in_database(lambda db: oauth.ask(db, client.client_id, request))
+        key = await self._in_database(lambda db: oauth.request_access(db, client.client_id, request))
         return f"{self._lab.settings.base_url}/portal/connect/{key}/"
 
     async def load_authorization_code(
@@ -152,19 +152,19 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     async def load_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: str
     ) -> RefreshToken | None:
-        """There are none."""
+        """Refresh tokens do not exist: a sign-in ends with its portal session."""
         del client, refresh_token
         return None
 
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
     ) -> OAuthToken:
-        """There are none."""
+        """Refuse: refresh tokens do not exist."""
         del client, refresh_token, scopes
         raise TokenError("unsupported_grant_type", "sign in again: a sign-in ends with the portal session")
 
     async def load_access_token(self, token: str) -> AccessToken | None:
-        """A living token of a sign-in; its id stands in `claims`."""
+        """A living token of a sign-in; its id is in `claims`."""
 
         def find(db: Db) -> AccessToken | None:
             try:
@@ -179,7 +179,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         return await self._in_database(find)
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        """The client gives its token back."""
+        """Revoke a token that its client returns."""
         token_id = (token.claims or {}).get("id") if isinstance(token, AccessToken) else None
         if token_id is not None:
             await self._in_database(lambda db: oauth.revoke(self._lab, db, str(token_id)))

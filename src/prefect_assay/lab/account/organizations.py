@@ -70,10 +70,9 @@ def create(
     policy: Sequence[str] = DEFAULT_POLICY,
     onboarded_by: str | None = None,
 ) -> str:
-    """A new organisation with its own clock; its id.
+    """Create an organisation with its own clock; its id.
 
-    The slug is free, of lower-case letters and digits. `policy` starts with the preferred payment method;
-    `onboarded_by` is the organisation of the partner that brought it.
+    `policy` starts with the preferred payment method; `onboarded_by` is the organisation of the onboarding partner.
     """
     org_id = str(uuid.uuid4())
     row: dict[str, Any] = {"id": org_id, "slug": slug, "code": slug.upper(), "name": name}
@@ -83,7 +82,7 @@ def create(
 
 
 def _free_slug(db: Db, name: str) -> str:
-    """A slug that is made of the name and not taken."""
+    """A free slug, derived from the name."""
     plain = unicodedata.normalize("NFKD", name).lower()
     base = re.sub(r"[^a-z0-9]", "", plain)[:_SLUG_MAX] or "org"
     slug, number = base, 1
@@ -102,12 +101,10 @@ def add_user(db: Db, *, org_id: str, email: str, role: str, at: datetime, name: 
 
 
 def _domain(email: str) -> str:
-    """The part after the @."""
     return email.lower().rpartition("@")[2]
 
 
 def _domain_is_known(db: Db, name: str) -> bool:
-    """Whether any organisation has a user of this e-mail domain."""
     return db.one("SELECT 1 FROM users WHERE substr(email, instr(email, '@') + 1) = ?", name) is not None
 
 
@@ -167,6 +164,6 @@ def _existing(call: Call, db: Db, wanted: ExistingOrganization) -> str:
         "SELECT id FROM organizations WHERE id = ? AND onboarded_by = ?", str(wanted.id), call.who.org_id
     )
     if row is None:
-        # One answer for "does not exist" and "another partner's": ids of customers are nobody's business.
+        # One answer for "does not exist" and "another partner's", so that ids of customers do not leak.
         raise Refusal(403, "org.id: not an organization that this partner has onboarded")
     return str(row["id"])

@@ -1,4 +1,4 @@
-"""The control surface's clock, faults, lab events, journals, snapshots, sign-ins, seed and reset (docs/lab.md)."""
+"""Handlers of the control surface, except those about webhooks (docs/lab.md has the table of calls)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,12 +36,11 @@ def _organization(core: LabCore, org_id: str | None) -> str:
 
 
 @router.handles(commands.CLOCK)
-def clock(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
-    """Time, mode and rate of an organisation's clock."""
-    return _clock(core, _organization(core, query.organization_id))
+def _clock(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
+    return _clock_view(core, _organization(core, query.organization_id))
 
 
-def _clock(core: LabCore, org_id: str) -> dict[str, Any]:
+def _clock_view(core: LabCore, org_id: str) -> dict[str, Any]:
     row = core.lab.clock.row(org_id)
     return {
         "organization_id": org_id,
@@ -52,8 +51,7 @@ def _clock(core: LabCore, org_id: str) -> dict[str, Any]:
 
 
 @router.handles(commands.ADVANCE_CLOCK)
-def advance(core: Core, body: bodies.Advance) -> dict[str, Any]:
-    """Move the clock by a span, to a time, to the next event or until the lab is idle."""
+def _advance(core: Core, body: bodies.Advance) -> dict[str, Any]:
     org_id = _organization(core, body.organization_id)
     if body.until == "next":
         steps = core.timekeeper.to_next(org_id)
@@ -61,7 +59,7 @@ def advance(core: Core, body: bodies.Advance) -> dict[str, Any]:
         steps = core.timekeeper.until_idle(org_id)
     else:
         steps = core.timekeeper.advance(org_id, _moment(core, org_id, body))
-    return _clock(core, org_id) | {"steps": steps}
+    return _clock_view(core, org_id) | {"steps": steps}
 
 
 def _moment(core: LabCore, org_id: str, body: bodies.Advance) -> datetime:
@@ -74,16 +72,15 @@ def _moment(core: LabCore, org_id: str, body: bodies.Advance) -> datetime:
 
 
 @router.handles(commands.SET_CLOCK)
-def change_mode(core: Core, body: bodies.Mode) -> dict[str, Any]:
-    """Switch between manual, scaled and auto."""
+def _change_mode(core: Core, body: bodies.Mode) -> dict[str, Any]:
     org_id = _organization(core, body.organization_id)
     core.lab.clock.change_mode(org_id, body.mode, body.seconds_per_day)
     core.lab.changed()
-    return _clock(core, org_id)
+    return _clock_view(core, org_id)
 
 
 @router.handles(commands.JOURNAL)
-def journal(core: Core, query: bodies.JournalQuery) -> dict[str, Any]:
+def _journal(core: Core, query: bodies.JournalQuery) -> dict[str, Any]:
     """Requests to the API, oldest first."""
     found = core.journal.entries(
         query.after, method=query.method, path=query.path, organization_id=query.organization_id
@@ -92,67 +89,60 @@ def journal(core: Core, query: bodies.JournalQuery) -> dict[str, Any]:
 
 
 @router.handles(commands.SETTLEMENTS)
-def settlements(core: Core) -> dict[str, Any]:
-    """The lab's books: one row per settlement, not per invoice, oldest first."""
+def _settlements(core: Core) -> dict[str, Any]:
+    """One row per settlement, not per invoice: an invoice that was paid twice has two."""
     with core.lab.store.transaction() as db:
         return {"items": db.all("SELECT * FROM settlements ORDER BY id")}
 
 
 @router.handles(commands.X402)
-def x402(core: Core) -> dict[str, Any]:
-    """What the lab offers on the x402 rail: network, asset, pay_to and so on."""
+def _x402(core: Core) -> dict[str, Any]:
     return asdict(core.lab.settings.x402)
 
 
 @router.handles(commands.MPP)
-def mpp(core: Core) -> dict[str, Any]:
-    """What the lab offers on the mpp-spt rail: method, network_id and so on."""
+def _mpp(core: Core) -> dict[str, Any]:
     return {name: value for name, value in asdict(core.lab.settings.mpp).items() if name != "secret"}
 
 
 @router.handles(commands.PAYMENT_FAULTS)
-def payment_faults(core: Core) -> dict[str, Any]:
-    """All payment faults asked for, with their hits."""
+def _payment_faults(core: Core) -> dict[str, Any]:
     return {"items": core.lab.payment_faults.view()}
 
 
 @router.handles(commands.ADD_PAYMENT_FAULT)
-def add_payment_fault(core: Core, body: bodies.AskPaymentFault) -> dict[str, Any]:
+def _add_payment_fault(core: Core, body: bodies.AddPaymentFault) -> dict[str, Any]:
     """Add a payment fault; without a count it lasts until it is dropped."""
     core.lab.payment_faults.add(PaymentFault(**body.model_dump()))
-    return payment_faults(core)
+    return _payment_faults(core)
 
 
 @router.handles(commands.CLEAR_PAYMENT_FAULTS)
-def clear_payment_faults(core: Core) -> dict[str, Any]:
-    """Drop the payment faults, and no others."""
+def _clear_payment_faults(core: Core) -> dict[str, Any]:
     core.lab.payment_faults.clear()
     return {}
 
 
 @router.handles(commands.FAULTS)
-def faults(core: Core) -> dict[str, Any]:
-    """All route faults with their counts, used up or not."""
+def _faults(core: Core) -> dict[str, Any]:
     return {"items": core.faults.view()}
 
 
 @router.handles(commands.ADD_FAULT)
-def add_fault(core: Core, body: Fault) -> dict[str, Any]:
-    """Queue a route fault."""
+def _add_fault(core: Core, body: Fault) -> dict[str, Any]:
     _organization(core, body.organization_id)
     return core.faults.add(body).view()
 
 
 @router.handles(commands.REMOVE_FAULT)
-def remove_fault(core: Core, fault_id: str) -> dict[str, Any]:
-    """Drop one route fault."""
+def _remove_fault(core: Core, fault_id: str) -> dict[str, Any]:
     if not (fault_id.isascii() and fault_id.isdigit() and core.faults.remove(int(fault_id[:18]))):
         raise Refusal(404, f"no fault {fault_id!r}")
     return {}
 
 
 @router.handles(commands.CLEAR_FAULTS)
-def clear_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
+def _clear_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
     """Drop all faults, of routes, webhooks and payments; with an organisation only its route faults."""
     core.faults.clear(query.organization_id)
     if query.organization_id is None:
@@ -162,29 +152,25 @@ def clear_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
 
 
 @router.handles(commands.RATE_LIMIT)
-def rate_limit(core: Core) -> dict[str, Any]:
-    """The limit in force, and how many requests it has refused."""
+def _rate_limit(core: Core) -> dict[str, Any]:
     return core.limiter.view()
 
 
 @router.handles(commands.SET_RATE_LIMIT)
-def limit_rate(core: Core, body: RateLimit) -> dict[str, Any]:
-    """Refuse with 429 and Retry-After whatever is beyond the limit, for each token."""
+def _limit_rate(core: Core, body: RateLimit) -> dict[str, Any]:
     _organization(core, body.organization_id)
     core.limiter.set(body)
     return core.limiter.view()
 
 
 @router.handles(commands.END_RATE_LIMIT)
-def end_rate_limit(core: Core) -> dict[str, Any]:
-    """No limit any more."""
+def _end_rate_limit(core: Core) -> dict[str, Any]:
     core.limiter.set(None)
     return core.limiter.view()
 
 
 @router.handles(commands.SEED)
-def seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
-    """A further organisation, and what it starts with."""
+def _seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
     with core.lab.store.transaction() as db:
         policy = None if body.payment_policy is None else [str(method) for method in body.payment_policy]
         seeded = seeding.organization(core.lab, body.slug, body.name or body.slug, policy)
@@ -199,8 +185,7 @@ def seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
 
 
 @router.handles(commands.FILL)
-def fill(core: Core, body: bodies.Fill) -> dict[str, Any]:
-    """Many experiments at once."""
+def _fill(core: Core, body: bodies.Fill) -> dict[str, Any]:
     org_id = _organization(core, body.organization_id)
     with core.lab.store.transaction() as db:
         ids = bulk.fill(
@@ -216,8 +201,7 @@ def fill(core: Core, body: bodies.Fill) -> dict[str, Any]:
 
 
 @router.handles(commands.FIX_DELAYS)
-def fix_plan(core: Core, body: bodies.FixPlan) -> dict[str, Any]:
-    """Fix delays and holds of one experiment or of all that an organisation orders from now on."""
+def _fix_delays(core: Core, body: bodies.FixPlan) -> dict[str, Any]:
     with _owner(core, body.organization_id, body.experiment_id) as (db, org_id, owner_id):
         return _fix(db, org_id, owner_id, body)
 
@@ -229,7 +213,7 @@ def _fix(db: Db, org_id: str, owner_id: str, body: bodies.FixedDelays) -> dict[s
 
 @contextmanager
 def _owner(core: LabCore, org_id: str | None, experiment_id: str | None) -> Iterator[tuple[Db, str, str]]:
-    """Whose plan is meant: organisation and, for one experiment, that."""
+    """The organisation, and the experiment or organisation that owns the delays."""
     if org_id is not None and experiment_id is not None:
         raise Refusal(400, "either organization_id or experiment_id")
     org_id = _organization(core, org_id)
@@ -242,58 +226,51 @@ def _owner(core: LabCore, org_id: str | None, experiment_id: str | None) -> Iter
 
 
 @router.handles(commands.EVENTS)
-def event_names(_core: Core) -> dict[str, Any]:
-    """The events that there are."""
+def _event_names(_core: Core) -> dict[str, Any]:
     return {"items": list(events.EVENTS)}
 
 
 @router.handles(commands.TRIGGER_EVENT)
 def event(core: Core, body: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
-    """Something that happens at the lab's side, out of turn; docs/lab.md lists the events and their fields."""
+    """An event at the lab's side, out of turn; docs/lab.md lists the events and their fields."""
     name = str(body.get("event"))
     fields = {field: value for field, value in body.items() if field != "event"}
-    return events.happen(core.lab, name, validation.read(events.body_of(name), fields))
+    return events.trigger(core.lab, name, validation.read(events.body_of(name), fields))
 
 
 @router.handles(commands.TAKE_SNAPSHOT)
-def snapshot(core: Core, body: bodies.SnapshotName) -> dict[str, Any]:
-    """Keep database, clocks, faults, rate limit and the journal's position."""
+def _snapshot(core: Core, body: bodies.SnapshotName) -> dict[str, Any]:
     return core.snapshot(body.name).view()
 
 
 @router.handles(commands.SNAPSHOTS)
-def snapshots(core: Core) -> dict[str, Any]:
-    """All snapshots, oldest first."""
+def _snapshots(core: Core) -> dict[str, Any]:
     return {"items": [kept.view() for kept in core.snapshots.all()]}
 
 
 @router.handles(commands.RESTORE_SNAPSHOT)
-def restore(core: Core, snapshot_id: str) -> dict[str, Any]:
-    """Back to a snapshot; the tokens that are valid now."""
+def _restore(core: Core, snapshot_id: str) -> dict[str, Any]:
     return core.restore(snapshot_id).view()
 
 
 @router.handles(commands.DELETE_SNAPSHOT)
-def delete_snapshot(core: Core, snapshot_id: str) -> dict[str, Any]:
-    """Forget a snapshot."""
+def _delete_snapshot(core: Core, snapshot_id: str) -> dict[str, Any]:
     core.snapshots.delete(snapshot_id)
     return {}
 
 
 @router.handles(commands.RESET)
-def reset(core: Core) -> dict[str, Any]:
-    """Empty the lab; the tokens that are valid now."""
+def _reset(core: Core) -> dict[str, Any]:
     return core.reset().view()
 
 
 @router.handles(commands.SIGN_IN_LINK)
-def sign_in_link(core: Core, body: bodies.SignIn) -> dict[str, Any]:
-    """The link that signs this user in to the portal."""
+def _sign_in_link(core: Core, body: bodies.SignIn) -> dict[str, Any]:
     return {"portal_url": core.sign_in_link(body.email)}
 
 
 @router.handles(commands.END_SESSIONS)
-def end_sessions(core: Core) -> dict[str, Any]:
+def _end_sessions(core: Core) -> dict[str, Any]:
     """Let every portal session expire now, and with it the tokens of tool clients that signed in."""
     with core.lab.store.transaction() as db:
         return {"ended": db.run("UPDATE portal_sessions SET expires_at = 0 WHERE expires_at > 0")}

@@ -1,6 +1,5 @@
-"""Bodies and queries of the control surface. Strict, because a misspelt wish must not pass for none."""
+"""Bodies and queries of the control surface. Strict, so that a misspelt field is refused and not ignored."""
 
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated, Literal
 
@@ -13,10 +12,8 @@ from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH, Experimen
 
 # More than any test needs, and far from where dates and SQLite's numbers end.
 _DAYS_MAX = 100_000
-_UNITS = {"days": 1.0, "hours": 24.0, "minutes": 1440.0, "seconds": 86_400.0}
-
-Share = Annotated[float, Field(ge=0, le=1e9)]
-EXPERIMENTS_MAX = 200_000
+_EXPERIMENTS_MAX = 200_000
+_Delay = Annotated[float, Field(ge=0, le=_DAYS_MAX)] | None
 
 
 class _Query(Body):
@@ -47,7 +44,7 @@ DeliveriesQuery = Annotated[_OfDeliveries, Query()]
 
 
 class Span(Body):
-    """A length of lab time, as the sum of what is given."""
+    """A length of lab time: the sum of its parts."""
 
     days: float = 0
     hours: float = 0
@@ -61,12 +58,11 @@ class Span(Body):
         return self
 
     def total_days(self) -> float:
-        """All parts together."""
-        parts: Iterable[float] = (getattr(self, unit) / per_day for unit, per_day in _UNITS.items())
-        return sum(parts)
+        """The sum in days; unlike a `timedelta` it cannot overflow."""
+        return self.days + self.hours / 24 + self.minutes / 1440 + self.seconds / 86_400
 
     def delta(self) -> timedelta:
-        """As the standard library has it."""
+        """The sum as a `timedelta`."""
         return timedelta(days=self.days, hours=self.hours, minutes=self.minutes, seconds=self.seconds)
 
 
@@ -92,11 +88,11 @@ class Mode(Body):
 
 
 class FixedDelays(Body):
-    """What is fixed about coming experiments; what is absent is drawn as ever."""
+    """Fixed delays of coming experiments; absent ones are drawn."""
 
-    quote_minutes: Annotated[float, Field(ge=0, le=_DAYS_MAX)] | None = None
-    review_minutes: Annotated[float, Field(ge=0, le=_DAYS_MAX)] | None = None
-    window_days: Annotated[float, Field(ge=0, le=_DAYS_MAX)] | None = None
+    quote_minutes: _Delay = None
+    review_minutes: _Delay = None
+    window_days: _Delay = None
     hold_quote: bool | None = None
     hold_review: bool | None = None
 
@@ -109,15 +105,12 @@ class FixPlan(FixedDelays):
 
 
 class Fill(Body):
-    """Many experiments at once, without requests.
+    """So many `experiments` of so many `sequences` each.
 
-    Attributes:
-        experiments: how many.
-        stage: `draft`, `submitted` (a quote follows) or `ordered` (the quote is accepted; the work follows).
-        sequences: how many each has.
+    At the stage `submitted` a quote follows; at `ordered` the quote is accepted and the work follows.
     """
 
-    experiments: Annotated[int, Field(ge=1, le=EXPERIMENTS_MAX)]
+    experiments: Annotated[int, Field(ge=1, le=_EXPERIMENTS_MAX)]
     stage: Literal["draft", "submitted", "ordered"] = "draft"
     sequences: Annotated[int, Field(ge=1, le=96)] = 1
     organization_id: str | None = None
@@ -130,25 +123,18 @@ class SnapshotName(Body):
 
 
 class Seed(Body):
-    """A further organisation.
-
-    Attributes:
-        slug: lower-case letters and digits, unique.
-        name: for people; without it the slug.
-        experiments: fills it with so many drafts.
-        plan: fixes the delays of its experiments.
-    """
+    """A further organisation, named by its slug unless it has a `name`, with so many `experiments` as drafts."""
 
     slug: Annotated[str, Field(max_length=60)]
     name: str | None = None
     payment_policy: list[Annotated[PaymentMethod, Field(strict=False)]] | None = None
     webhook_secret: Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)] | None = None
-    experiments: Annotated[int, Field(ge=0, le=EXPERIMENTS_MAX)] = 0
+    experiments: Annotated[int, Field(ge=0, le=_EXPERIMENTS_MAX)] = 0
     plan: FixedDelays | None = None
 
 
 class Event(Body):
-    """The event of an experiment that needs nothing more."""
+    """An event of an experiment without further fields."""
 
     experiment_id: str
 
@@ -159,15 +145,15 @@ class ForceStatus(Event):
     status: ExperimentStatus
 
 
-class Told(Event):
-    """`progress` and `error`: what the customer reads."""
+class UpdateText(Event):
+    """`progress`, `error` and `fail_production`: the text of the update."""
 
     description: str = ""
     name: str | None = None
 
 
 class SlowQuote(Event, Span):
-    """`slow_quote`: by how much the quote comes later."""
+    """`slow_quote`: the delay."""
 
 
 class PartialResults(Event):
@@ -204,7 +190,7 @@ class PerLot(Body):
 
 
 class DecideTarget(Body):
-    """`decide_custom_target`: what staff say, and the self-service price of an approved target."""
+    """`decide_custom_target`: the decision, and the self-service price of an approved target."""
 
     request_id: str
     approved: bool
@@ -212,20 +198,20 @@ class DecideTarget(Body):
     reason: str | None = None
 
 
-class Again(Body):
+class Redelivery(Body):
     """A delivery once more; `identical` for the same bytes and signature."""
 
     identical: bool = False
 
 
-class AboutUpdate(Body):
+class UpdateOrExperiment(Body):
     """An update, or an experiment's latest one."""
 
     update_id: str | None = None
     experiment_id: str | None = None
 
 
-class OfOneExperiment(Body):
+class OptionalExperiment(Body):
     """One experiment, or all without an id."""
 
     experiment_id: str | None = None
@@ -239,8 +225,8 @@ class NewSecret(Body):
     organization_id: str | None = None
 
 
-class AskPaymentFault(Body):
-    """A payment fault; `payment_faults` knows what its values may be."""
+class AddPaymentFault(Body):
+    """A payment fault; `payment_faults` checks its values."""
 
     action: str
     rail: str | None = None
@@ -251,6 +237,6 @@ class AskPaymentFault(Body):
 
 
 class SignIn(Body):
-    """Whose link to the portal is asked for."""
+    """The user who signs in."""
 
     email: str

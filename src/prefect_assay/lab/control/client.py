@@ -125,13 +125,7 @@ class Controls:
     ) -> ClockView:
         """Move the clock; returns when everything due by then has happened and is delivered.
 
-        Args:
-            days: lab days, and so on; they add up.
-            hours: lab hours.
-            minutes: lab minutes.
-            seconds: lab seconds.
-            until: instead of a span `"next"` (the lab's next step), `"idle"` or a time in ISO 8601.
-            organization_id: whose clock.
+        The spans of lab time add up; instead of them `until` is `"next"`, `"idle"` or a time in ISO 8601.
         """
         span = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
         body = span if until is None else {"until": until}
@@ -150,10 +144,7 @@ class Controls:
     ) -> ClockView:
         """Set the clock's mode; lab time continues from where it is.
 
-        Args:
-            mode: `manual` waits to be advanced, `scaled` runs, `auto` jumps to the lab's next step.
-            seconds_per_day: real seconds that a lab day takes when `scaled`.
-            organization_id: whose clock.
+        `manual` waits for `advance`, `scaled` takes `seconds_per_day` for a lab day, `auto` jumps to the next step.
         """
         rate = given(seconds_per_day=seconds_per_day)
         return self._send(commands.SET_CLOCK, mode=mode, **rate, **self._whose(organization_id))
@@ -167,11 +158,7 @@ class Controls:
     ) -> Delays:
         """Fix delays of one experiment, or of all that the organisation orders from now on.
 
-        Args:
-            experiment_id: only this experiment.
-            organization_id: whose experiments.
-            **delays: `quote_minutes`, `review_minutes`, `window_days`, `hold_quote`, `hold_review`; absent ones are
-                drawn, so a call without any undoes an earlier one.
+        Absent delays are drawn, so a call without any undoes an earlier one.
         """
         whose = self._whose(organization_id) if experiment_id is None else {"experiment_id": experiment_id}
         return self._send(commands.FIX_DELAYS, **delays, **whose)
@@ -185,18 +172,11 @@ class Controls:
         organization_id: str | None = None,
         **details: Any,
     ) -> PlacedFault:
-        """Queue a route fault.
+        """Queue a route fault (docs/lab.md has the table of actions); it knows how often it struck.
 
-        Args:
-            action: what happens, see the table in docs/lab.md.
-            path: pattern with `*`, with or without /api/v1 in front.
-            method: HTTP method, or `*`.
-            organization_id: hits only requests with this organisation's tokens.
-            **details: `count`, `after`, `probability`, `seed`, `status`, `seconds`, `retry_after`, `error`, `fields`,
-                `keep_bytes`.
-
-        Returns:
-            The fault, which knows how often it struck.
+        `path` is a pattern with `*`, with or without /api/v1 in front; with an `organization_id` only requests with
+        its tokens are hit. Details are `count`, `after`, `probability`, `seed`, `status`, `seconds`, `retry_after`,
+        `error`, `fields` and `keep_bytes`.
         """
         fields = {"action": action, "path": path, "method": method, **details, **self._whose(organization_id)}
         return PlacedFault(self, self._send(commands.ADD_FAULT, **fields)["id"])
@@ -210,15 +190,9 @@ class Controls:
         self._send(commands.CLEAR_FAULTS, **self._whose(organization_id))
 
     def event(self, event: str, experiment_id: str | None = None, **details: Any) -> Record:
-        """Trigger an event at the lab's side.
+        """Trigger an event at the lab's side (docs/lab.md has the table of events and their fields).
 
-        Args:
-            event: see the table in docs/lab.md.
-            experiment_id: which experiment; events of tokens and custom targets take none.
-            **details: the event's own fields.
-
-        Returns:
-            An experiment's `status` and `results_status` afterwards.
+        Returns an experiment's `status` and `results_status` afterwards.
         """
         return self._send(
             commands.TRIGGER_EVENT, event=event, **given(experiment_id=experiment_id), **details
@@ -227,13 +201,9 @@ class Controls:
     def journal(
         self, after: int = 0, *, method: str = "*", path: str = "*", organization_id: str | None = None
     ) -> list[JournalEntry]:
-        """Requests to the API so far, oldest first.
+        """Requests to the API with a number above `after`, oldest first.
 
-        Args:
-            after: only those with a higher number.
-            method: only this HTTP method.
-            path: only paths like this pattern, with or without /api/v1 in front.
-            organization_id: only requests with this organisation's tokens.
+        `path` is a pattern with `*`, with or without /api/v1 in front.
         """
         query = {"after": after, "method": method, "path": path, **self._whose(organization_id)}
         return self._send(commands.JOURNAL, **query)["items"]
@@ -246,13 +216,9 @@ class Controls:
         sequences: int = 1,
         organization_id: str | None = None,
     ) -> Sequence[str]:
-        """Make many experiments at once, without requests; their ids.
+        """Make many experiments of so many sequences each, without requests; their ids.
 
-        Args:
-            experiments: how many.
-            stage: where they start; from there on they proceed as ordered ones do.
-            sequences: how many each has.
-            organization_id: whose they are.
+        From their `stage` they proceed as experiments do that were ordered through the API.
         """
         fields = {"experiments": experiments, "stage": stage, "sequences": sequences}
         return self._send(commands.FILL, **fields, **self._whose(organization_id))["experiment_ids"]
@@ -265,9 +231,7 @@ class Controls:
     def payment_fault(self, action: str, **details: Any) -> None:
         """Add a payment fault, such as always_402 or wrong_amount; without a `count` it lasts until it is dropped.
 
-        Args:
-            action: what is wrong.
-            details: `rail`, `count`, `after`, `organization_id`, `invoice_id`.
+        Details are `rail`, `count`, `after`, `organization_id` and `invoice_id`.
         """
         self._send(commands.ADD_PAYMENT_FAULT, action=action, **details)
 
@@ -293,10 +257,8 @@ class Controls:
     def webhook_fault(self, action: str, count: int | None = None, **details: Any) -> None:
         """Add a webhook fault: drop, double, reorder, delay, bad_signature, old_secret or stale.
 
-        Args:
-            action: what happens.
-            count: how many attempts it hits; by default 1, or any number with a `probability`.
-            details: `after`, `probability`, `seed`, `organization_id`, `experiment_id`, `webhook_id`, `seconds`.
+        It hits `count` attempts: by default 1, or any number with a `probability`. Details are `after`,
+        `probability`, `seed`, `organization_id`, `experiment_id`, `webhook_id` and `seconds`.
         """
         self._send(commands.ADD_WEBHOOK_FAULT, **{"action": action, **given(count=count), **details})
 
@@ -314,11 +276,7 @@ class Controls:
     ) -> list[Record]:
         """Send a delivery, an update or an experiment's latest update again; the attempts made at once.
 
-        Args:
-            delivery: number or delivery id of an attempt.
-            update_id: an update instead.
-            experiment_id: an experiment's latest update instead.
-            identical: the same bytes and signature again, as a replay would be.
+        `delivery` is the number or the delivery id of an attempt; `identical` repeats its bytes and signature.
         """
         if delivery is not None:
             again = self._send(commands.REDELIVER_ATTEMPT, number=delivery, identical=identical)

@@ -1,4 +1,4 @@
-"""The control surface's part on webhooks: faults, journal, redelivery, releases and rotated secrets."""
+"""Handlers of the control surface about webhooks: faults, journal, redelivery, releases and rotated secrets."""
 
 import hashlib
 import json
@@ -18,8 +18,7 @@ router = Surface()
 
 
 @router.handles(commands.DELIVERIES)
-def deliveries(core: Core, query: bodies.DeliveriesQuery) -> dict[str, Any]:
-    """Webhook attempts; `after` the last number seen, of one experiment or one update."""
+def _deliveries(core: Core, query: bodies.DeliveriesQuery) -> dict[str, Any]:
     return {"items": journal(core, query.after, query.experiment_id, query.update_id)}
 
 
@@ -37,10 +36,10 @@ def journal(
             update_id,
             update_id,
         )
-    return [_shown(row) for row in rows]
+    return [_summary(row) for row in rows]
 
 
-def _shown(row: Row) -> Row:
+def _summary(row: Row) -> Row:
     content = row["body"].encode()
     shown = {name: value for name, value in row.items() if name != "body"}
     digest = {"body_sha256": hashlib.sha256(content).hexdigest(), "body_bytes": len(content)}
@@ -48,8 +47,7 @@ def _shown(row: Row) -> Row:
 
 
 @router.handles(commands.OUTBOX)
-def unsent(core: Core) -> dict[str, Any]:
-    """What is still to be delivered, and what is held back."""
+def _unsent(core: Core) -> dict[str, Any]:
     return {"items": waiting(core)}
 
 
@@ -62,8 +60,7 @@ def waiting(core: LabCore) -> list[Row]:
 
 
 @router.handles(commands.WEBHOOK_FAULTS)
-def faults(core: Core) -> dict[str, Any]:
-    """All webhook faults asked for, with their hits."""
+def _faults(core: Core) -> dict[str, Any]:
     return {"items": core.webhook_faults.view()}
 
 
@@ -71,18 +68,18 @@ def faults(core: Core) -> dict[str, Any]:
 def add_fault(core: Core, body: WebhookFault) -> dict[str, Any]:
     """Ask for a webhook fault."""
     core.webhook_faults.append(body)
-    return faults(core)
+    return _faults(core)
 
 
 @router.handles(commands.CLEAR_WEBHOOK_FAULTS)
-def clear_faults(core: Core) -> dict[str, Any]:
+def _clear_faults(core: Core) -> dict[str, Any]:
     """Drop the webhook faults, and no others."""
     core.webhook_faults.clear()
     return {}
 
 
 @router.handles(commands.RELEASE)
-def release(core: Core, body: bodies.OfOneExperiment) -> dict[str, Any]:
+def release(core: Core, body: bodies.OptionalExperiment) -> dict[str, Any]:
     """Deliver what is held back, of one experiment or of all."""
     with core.lab.store.transaction() as db:
         held = [row["org_id"] for row in db.all("SELECT DISTINCT org_id FROM outbox WHERE held <> ''")]
@@ -96,7 +93,7 @@ def release(core: Core, body: bodies.OfOneExperiment) -> dict[str, Any]:
 
 
 @router.handles(commands.REDELIVER_ATTEMPT)
-def redeliver_attempt(core: Core, body: bodies.Again, number: str) -> dict[str, Any]:
+def redeliver_attempt(core: Core, body: bodies.Redelivery, number: str) -> dict[str, Any]:
     """Send a delivery again to where it went: as a new attempt, or `identical`, byte for byte and signature."""
     digits = number.isascii() and number.isdigit() and len(number) < len(str(2**63))
     with core.lab.store.transaction() as db:
@@ -115,7 +112,7 @@ def redeliver_attempt(core: Core, body: bodies.Again, number: str) -> dict[str, 
 
 
 @router.handles(commands.REDELIVER_UPDATE)
-def redeliver(core: Core, body: bodies.AboutUpdate) -> dict[str, Any]:
+def redeliver(core: Core, body: bodies.UpdateOrExperiment) -> dict[str, Any]:
     """Send an update, or an experiment's latest one, to everybody who gets it now."""
     with core.lab.store.transaction() as db:
         update = _update(db, body)
@@ -126,7 +123,7 @@ def redeliver(core: Core, body: bodies.AboutUpdate) -> dict[str, Any]:
     return _delivered(core, update["org_id"], update["id"], update["experiment_id"])
 
 
-def _update(db: Db, body: bodies.AboutUpdate) -> Row:
+def _update(db: Db, body: bodies.UpdateOrExperiment) -> Row:
     if (body.update_id is None) == (body.experiment_id is None):
         raise Refusal(400, "name update_id or experiment_id")
     row = db.one(

@@ -1,4 +1,4 @@
-"""Lab events: what happens at the lab's side out of turn, because a test asks for it.
+"""Lab events: steps at the lab's side out of turn, triggered by a test.
 
 Each event is one function inside the caller's transaction; `EVENTS` names them all. An event that makes no sense
 now is refused with 409 and changes nothing.
@@ -50,11 +50,11 @@ def _pending_quote(db: Db, experiment: Row) -> Row:
     return quote
 
 
-def _expire_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
+def _expire_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     machine.expire_quote(db, experiment, _pending_quote(db, experiment)["id"], at)
 
 
-def _reject_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
+def _reject_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     """The lab takes its quote back: `rejected` in one vocabulary, `canceled` in the other."""
     quote = _pending_quote(db, experiment)
     db.update("quotes", quote["id"], status=QuoteStatus.REJECTED, updated_at=at)
@@ -68,25 +68,25 @@ def _coming_quote(db: Db, experiment: Row) -> Row:
     return item
 
 
-def _slow_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.SlowQuote) -> None:
+def _slow_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.SlowQuote) -> None:
     item = _coming_quote(db, experiment)
     if item["passive"]:
         raise Refusal(409, "the quote is held; release it first")
     due_at = max(times.read(item["due_at"]), at)
-    if wanted.delta() >= schedule.NEVER - due_at:
+    if body.delta() >= schedule.NEVER - due_at:
         raise Refusal(400, "the quote would come after the end of the lab's calendar")
-    schedule.put_off(db, item, due_at + wanted.delta())
+    schedule.put_off(db, item, due_at + body.delta())
 
 
-def _hold_quote(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bodies.Event) -> None:
+def _hold_quote(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
     schedule.hold(db, _coming_quote(db, experiment))
 
 
-def _release_quote(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
+def _release_quote(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     machine.apply(lab, db, _coming_quote(db, experiment), at)
 
 
-def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bodies.Event) -> None:
+def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
     """The experiment reaches the review and stays there."""
     if experiment["status"] in _OVER:
         raise Refusal(409, f"the experiment is {experiment['status']}")
@@ -98,7 +98,7 @@ def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bo
         schedule.hold(db, item)
 
 
-def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
+def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     """Results come at once when they are overdue, else on their day."""
     wanted = plan.fixed_for(db, experiment["id"]) | {"hold_review": False}
     plan.fix(db, experiment["org_id"], experiment["id"], wanted)
@@ -114,36 +114,36 @@ def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bo
         schedule.put_off(db, item, due_at)
 
 
-def _partial_results(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.PartialResults) -> None:
+def _partial_results(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.PartialResults) -> None:
     _need(experiment, _UNDER_WORK, "preliminary results come from the work in the lab")
-    if wanted.sequences is not None:
+    if body.sequences is not None:
         rows = db.all("SELECT name FROM sequences WHERE experiment_id = ?", experiment["id"])
-        unknown = sorted(set(wanted.sequences) - {row["name"] for row in rows})
+        unknown = sorted(set(body.sequences) - {row["name"] for row in rows})
         if unknown:
             raise Refusal(400, f"sequences: the experiment has none named {', '.join(map(repr, unknown))}")
-    measuring.release(db, experiment, ResultsStatus.PARTIAL, at, only=wanted.sequences)
+    measuring.release(db, experiment, ResultsStatus.PARTIAL, at, only=body.sequences)
     db.update("experiments", experiment["id"], results_status=ResultsStatus.PARTIAL)
     updates.record(db, experiment, "progress", "Preliminary results", "Some results are available.", at)
 
 
-def _progress(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.Told) -> None:
-    updates.record(db, experiment, "progress", wanted.name or "Assay progress", wanted.description, at)
+def _progress(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
+    updates.record(db, experiment, "progress", body.name or "Assay progress", body.description, at)
 
 
-def _error(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.Told) -> None:
-    updates.record(db, experiment, "error", wanted.name or "Something went wrong", wanted.description, at)
+def _error(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
+    updates.record(db, experiment, "error", body.name or "Something went wrong", body.description, at)
 
 
-def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.Told) -> None:
+def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.UpdateText) -> None:
     """The assay has to be repeated: an `error` update, back to the queue, and a later end."""
     _need(experiment, _REPEATABLE, "only an assay under way can fail")
-    _error(lab, db, experiment, at, wanted)
+    _error(lab, db, experiment, at, body)
     schedule.forget(db, experiment["id"])
     eta = machine.queue_work(lab, db, experiment, at, after_share=_QUEUE_SHARE)
     updates.move(db, experiment, ExperimentStatus.IN_QUEUE, at, eta=eta)
 
 
-def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
+def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     _need(experiment, _CANCELABLE, "only a draft or one that waits for confirmation can be canceled")
     db.run(
         "UPDATE invoices SET status = ? WHERE experiment_id = ? AND status IN ('draft', 'open')",
@@ -153,8 +153,8 @@ def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Ev
     machine.force(db, experiment, ExperimentStatus.CANCELED, at)
 
 
-def _force_status(_lab: Lab, db: Db, experiment: Row, at: datetime, wanted: bodies.ForceStatus) -> None:
-    machine.force(db, experiment, wanted.status, at)
+def _force_status(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.ForceStatus) -> None:
+    machine.force(db, experiment, body.status, at)
 
 
 def _unpaid(db: Db, experiment: Row) -> Row:
@@ -166,15 +166,15 @@ def _unpaid(db: Db, experiment: Row) -> Row:
     return invoice
 
 
-def _pay_invoice(lab: Lab, db: Db, experiment: Row, at: datetime, _wanted: bodies.Event) -> None:
+def _pay_invoice(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     machine.settle(lab, db, _unpaid(db, experiment), at)
 
 
-def _void_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bodies.Event) -> None:
+def _void_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
     db.update("invoices", _unpaid(db, experiment)["id"], status=InvoiceStatus.VOID)
 
 
-def _give_up_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _wanted: bodies.Event) -> None:
+def _give_up_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
     db.update("invoices", _unpaid(db, experiment)["id"], status=InvoiceStatus.UNCOLLECTIBLE)
 
 
@@ -187,9 +187,9 @@ _OF_EXPERIMENT: Final[dict[str, tuple[type[Body], Handler]]] = {
     "stall_review": (bodies.Event, _stall_review),
     "release_review": (bodies.Event, _release_review),
     "partial_results": (bodies.PartialResults, _partial_results),
-    "progress": (bodies.Told, _progress),
-    "error": (bodies.Told, _error),
-    "fail_production": (bodies.Told, _fail_production),
+    "progress": (bodies.UpdateText, _progress),
+    "error": (bodies.UpdateText, _error),
+    "fail_production": (bodies.UpdateText, _fail_production),
     "cancel": (bodies.Event, _cancel),
     "force_status": (bodies.ForceStatus, _force_status),
     "pay_invoice": (bodies.Event, _pay_invoice),
@@ -198,23 +198,23 @@ _OF_EXPERIMENT: Final[dict[str, tuple[type[Body], Handler]]] = {
 }
 
 
-def _decide_custom_target(lab: Lab, db: Db, wanted: bodies.DecideTarget) -> dict[str, Any]:
-    row = db.known("custom_targets", uuid_or_none(wanted.request_id), "custom target request")
+def _decide_custom_target(lab: Lab, db: Db, body: bodies.DecideTarget) -> dict[str, Any]:
+    row = db.known("custom_targets", uuid_or_none(body.request_id), "custom target request")
     return custom_targets.decide_custom_target(
         lab,
         db,
-        wanted.request_id,
+        body.request_id,
         lab.clock.now(row["org_id"]),
-        approved=wanted.approved,
-        pricing=wanted.pricing.model_dump(exclude_none=True) if wanted.pricing else None,
-        reason=wanted.reason,
+        approved=body.approved,
+        pricing=body.pricing.model_dump(exclude_none=True) if body.pricing else None,
+        reason=body.reason,
     )
 
 
-def _revoke_token(lab: Lab, db: Db, wanted: bodies.RevokeToken) -> dict[str, Any]:
-    row = db.known("tokens", uuid_or_none(wanted.token_id), "token")
-    revoked = lab.tokens.revoke_family(db, wanted.token_id, lab.clock.now(row["org_id"]))
-    return {"token_id": wanted.token_id, "children_revoked": revoked}
+def _revoke_token(lab: Lab, db: Db, body: bodies.RevokeToken) -> dict[str, Any]:
+    row = db.known("tokens", uuid_or_none(body.token_id), "token")
+    revoked = lab.tokens.revoke_family(db, body.token_id, lab.clock.now(row["org_id"]))
+    return {"token_id": body.token_id, "children_revoked": revoked}
 
 
 _OF_LAB: Final[dict[str, tuple[type[Body], Callable[[Lab, Db, Any], dict[str, Any]]]]] = {
@@ -233,21 +233,21 @@ def body_of(event: str) -> type[Body]:
     raise Refusal(400, f"unknown event {event!r}; known are {', '.join(EVENTS)}")
 
 
-def happen(lab: Lab, event: str, wanted: Any) -> dict[str, Any]:
-    """Let an event happen; what came of it, of an experiment its `status` and `results_status`.
+def trigger(lab: Lab, event: str, body: Any) -> dict[str, Any]:
+    """Carry out an event; of an experiment its `status` and `results_status` afterwards.
 
     404 for an unknown experiment, 409 when the event makes no sense now.
     """
     with lab.store.transaction() as db:
         outcome = (
-            _OF_LAB[event][1](lab, db, wanted) if event in _OF_LAB else _of_experiment(lab, db, event, wanted)
+            _OF_LAB[event][1](lab, db, body) if event in _OF_LAB else _of_experiment(lab, db, event, body)
         )
     lab.changed()
     return outcome
 
 
-def _of_experiment(lab: Lab, db: Db, event: str, wanted: Any) -> dict[str, Any]:
-    known = db.known("experiments", uuid_or_none(wanted.experiment_id), "experiment")
-    _OF_EXPERIMENT[event][1](lab, db, known, lab.clock.now(known["org_id"]), wanted)
+def _of_experiment(lab: Lab, db: Db, event: str, body: Any) -> dict[str, Any]:
+    known = db.known("experiments", uuid_or_none(body.experiment_id), "experiment")
+    _OF_EXPERIMENT[event][1](lab, db, known, lab.clock.now(known["org_id"]), body)
     after = db.one("SELECT status, results_status FROM experiments WHERE id = ?", known["id"])
     return dict(after or {})

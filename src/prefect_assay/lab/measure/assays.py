@@ -82,7 +82,7 @@ def _title(title: str, request: AssayRequest) -> str:
 
 
 def _metadata(request: AssayRequest, entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """Says of every design whether its numbers were measured or come from the model."""
+    """Which designs were measured and which come from the model, among others."""
     named = [(design.name, entry) for design, entry in zip(request.designs, entries, strict=True)]
     metadata: dict[str, Any] = {
         "preliminary": request.partial,
@@ -102,7 +102,7 @@ def _metadata(request: AssayRequest, entries: list[dict[str, Any]]) -> dict[str,
 
 
 def _added_replicates(entry: dict[str, Any]) -> list[int]:
-    """Replicates that were asked for beyond the measured ones."""
+    """Replicates beyond the measured ones."""
     if entry.get("data_source") != "measured+model":
         return []
     return [row["replicate"] for row in entry["replicates"] if row["data_source"] == "model"]

@@ -1,8 +1,8 @@
 """Summary entries of the binding assays: affinity and screening.
 
-A summary is derived from its replicates and from nothing else. `kd_mean` averages strong-binding replicates only
-(service shapes, Results); where no replicate is strong, the medium ones; weak ones never. The bundled table needs
-that reading: its one binder is medium in all replicates, and has a K_D.
+A summary is derived from its replicates alone. `kd_mean` averages strong-binding replicates only (service shapes,
+Results), or the medium ones where none is strong: the one binder of the bundled table is medium in all replicates,
+and has a K_D.
 """
 
 import math
@@ -130,7 +130,7 @@ def _majority_call(rows: tuple[Replicate, ...]) -> str:
 
 
 def _majority_strength(rows: tuple[Replicate, ...]) -> str:
-    """The most frequent class; of equally frequent ones the weaker, as a careful reader would say."""
+    """The most frequent class; of equally frequent ones the weaker."""
     counts = Counter(row.binding_strength for row in rows)
     return max(counts, key=lambda name: (counts[name], -_STRENGTHS.index(name)))
 

@@ -1,7 +1,7 @@
 """The bundled data: eleven measured binders of human EGFR (data/egfr_round1, MIT licence), and a catalog of antigens.
 
 Measurements are handed on as they are in the files; the string `null` stays None. In the catalog UniProt accessions,
-organisms and molecule names are real; vendor, catalog numbers, purities and prices are invented and say so.
+organisms and molecule names are real; vendor, catalog numbers, purities and prices are invented, and marked as such.
 """
 
 import csv
@@ -105,7 +105,7 @@ def raw_index() -> dict[tuple[str, int, float], Traversable]:
 
 @cache
 def raw_curve(name: str, replicate: int, concentration: float) -> tuple[list[float], list[float]] | None:
-    """Times in s and responses in nm of one measured sensorgram, or None when there is none."""
+    """Times in s and responses in nm of one measured sensorgram, or None."""
     file = raw_index().get((name, replicate, concentration))
     if file is None:
         return None

@@ -1,4 +1,4 @@
-"""What a design is like when nobody has measured it: expression and constants drawn from its residues.
+"""The model of an unmeasured design: expression and constants drawn from its residues.
 
 Distributions are stated in docs/lab-measurements.md. A draw is seeded with the residues and the antigen, so a
 sequence keeps its constants over experiments, replicates and restarts.
@@ -61,7 +61,7 @@ def strength(kd: float) -> str:
 
 
 def draw_expression(residues: str) -> str:
-    """Expression belongs to the sequence alone, whatever it is measured against."""
+    """Expression depends on the sequence alone, not on the target."""
     if rows := measured_binders().get(residues):
         return typical_expression([row.expression for row in rows])
     roll = seeded("expression", residues).random()
@@ -125,7 +125,7 @@ def _as_measured(row: Measured) -> Replicate:
 
 
 def _anchor(rows: tuple[Measured, ...]) -> Nature:
-    """The geometric mean of what was measured, so that an added replicate stands among the measured ones."""
+    """The geometric mean of what was measured, so that an added replicate lies among the measured ones."""
     expression = typical_expression([row.expression for row in rows])
     fitted = [(row.kon, row.koff) for row in rows if row.kon is not None and row.koff is not None]
     if not fitted:

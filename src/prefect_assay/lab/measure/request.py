@@ -1,7 +1,7 @@
-"""What is to be measured, as frozen values; and the seeded chance that every draw of the model uses.
+"""One experiment to measure, as frozen values, and the seeded generator that every draw of the model uses.
 
-Nothing here may depend on the experiment's id, the clock or the process: the same residues against the same
-target give the same answer, always.
+Nothing here depends on the experiment's id, the clock or the process: the same residues against the same target always
+give the same result.
 """
 
 import random
@@ -25,12 +25,9 @@ def seeded(*parts: object) -> random.Random:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """One sequence of the experiment.
+    """One sequence of the experiment; `stem` is its name as the unique beginning of a file name.
 
-    Attributes:
-        name: as given.
-        residues: upper case, chains separated by a colon.
-        stem: the name as the beginning of a file name, unique in the experiment.
+    Residues are in upper case, chains separated by a colon.
     """
 
     name: str
@@ -138,7 +135,7 @@ def prepare(**fields: Unpack[AssayFields]) -> AssayRequest:
             for name, stem, sequence in zip(names, safe_names(names), fields["sequences"], strict=True)
         ),
         n_replicates=fields["n_replicates"],
-        # The same concentration twice is one curve: a file name says name, replicate and concentration.
+        # The same concentration twice is one curve: a file name has name, replicate and concentration.
         concentrations=tuple(
             dict.fromkeys(float(value) for value in fields["antigen_concentrations"] or defaults)
         ),

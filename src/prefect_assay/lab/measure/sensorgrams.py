@@ -3,8 +3,7 @@
 Curves are the measured ones where they exist. The model's curve is the 1:1 response with the replicate's own
 constants, plus a drift of the baseline that the blank (0 nM) shares, plus white noise; a design that is not expressed
 has no curve. Layout of the package (service shapes, Results): `<experiment>_summary.csv`, `raw_data/`, `fit_data/`,
-`aux/replicate_info.csv`; and `aux/curve_sources.csv`, which says whether a curve was measured or modelled, and the
-licence of measured data.
+`aux/replicate_info.csv`, `aux/curve_sources.csv` (measured or modelled), and the licence of measured data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -121,7 +120,7 @@ def _modelled(
 
 @cache
 def _noise() -> list[float]:
-    """Standard normal noise, drawn once and read from different starting points: drawing it anew is slow."""
+    """Standard normal noise, drawn once and read from different starting points, because drawing is slow."""
     chance = seeded("noise")
     values = [chance.gauss(0, 1) for _ in range(_NOISE_LENGTH)]
     return values + values

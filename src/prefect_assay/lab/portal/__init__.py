@@ -1,4 +1,4 @@
-"""The lab's stand-in for the service's web portal (docs/portal.md): pages for people, behind the links of the API.
+"""The web portal of the lab (docs/portal.md): pages for people, behind the links of the API.
 
 Routes read the lab and hand plain records to templates. The API must not know the portal.
 """

@@ -49,7 +49,7 @@ def sign_in_by_link(lab: TheLab, key: str) -> Response:
 
 @router.post("/sign-in/")
 def sign_in_by_form(lab: TheLab, fields: Form) -> Response:
-    """Begin a session with a pasted link, and go on to the page that the visitor opened first."""
+    """Begin a session with a pasted link, and return to the page that the visitor opened first."""
     key = urlsplit(fields.get("link", "").strip()).path.rstrip("/").rpartition("/")[2]
     follow = fields.get("follow", "")
     return sign_in(lab, go(follow if _OWN_PATH.fullmatch(follow) else _HOME), _begin(lab, key))
@@ -113,7 +113,7 @@ def connect(lab: TheLab, visitor: Visitor, key: str) -> Response:
     if visitor is None:
         return sign_in_page(follow=f"/portal/connect/{key}/")
     with lab.store.transaction() as db:
-        grant = oauth.asked(db, key)
+        grant = oauth.access_request(db, key)
     address = urlsplit(grant.redirect_uri)
     return signed_in_page(
         "connect.html",
@@ -130,7 +130,7 @@ def connect(lab: TheLab, visitor: Visitor, key: str) -> Response:
 def decide(lab: TheLab, session: Signed, fields: Form, key: str) -> Response:
     """Send the person's answer to the client."""
     with lab.store.transaction() as db:
-        grant = oauth.asked(db, key)
+        grant = oauth.access_request(db, key)
         if fields.get("decision") == "allow":
             return go(oauth.allow(db, grant, session))
         return go(oauth.deny(db, grant))

@@ -1,8 +1,8 @@
 """The form of a token: Biscuit inside, `<prefix>_<slug><encoded>` outside (contract 5.2).
 
-The authority block says whose token it is and until when; every further block only adds checks, whoever
-appended it, online or offline. Prefix and slug stand outside the signature, so the slug is a signed fact as well
-and compared. Knows neither the database nor HTTP.
+The authority block holds owner and expiry; every further block, appended online or offline, only adds checks. Prefix
+and slug are outside the signature, so the slug is a signed fact as well, and compared. Knows neither the database nor
+HTTP.
 """
 
 import json
@@ -52,12 +52,12 @@ _EXPIRES: Final = "check if time($time), $time < {expires_at};"
 
 
 class BadToken(Exception):
-    """It is no token of this lab; the caller must not learn why."""
+    """Not a token of this lab; the caller must not learn why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the authority block says. `session` is set for tokens of a browser session (contract 5.7)."""
+    """Content of the authority block. `session` is set for tokens of a browser session (contract 5.7)."""
 
     token_id: str
     org_id: str
@@ -70,7 +70,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A genuine token; nothing is said yet about revocation, expiry and rights.
+    """A genuine token, not yet checked for revocation, expiry and rights.
 
     Attributes:
         claims: of its root.
@@ -133,8 +133,8 @@ class Seal:
             blocks = [biscuit.block_source(number) for number in range(biscuit.block_count())]
         except (BiscuitValidationError, BiscuitSerializationError, BiscuitBlockError) as error:
             raise BadToken from error
-        # One spelling only. Base64 can lose its padding, and the wrapping around the signed parts takes fields that
-        # nobody reads: without this, some tokens that were cut off or changed would pass.
+        # One spelling only. Base64 can lose its padding, and the wrapping around the signed parts takes unknown fields:
+        # without this, some tokens that were cut off or changed would pass.
         if biscuit.to_base64() != shape[2]:
             raise BadToken
         claims = _claims(blocks[0])

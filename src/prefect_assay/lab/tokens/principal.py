@@ -1,7 +1,6 @@
-"""What one caller may do: the rights of its role, narrowed by every check that its token carries.
+"""What one caller may do: the rights of its role, narrowed by every check of its token.
 
-The checks are evaluated by Biscuit for each request. An answer is remembered only where it cannot change before
-the token expires.
+Biscuit evaluates the checks for each request. A result is cached only where it cannot change before the token expires.
 """
 
 import logging
@@ -34,7 +33,7 @@ class Grant:
     def allows(
         self, action: str, resource: str, *, destructive: bool = False, method: str | None = None
     ) -> bool:
-        """Whether every check of the token passes, whatever the role; 500 when checking takes too long."""
+        """Whether every check of the token passes, regardless of the role; 500 when checking takes too long."""
         request = (action, resource, destructive, method)
         if request in self.opened.allowed and self.at < self.opened.expires_at:
             return True
@@ -78,7 +77,7 @@ def _in(order: Iterable[str], allowed: list[PaymentMethod]) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who calls: an organisation, and what the token allows there.
+    """The caller: an organisation, and what the token allows there.
 
     Attributes:
         org_id: the organisation.
@@ -120,5 +119,5 @@ class Principal:
         return self.grant.payment_methods() if self.grant else None
 
 
-# Who calls a path that needs no token.
+# The caller of a path that needs no token.
 NOBODY: Final = Principal("", "", "", "viewer", "")

@@ -35,7 +35,7 @@ FIXED_DAYS: Final = 365
 SELF: Final = "identity"
 
 _BEARER: Final = "bearer "
-# One message for missing, malformed, forged, expired and revoked: nobody learns which (contract 5.9).
+# One message for missing, malformed, forged, expired and revoked, so that it does not reveal which (contract 5.9).
 _UNAUTHORIZED: Final = "missing or invalid token"
 _OPENED_MAX: Final = 1000
 
@@ -57,12 +57,12 @@ class Tokens:
         self._seal = Seal(_private_key(store), prefix)
         # Verified tokens by digest. Revocation and expiry are looked up each time.
         self._opened: dict[bytes, Opened] = {}
-        # Fixed texts of the settings, by digest: record, expiry and text of the token they stand for.
+        # Fixed texts of the settings, by digest: record, expiry and text of the token that each represents.
         self._fixed: dict[bytes, tuple[str, str, str] | None] = {}
 
     @property
     def public_key(self) -> str:
-        """`ed25519/<hex>`: for whoever attenuates tokens offline."""
+        """`ed25519/<hex>`, for offline attenuation."""
         return self._seal.public_key
 
     def mint(
@@ -81,7 +81,7 @@ class Tokens:
         """Make a root token.
 
         It lives for `days` lab days (90 by default) or until `expires_at`, or ends with the browser `session`
-        (contract 5.7). `kind` says how it came to be; names need not be unique.
+        (contract 5.7). `kind` is its origin; names need not be unique.
         """
         now = self._clock.now(org_id)
         end = (expires_at or times.later(now, days=days or DEFAULT_DAYS)).replace(microsecond=0)
@@ -122,9 +122,9 @@ class Tokens:
         db.update("tokens", minted.id, alias=digest.hex())
 
     def _genuine(self, db: Db, text: str) -> str:
-        """The token that a fixed text stands for; any other text stands for itself.
+        """The token that a fixed text represents; any other text represents itself.
 
-        It is written anew whenever the record is another one: after a restart, a reset, a restored snapshot.
+        It is rewritten when the record has changed: after a restart, a reset, a restored snapshot.
         """
         digest = _digest(text)
         if digest not in self._fixed:
@@ -140,13 +140,13 @@ class Tokens:
         return known[2]
 
     def authenticate(self, header: str | None) -> Principal:
-        """Who calls; a 401 does not say whether the token is missing, unknown, expired or revoked."""
+        """The caller; a 401 does not reveal whether the token is missing, unknown, expired or revoked."""
         token = header[len(_BEARER) :].strip() if header and header.lower().startswith(_BEARER) else ""
         with self._store.transaction() as db:
             return self.principal(db, token)
 
     def principal(self, db: Db, token: str) -> Principal:
-        """Whose token it is; 401 unless it is genuine and alive."""
+        """The holder of a token; 401 unless it is genuine and alive."""
         opened = self._open(self._genuine(db, token))
         root, nearest = self._records(db, opened)
         if root is None or root["revoked_at"] or nearest is None or nearest["revoked_at"]:
@@ -184,8 +184,8 @@ class Tokens:
     def _records(self, db: Db, opened: Opened) -> tuple[Row | None, Row | None]:
         """The root's record, and the record of the token or of its nearest recorded ancestor.
 
-        The root is found by its signed id: the text that stands for it is written anew at each start. A revoked
-        ancestor comes in place of a nearer one.
+        The root is found by its signed id, because a fixed text is rewritten at each start. A revoked ancestor takes
+        the place of a nearer one.
         """
         root = db.one(
             "SELECT t.*, o.name AS org_name FROM tokens t JOIN organizations o ON o.id = t.org_id WHERE t.id = ?",
@@ -202,7 +202,7 @@ class Tokens:
     def authorize(self, who: Principal, action: str, resource: str, *, destructive: bool = False) -> None:
         """Refuse with 403, naming the missing capability, what the caller may not do.
 
-        Any living token may ask who it is. A token whose checks take too long is refused with 500.
+        Any living token may call whoami. A token whose checks take too long is refused with 500.
         """
         if resource == SELF:
             return

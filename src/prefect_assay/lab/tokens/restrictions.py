@@ -55,7 +55,7 @@ _Resource = Annotated[
 ]
 _Action = Annotated[str, AfterValidator(_one_of(ACTIONS)), documented(enum=list(ACTIONS))]
 _Method = Annotated[str, AfterValidator(_one_of(tuple(PaymentMethod))), documented(enum=list(PaymentMethod))]
-# An empty list would make a token that can do nothing at all, which nobody asks for on purpose.
+# An empty list would make a token that can do nothing at all, which is hardly intended.
 _NonEmpty: Final = Field(min_length=1, max_length=100)
 Label = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
 
@@ -119,7 +119,7 @@ def checks(wanted: Restrictions) -> tuple[str, dict[str, Any]]:
 
 
 def spec(wanted: Restrictions) -> dict[str, Any]:
-    """`attenuation_spec` of the token's record: what was asked for."""
+    """`attenuation_spec` of the token's record: the restrictions as requested."""
     kept = wanted.model_dump(mode="json", exclude_none=True)
     if wanted.expires_at is not None:
         kept["expires_at"] = times.stamp(wanted.expires_at)

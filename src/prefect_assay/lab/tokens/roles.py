@@ -29,11 +29,11 @@ ACTIONS: Final[tuple[str, ...]] = get_args(Action)
 RESOURCES: Final[tuple[str, ...]] = get_args(Resource)
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 READING: Final = frozenset({"list", "read"})
-# What takes something away for good, whatever the route says of itself.
+# Actions that remove something for good, however the route is marked.
 DESTRUCTIVE: Final = frozenset({"delete", "revoke"})
 PARTNER_ONLY: Final = "partner"
 
-# Every capability that a call of the service asks for, as whoami lists them.
+# Every capability that a call of the service requires, as whoami lists them.
 CAPABILITIES: Final[Mapping[str, tuple[Action, ...]]] = {
     "experiment": ("list", "read", "create", "update"),
     "sequence": ("list", "read", "create"),

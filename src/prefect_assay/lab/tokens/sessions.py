@@ -1,4 +1,4 @@
-"""Browser sessions of the portal stand-in, and the sign-in links that begin them (contract 5.4 and 5.7).
+"""Browser sessions of the portal, and the sign-in links that begin them (contract 5.4 and 5.7).
 
 A link holds a user's address and a signature of this lab's portal secret, so that nothing has to be stored and a
 reset lab takes it again. Sessions run on real time, as browsers do. Only a digest of the cookie is stored.
@@ -40,7 +40,7 @@ class Session:
 
 
 def sign_in_link(settings: LabSettings, email: str) -> str:
-    """The address that signs this user in; whoever has it is that user."""
+    """The address that signs this user in; it is as good as a password."""
     name = urlsafe_b64encode(email.lower().encode()).decode().rstrip("=")
     return f"{settings.base_url}/portal/sign-in/{name}.{_signature(settings, email)}/"
 
@@ -85,7 +85,7 @@ def alive(db: Db, session_id: str) -> bool:
 
 
 def end(db: Db, session_id: str) -> None:
-    """Forget the session; its tokens are dead from now on."""
+    """Delete the session; its tokens end with it."""
     db.run("DELETE FROM portal_sessions WHERE id = ?", session_id)
 
 
