@@ -1,6 +1,6 @@
-"""The archive: versions of an experiment's files in a folder or in S3, each sealed by a manifest.
+"""The archive: versions of an experiment's files in a folder or in S3, each sealed by a manifest. Knows no Prefect.
 
-`S3Store` lives in `prefect_assay.archive.s3` and is imported from there: it brings boto3.
+Import `S3Store` from `prefect_assay.archive.s3`: it needs boto3.
 """
 
 from prefect_assay.archive.layout import safe_code, safe_name, safe_path

@@ -1,9 +1,8 @@
 """Names in the archive: `<prefix>/<campaign>/<experiment code>/v<NNN>/<path>`. Pure functions, no I/O.
 
-Any text becomes one safe name: ASCII, lower case (experiment codes: upper case), at most 80 characters, no
-traversal, no name a file system reserves, and two texts never meet in one name, even where file systems
-ignore case. A text that is already safe stays as it is; any other gets a digest of itself behind a readable
-rest. `~` marks the digest and is the one character that a kept name never holds.
+Any text becomes one safe name: ASCII, lower case (experiment codes: upper case), at most 80 characters, no traversal,
+no name that a file system reserves. Different texts get different names, even where file systems ignore case. A safe
+text is kept as it is; any other gets a digest of itself after a readable rest, marked by `~`, which no kept name has.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ PREFIX_LENGTH: Final = 200  # with the lengths above every key stays below the 1
 MANIFEST_NAME: Final = "manifest.json"
 CLAIM_NAME: Final = "claim.json"
 BOOKS_FOLDER: Final = "BOOKS"  # upper case, so that no campaign has this name; see prefect_assay.books
-# Beside a campaign's experiments, whose codes always have a hyphen (contract 2.1): its plan, and its table of all rows.
+# A campaign's plan and table lie next to its experiments, whose codes always have a hyphen (contract 2.1).
 PLAN_CODE: Final = "PLAN"
 PLAN_PATH: Final = "plan.json"
 TABLE_CODE: Final = "TABLE"
@@ -37,22 +36,22 @@ _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|v\d+"
 
 
 def safe_name(text: str) -> str:
-    """One safe path segment for any text: lower case, at most 80 characters, different for different texts."""
+    """One safe path segment for any text, in lower case."""
     return text if _is_kept(text, _LOWER) else _with_digest(text)
 
 
 def safe_code(code: str) -> str:
-    """Like `safe_name`, for experiment codes, which are upper case by nature and stay readable that way."""
+    """One safe path segment for an experiment code, in upper case."""
     return code if _is_kept(code, _UPPER) else _with_digest(code).upper()
 
 
 def safe_path(path: str) -> str:
-    """One safe relative path for any text, at most eight segments deep."""
+    """A safe relative path for any text, at most eight segments deep."""
     return "/".join(safe_name(part) for part in path.split("/", PATH_DEPTH - 1))
 
 
 def safe_prefix(prefix: str) -> str:
-    """The user's own prefix, kept as it is when it is a plain relative path.
+    """The user's prefix without slashes at its ends, if it is a plain relative path.
 
     Raises:
         ArchiveError: it is too long or holds something other than ASCII letters, digits, `._-` and `/`.
@@ -69,7 +68,7 @@ def safe_prefix(prefix: str) -> str:
 
 
 def experiment_folder(prefix: str, campaign_id: str, experiment_code: str) -> str:
-    """The folder of one experiment: its versions lie in it."""
+    """The folder of one experiment, which holds its versions."""
     return join_key(safe_prefix(prefix), safe_name(campaign_id), safe_code(experiment_code))
 
 
@@ -79,7 +78,7 @@ def version_folder(folder: str, version: int) -> str:
 
 
 def register_key(place: str) -> str | None:
-    """Where the register has a version's entry, by the version's folder; None where the folder has no campaign."""
+    """The key of a version's register entry, by the version's folder; None if the folder has no campaign."""
     *root, campaign, code, version = ["", "", *place.split("/")]
     if not campaign:
         return None
@@ -87,7 +86,7 @@ def register_key(place: str) -> str | None:
 
 
 def registered_place(key: str) -> str | None:
-    """The version's folder that an entry of the register is about; None for any other key."""
+    """The version's folder that a register entry describes; None for any other key."""
     *root, books, versions, campaign, code, name = ["", "", "", "", *key.split("/")]
     version = name.removesuffix(".json")
     if (books, versions) != (BOOKS_FOLDER, VERSIONS_FOLDER) or version_of(version) is None:

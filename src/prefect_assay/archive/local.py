@@ -1,7 +1,7 @@
 """The archive in a folder. A killed process never leaves a half file under a final name.
 
-Content is written to a temporary file in `.partial/` below the root, synced, and then linked to its final
-name: the link is atomic, and it fails when the name exists, which is the conditional write of this store.
+Content is written to a temporary file in `.partial/` below the root, synced, and linked to its final name: the link is
+atomic and fails when the name exists, which is this store's conditional write.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class LocalStore:
-    """A `Store` in the folder `root`, which is made when the first object is written."""
+    """A `Store` in the folder `root`, created with the first object."""
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root).expanduser().absolute()
 
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:  # noqa: ARG002  files carry no media type
-        """Write the object unless the key exists; see `Store`."""
+        """See `Store`."""
         path = self._path(key)
         if path.exists():
             return False
@@ -49,33 +49,33 @@ class LocalStore:
         return written
 
     def read(self, key: str) -> bytes:
-        """The whole object."""
+        """See `Store`."""
         path = self._path(key)
         with _readable_errors(path):
             return path.read_bytes()
 
     def find(self, key: str) -> bytes | None:
-        """The whole object, or None."""
+        """See `Store`."""
         path = self._path(key)
         with _readable_errors(path), contextlib.suppress(FileNotFoundError):
             return path.read_bytes()
         return None
 
     def stream(self, key: str) -> Iterator[bytes]:
-        """The object in chunks."""
+        """See `Store`."""
         path = self._path(key)
         with _readable_errors(path), path.open("rb") as file:
             while chunk := file.read(CHUNK_BYTES):
                 yield chunk
 
     def stat(self, key: str) -> ObjectInfo | None:
-        """The object's size; a file system knows no digest."""
+        """The size; a file system keeps no digest."""
         path = self._path(key)
         with _readable_errors(path):
             return ObjectInfo(size=path.stat().st_size) if path.is_file() else None
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """All keys below the folder `prefix`, in order; hidden files and folders are no part of the archive."""
+        """All keys below the folder `prefix`, in order, without hidden files and folders."""
         start = self._path(prefix) if prefix else self.root
         for folder, folders, files in os.walk(start):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -84,7 +84,7 @@ class LocalStore:
                     yield (Path(folder) / name).relative_to(self.root).as_posix()
 
     def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
-        """Links, also in place of `prefix` or a folder above it, and hidden files outside `.partial`."""
+        """Symbolic links, `prefix` and the folders above it included, and hidden files outside `.partial`."""
         start = self._path(prefix) if prefix else self.root
         for folder in (start, *start.parents):
             if folder.is_relative_to(self.root) and folder != self.root and folder.is_symlink():
@@ -104,7 +104,7 @@ class LocalStore:
         return str(self._path(key) if key else self.root)
 
     def probe(self, prefix: str = "") -> None:
-        """Check that the folder is writable and that a second write to one name is refused; see `Store`."""
+        """See `Store`."""
         key = join_key(prefix, f".probe-{uuid4().hex}")
         try:
             first = self.put_if_absent(key, b"1", "text/plain")
@@ -122,12 +122,12 @@ class LocalStore:
         return self.root.joinpath(*check_key(key).split("/"))
 
     def _check_inside(self, path: Path) -> None:
-        # A symbolic link below the root may lead elsewhere: the key alone cannot tell.
+        # A symbolic link below the root may lead elsewhere; the key does not show it.
         if not path.parent.resolve().is_relative_to(self.root.resolve()):
             raise ArchiveError(f"{path} leads outside the archive {self.root}: remove the symbolic link")
 
     def _link(self, data: Body, path: Path, sha256: str | None) -> bool:
-        """Give the content its name; False when the file system refuses, because the name is taken."""
+        """Give the content its name; False when the name is taken."""
         partial = self._write_partial(data, path, sha256)
         try:
             os.link(partial, path)
@@ -138,7 +138,7 @@ class LocalStore:
         return True
 
     def _write_partial(self, data: Body, path: Path, sha256: str | None) -> Path:
-        """The content in a synced temporary file on the same file system, so that it can be linked."""
+        """A synced temporary file on the same file system, so that it can be linked."""
         partial = self.root / PARTIAL_FOLDER / uuid4().hex
         partial.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -152,7 +152,7 @@ class LocalStore:
 
 
 def _write_synced(path: Path, data: Body) -> str:
-    """Write a new file through to the disk; the SHA-256 of what was written."""
+    """Write a new file through to the disk; its SHA-256."""
     digest = hashlib.sha256()
     with path.open("xb") as file:
         for chunk in chunks_of(data):
@@ -164,7 +164,7 @@ def _write_synced(path: Path, data: Body) -> str:
 
 
 def _make_folders(folder: Path) -> None:
-    """Make the folder and sync the parents of what was made, so that a power cut does not lose the names."""
+    """Make the folder and sync the parents of new folders, so that a power cut does not lose the names."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
@@ -195,7 +195,7 @@ def is_full(error: OSError) -> bool:
 
 
 def out_of_space(path: Path) -> ArchiveUnavailable:
-    """The error of a full disk: it passes, because someone frees space, and a run that has ordered waits for that."""
+    """The transient error of a full disk: a run that has ordered waits until space is freed."""
     return ArchiveUnavailable(f"{path}: no space left; free some, what was written stays")
 
 

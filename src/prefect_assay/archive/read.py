@@ -1,4 +1,4 @@
-"""Read the archive: which versions an experiment has, and what the latest one holds."""
+"""Read the archive: the versions of an experiment, and the files of the latest one."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,14 +20,14 @@ from prefect_assay.models.base import Model
 
 
 class VersionState(Model):
-    """One version folder: its number, and whether its manifest stands."""
+    """A version's number; it is complete when its manifest exists."""
 
     version: int
     complete: bool
 
 
 class ArchivedVersion:
-    """One complete version: its manifest, and its files by path, read when asked for."""
+    """One complete version: its manifest, and its files by path, read on demand."""
 
     def __init__(self, store: Store, folder: str, manifest: Manifest) -> None:
         self._store = store
@@ -52,12 +52,12 @@ class ArchivedVersion:
 
 
 def versions(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> tuple[VersionState, ...]:
-    """Every version of the experiment, oldest first; an incomplete one was begun and not finished."""
+    """Every version of the experiment, oldest first, incomplete ones included."""
     return _versions(store, experiment_folder(prefix, campaign_id, experiment_code))
 
 
 def latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> ArchivedVersion | None:
-    """The newest complete version of the experiment, or None when there is none.
+    """The newest complete version of the experiment, or None.
 
     Raises:
         ArchiveError: its manifest cannot be read.
@@ -73,7 +73,7 @@ def latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) ->
 def latest_version(store: Store, folder: str) -> int | None:
     """The number of the newest complete version in an experiment's folder, or None.
 
-    Listings of some S3 servers lag behind writes, so the numbers after the listed ones are asked for directly.
+    Listings of some S3 servers lag behind writes, so the numbers after the listed ones are read directly.
     """
     listed = _versions(store, folder)
     newest = max((state.version for state in listed if state.complete), default=None)
@@ -86,14 +86,14 @@ def latest_version(store: Store, folder: str) -> int | None:
 
 
 def read_manifest(store: Store, folder: str) -> tuple[Manifest, bytes]:
-    """The manifest of a version's folder, and its bytes; ArchiveError when it is absent or unreadable."""
+    """The manifest of a version's folder, and its bytes; ArchiveError when absent or unreadable."""
     key = join_key(folder, MANIFEST_NAME)
     body = store.read(key)
     return parse_manifest(body, store.location(key)), body
 
 
 def parse_manifest(body: bytes, location: str) -> Manifest:
-    """The manifest in some bytes; ArchiveError when they are none."""
+    """The manifest in some bytes; ArchiveError when it cannot be read."""
     try:
         return Manifest.model_validate_json(body)
     except ValidationError as error:

@@ -1,8 +1,8 @@
 """The archive in a bucket of any S3 server that honours conditional writes (`If-None-Match: *`).
 
-Every object goes up with its SHA-256, so that the server refuses content damaged on the way. Files above
-`SINGLE_PUT_BYTES` go up in parts, with the condition on the completing request; memory stays at one part.
-The caller brings the boto3 client; this module never sees a key.
+Every object is sent with its SHA-256, so that the server refuses content damaged on the way. Files above
+`SINGLE_PUT_BYTES` are sent in parts, with the condition on the completing request, and one part in memory. The caller
+gives the boto3 client; no access key passes through here, and no error shows one.
 """
 
 import base64
@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -57,17 +58,17 @@ class S3Store:
         self._encryption: dict[str, str] = {"ServerSideEncryption": sse} if sse else {}
 
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
-        """Write the object unless the key exists; see `Store`.
+        """See `Store`.
 
-        Two writers at once may get 409 instead of 412 while the outcome is open: the request is then repeated.
-        A request whose answer was lost may be repeated by boto3 and then find its own object: the answer is
-        False, and the caller compares.
+        Of two writers at once one may get 409 instead of 412 while the outcome is open: the request is repeated. When
+        boto3 repeats a request whose answer was lost, it finds its own object: the result is False, and the caller
+        compares.
         """
         check_key(key)
         size = len(data) if isinstance(data, bytes) else data.stat().st_size
         put = self._put_at_once if size <= SINGLE_PUT_BYTES else self._put_in_parts
         if size > SINGLE_PUT_BYTES and self.stat(key) is not None:
-            return False  # saves the upload; the condition on its completion decides all the same
+            return False  # saves the upload; the condition on its completion decides anyway
         for wait in (*_CONFLICT_WAITS, None):
             try:
                 put(key, data, content_type, sha256)
@@ -85,11 +86,11 @@ class S3Store:
         return False
 
     def read(self, key: str) -> bytes:
-        """The whole object."""
+        """See `Store`."""
         return b"".join(self.stream(key))
 
     def find(self, key: str) -> bytes | None:
-        """The whole object, or None."""
+        """See `Store`."""
         with self._errors(key, ignored=_ABSENT):
             found = self._client.get_object(Bucket=self.bucket, Key=check_key(key))["Body"]
             with contextlib.closing(found):
@@ -97,14 +98,14 @@ class S3Store:
         return None
 
     def stream(self, key: str) -> Iterator[bytes]:
-        """The object in chunks."""
+        """See `Store`."""
         with self._errors(key):
             body = self._client.get_object(Bucket=self.bucket, Key=check_key(key))["Body"]
             with contextlib.closing(body):
                 yield from body.iter_chunks(CHUNK_BYTES)
 
     def stat(self, key: str) -> ObjectInfo | None:
-        """Size, and the SHA-256 the server keeps for objects that were not written in parts."""
+        """The size, and the server's SHA-256 of objects that were not written in parts."""
         with self._errors(key, ignored=_ABSENT):
             head = self._client.head_object(Bucket=self.bucket, Key=check_key(key), ChecksumMode="ENABLED")
             checksum = head.get("ChecksumSHA256", "")
@@ -114,7 +115,7 @@ class S3Store:
         return None
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """All keys below the folder `prefix`, in the order of their bytes."""
+        """All keys below the folder `prefix`, in the order of their bytes, without hidden ones."""
         return (key for key in self._listed(prefix) if not _is_hidden(key))
 
     def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
@@ -135,14 +136,14 @@ class S3Store:
         return f"s3://{self.bucket}/{key}"
 
     def probe(self, prefix: str = "") -> None:
-        """Check that the bucket is writable and that a second write to one key is refused; see `Store`."""
+        """See `Store`."""
         key = join_key(prefix, f".probe-{uuid4().hex}")
         try:
             first = self.put_if_absent(key, b"1", "text/plain")
             second = self.put_if_absent(key, b"2", "text/plain")
             kept = self.read(key)
         finally:
-            # A bucket that forbids deleting is a fine archive: the probe then stays, hidden from listings.
+            # A bucket that forbids deletion is a fine archive; the probe remains, hidden from listings.
             with contextlib.suppress(ClientError, BotoCoreError):
                 self._client.delete_object(Bucket=self.bucket, Key=key)
         if not first or second or kept != b"1":
@@ -156,7 +157,7 @@ class S3Store:
         if isinstance(data, Path):
             data = (
                 data.read_bytes()
-            )  # at most SINGLE_PUT_BYTES; a file that changes now cannot tear the object
+            )  # at most SINGLE_PUT_BYTES, read once: a change of the file tears nothing
         digest = hashlib.sha256(data)
         if sha256 not in {None, digest.hexdigest()}:
             raise wrong_digest(self.location(key))
@@ -190,7 +191,7 @@ class S3Store:
     def _upload_parts(
         self, address: dict[str, str], upload: str, data: Body
     ) -> tuple[list[dict[str, object]], str]:
-        """Upload the content part by part; the parts for the completion, and the SHA-256 of the whole."""
+        """Upload part by part; the parts for the completion, and the SHA-256 of the whole."""
         size = len(data) if isinstance(data, bytes) else data.stat().st_size
         part_bytes = max(PART_BYTES, -(-size // PARTS_MAX))
         parts: list[dict[str, object]] = []
@@ -214,7 +215,6 @@ class S3Store:
 
 
 def _is_hidden(key: str) -> bool:
-    # Probes and other hidden names are no part of the archive.
     return any(part.startswith(".") for part in key.split("/"))
 
 
@@ -246,7 +246,6 @@ _BUSY: Final = frozenset(
     }
 )
 _CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "NoAuthTokenError"})
-_SERVER_ERROR: Final = 500
 
 
 def error_code(error: ClientError | BotoCoreError) -> str:
@@ -257,7 +256,7 @@ def error_code(error: ClientError | BotoCoreError) -> str:
 
 
 def archive_error(location: str, error: ClientError | BotoCoreError) -> ArchiveError:
-    """The archive's error for a failed request; `ArchiveUnavailable` when trying again later may help."""
+    """A failed request as an error with its next step; `ArchiveUnavailable` when a later retry may help."""
     code = error_code(error)
     if isinstance(error, BotoCoreError):
         if code in _CREDENTIALS:
@@ -265,7 +264,7 @@ def archive_error(location: str, error: ClientError | BotoCoreError) -> ArchiveE
         return ArchiveUnavailable(f"{location}: {error}; check the endpoint and the network, then run again")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     cause = str(error.response.get("Error", {}).get("Message") or error)
-    if code in _BUSY or (status >= _SERVER_ERROR and code != "NotImplemented"):
+    if code in _BUSY or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and code != "NotImplemented"):
         return ArchiveUnavailable(f"{location}: the server answers {code}: {cause}; run again later")
     step = _NEXT_STEP.get(code, "check bucket, prefix and permissions")
     return ArchiveError(f"{location}: {code}: {cause}; {step}", status_code=status or None)

@@ -1,6 +1,6 @@
-"""What the archive needs of a place to keep files: put once, read, list. Never overwrite.
+"""`Store`, the write-once storage of the archive: put, read, list, never overwrite.
 
-A store knows keys and bytes. It must not know experiments, versions or manifests; `write.py` does.
+A store knows keys and bytes, and neither experiments nor versions nor manifests.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ _UNSAFE: Final = re.compile(r'[\x00-\x1f\x7f\\:"<>|*?]')
 
 
 class ObjectInfo(Model):
-    """Size in bytes of a stored object, and its SHA-256 (hex) where the store knows it without reading."""
+    """Size in bytes of a stored object, and its SHA-256 (hex) if the store keeps one."""
 
     size: int
     sha256: str | None = None
 
 
 class Digest(Model):
-    """Size in bytes and SHA-256 (hex) of some content."""
+    """Size in bytes and SHA-256 (hex)."""
 
     size: int
     sha256: str
@@ -41,10 +41,10 @@ class Store(Protocol):
         """Write the object unless the key exists; all of it or nothing, also when the process is killed.
 
         Args:
-            key: where to write.
-            data: the content, or a file that holds it (streamed).
-            content_type: the media type, kept where the store can.
-            sha256: hex digest the content must have, when the caller knows it.
+            key: the name of the object.
+            data: the content, or a file (streamed).
+            content_type: the media type, kept if the store can.
+            sha256: hex digest that the content must have.
 
         Returns:
             True when this call wrote the object, False when the key existed before.
@@ -55,19 +55,19 @@ class Store(Protocol):
         ...
 
     def read(self, key: str) -> bytes:
-        """The whole object, for small ones. Raises ArchiveError when it is not there."""
+        """The whole object, for small ones; ArchiveError when absent."""
         ...
 
     def find(self, key: str) -> bytes | None:
-        """The whole object, or None when there is no such object."""
+        """The whole object, or None."""
         ...
 
     def stream(self, key: str) -> Iterator[bytes]:
-        """The object in chunks. Raises ArchiveError when it is not there."""
+        """The object in chunks; ArchiveError when absent."""
         ...
 
     def stat(self, key: str) -> ObjectInfo | None:
-        """Size and, where known, digest; None when there is no such object."""
+        """Size and, if known, digest; None when absent."""
         ...
 
     def keys(self, prefix: str) -> Iterator[str]:
@@ -75,7 +75,7 @@ class Store(Protocol):
         ...
 
     def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
-        """What the archive never writes below the folder `prefix`: hidden files of others, and symbolic links."""
+        """Hidden files and symbolic links below the folder `prefix`: the archive writes neither."""
         ...
 
     def location(self, key: str) -> str:
@@ -93,7 +93,7 @@ def join_key(*parts: str) -> str:
 
 
 def check_key(key: str) -> str:
-    """Return the key, or raise: no store may be led outside its root by a key.
+    """Return the key, if it does not lead outside the store.
 
     Raises:
         ArchiveError: a segment is empty, `.` or `..`, or holds a backslash, a colon or a control character.
@@ -108,7 +108,7 @@ def check_key(key: str) -> str:
 
 
 def chunks_of(data: Body, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """The content in chunks of `size` bytes, the last one shorter, from memory or from a file."""
+    """The content in chunks of `size` bytes, the last one shorter."""
     if isinstance(data, bytes):
         for start in range(0, len(data), size):
             yield data[start : start + size]
@@ -119,7 +119,7 @@ def chunks_of(data: Body, size: int = CHUNK_BYTES) -> Iterator[bytes]:
 
 
 def digest_of(chunks: Iterator[bytes]) -> Digest:
-    """Size and SHA-256 of content given in chunks, in constant memory."""
+    """Size and SHA-256 of chunks."""
     total, digest = 0, hashlib.sha256()
     for chunk in chunks:
         total += len(chunk)
@@ -128,7 +128,7 @@ def digest_of(chunks: Iterator[bytes]) -> Digest:
 
 
 def wrong_digest(location: str) -> ArchiveError:
-    """The error for content that is not what the caller announced."""
+    """The error for content without the announced digest."""
     return ArchiveError(
         f"{location}: the content changed while it was being archived; nothing was written under this name. "
         "Let whatever still writes the source file finish, then archive again"

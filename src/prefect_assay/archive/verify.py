@@ -33,7 +33,7 @@ _GAPS_NAMED: Final = 10
 
 
 class Finding(Model):
-    """Something that does not agree. `incomplete` and `foreign` are remarks, the other kinds are damage.
+    """A discrepancy. `incomplete` and `foreign` are remarks, the other kinds are damage.
 
     docs/archive.md lists the kinds.
     """
@@ -44,12 +44,12 @@ class Finding(Model):
 
     @property
     def is_damage(self) -> bool:
-        """Whether the archive is not what it was."""
+        """The archive is not what it was."""
         return self.kind not in {"incomplete", "foreign"}
 
 
 class VerifyReport(Model):
-    """What a check found. `checked` counts files read, `versions` complete versions, `bytes` their sizes."""
+    """The result of a check: `checked` files read, complete `versions`, `bytes` in all."""
 
     location: str
     checked: int
@@ -59,7 +59,7 @@ class VerifyReport(Model):
 
     @property
     def ok(self) -> bool:
-        """True when nothing is damaged; remarks may remain."""
+        """Nothing is damaged; there may be remarks."""
         return not any(finding.is_damage for finding in self.findings)
 
 
@@ -93,7 +93,7 @@ def verify(store: Store, prefix: str = "") -> VerifyReport:
 
 
 def _keys(store: Store, root: str) -> Iterator[str]:
-    """All keys below the root, and those of the register about a root that is a campaign or an experiment."""
+    """All keys below the root, and the register's entries of a root that is a campaign or an experiment."""
     yield from store.keys(root)
     parts = root.split("/") if root else []
     for depth in range(1, min(len(parts), 2) + 1):
@@ -101,7 +101,7 @@ def _keys(store: Store, root: str) -> Iterator[str]:
 
 
 def _version_folder(root: str, key: str) -> str | None:
-    """The version's folder that a key lies in: up to the first segment below the root that is a version."""
+    """The folder of the version that a key belongs to, if any."""
     if registered_place(key):
         return None
     segments = key.removeprefix(f"{root}/").split("/") if root else key.split("/")
@@ -112,9 +112,9 @@ def _version_folder(root: str, key: str) -> str | None:
 
 
 class _Check:
-    """One verification. What a listing does not show is asked for by name before it counts as missing.
+    """One verification. An object counts as missing only when a read by name does not find it either.
 
-    A run may be writing meanwhile: claim, files, manifest, entry of the register, in this order.
+    A run may be writing meanwhile: claim, files, manifest, register entry, in this order.
     """
 
     def __init__(self, store: Store, root: str) -> None:
@@ -126,7 +126,7 @@ class _Check:
         self._numbers: set[int] = set()  # the versions of this experiment
 
     def strays(self) -> None:
-        """Links, and hidden files in versions. Other hidden files are the user's."""
+        """Links, and hidden files in versions; other hidden files are the user's."""
         for key, what in self._store.strays(self._root):
             if what == "link":
                 self._find("link", key, "a symbolic link; what it leads to is not archived")
@@ -144,7 +144,7 @@ class _Check:
             self._find("foreign", key, "not part of a version")
 
     def version(self, folder: str, present: set[str]) -> None:
-        """A version's folder, and the names in it that were listed."""
+        """A version's folder, with the listed names in it."""
         experiment, _, name = folder.rpartition("/")
         if experiment != self._experiment:
             self.gaps()
@@ -163,13 +163,13 @@ class _Check:
         if body is None or manifest is None:
             if claim and not entry:
                 self._find("incomplete", folder, f"begun and not finished: {len(present)} files")
-            return  # `_registered` tells of a manifest that was there
+            return  # `_registered` reports a manifest that is gone
         self._compare(folder, manifest, claim, entry, hashlib.sha256(body).hexdigest())
         self._files(folder, manifest.files, present)
         self.versions += 1
 
     def gaps(self) -> None:
-        """Numbers of this experiment that were left out: each is taken in turn and never given back."""
+        """Missing numbers of this experiment: each is taken in turn and never given back."""
         highest = max(self._numbers, default=0)
         absent = (number for number in range(1, highest) if number not in self._numbers)
         for number in islice(absent, _GAPS_NAMED):
@@ -201,7 +201,7 @@ class _Check:
             return None
 
     def _claim(self, folder: str, number: int) -> Manifest | None:
-        """The manifest as it follows from the version's claim."""
+        """The manifest that follows from the version's claim."""
         key = join_key(folder, CLAIM_NAME)
         try:
             body = self._store.find(key)
@@ -221,7 +221,7 @@ class _Check:
         entry: RegisteredVersion | None,
         digest: str,
     ) -> None:
-        """The manifest with the claim that it follows from, its entry in the register, and its folder."""
+        """Compare the manifest with its claim, its register entry and its folder."""
         key = join_key(folder, MANIFEST_NAME)
         if claim and (differing := _differing(manifest, claim)):
             self._find("changed", key, f"differs from {CLAIM_NAME} in {', '.join(differing)}")

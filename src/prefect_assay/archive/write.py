@@ -2,15 +2,15 @@
 
 Order of writing, each step conditional on the name being free:
 
-1. `claim.json`: the list of names and digests this version will hold. Whoever wrote it owns the number; a
-   writer with the same content joins in, one with other content takes the next number.
+1. `claim.json`: the names and digests that this version will hold. Its writer owns the number; a writer with the same
+   content joins in, one with other content takes the next number.
 2. The files.
-3. `manifest.json`: its presence means that the version is complete. Its bytes follow from the claim alone, so
-   it does not matter which of several writers with the same content makes it.
-4. The version's entry in the register, `BOOKS/VERSIONS/`, so that `verify` misses what is gone later.
+3. `manifest.json`: its presence means that the version is complete. Its bytes follow from the claim alone, so any of
+   several writers with the same content may write it.
+4. The version's entry in the register, `BOOKS/VERSIONS/`, so that `verify` notices a version that is gone.
 
-A process that dies leaves a claim without a manifest. The next run with the same content finishes that
-version; a run with other content leaves it behind and takes the next number.
+A process that dies leaves a claim without a manifest. The next run with the same content finishes that version; a run
+with other content leaves it and takes the next number.
 """
 
 import hashlib
@@ -40,9 +40,9 @@ _JSON: Final = "application/json"
 
 
 class Document(Model):
-    """One file to archive: a path below the version's folder, its media type, its content or a file with it.
+    """One file to archive: its path below the version's folder, media type, and content or source file.
 
-    `links` is kept in the manifest: the fields that hold a link which works without a token.
+    `links` goes into the manifest: the fields that hold a link which works without a token.
     """
 
     path: str
@@ -52,7 +52,7 @@ class Document(Model):
 
 
 class _Claim(Model):
-    """What a version is to hold. `created_at` is when it was begun; it is the one field writers may differ in."""
+    """The content of a version. Writers may differ in `created_at` only, the time it was begun."""
 
     campaign_id: str
     experiment_id: str
@@ -65,14 +65,14 @@ class _Claim(Model):
         return other is not None and self.content() == other.content()
 
     def content(self) -> dict[str, Any]:
-        """What writers have to agree on: without the links, which an earlier release did not name."""
+        """What writers must agree on: without the links, which an earlier release did not name."""
         return self.model_dump(exclude={"created_at": True, "files": {"__all__": {"links"}}})
 
     def manifest(self, version: int) -> Manifest:
         return Manifest(version=version, **dict(self))
 
     def agrees_with(self, manifest: Manifest) -> bool:
-        """Same experiment, same results status, same names and content. Media types do not count."""
+        """Same experiment, results status, names and content; media types may differ."""
         return (
             self.experiment_id == manifest.experiment_id
             and self.results_status == manifest.results_status
@@ -91,11 +91,10 @@ def archive_version(
     documents: Iterable[Document],
     now: datetime,
 ) -> ArchiveRecord:
-    """Archive the documents as a version of the experiment, unless the latest version holds just them.
+    """Archive the documents as a version of the experiment, unless the latest version holds exactly these.
 
-    Which documents belong to a version is the caller's choice: what changes without new results (an updates
-    feed) makes a new version each time it is given. Bodies given as bytes stay in memory until written; give
-    large ones as files.
+    A document that changes without new results (an updates feed) makes a new version each time it is given. Bodies
+    given as bytes stay in memory until written; give large ones as files.
 
     Args:
         store: where to write.
@@ -105,7 +104,7 @@ def archive_version(
         experiment_code: any text; the second folder.
         results_status: `none`, `partial` or `all`; a change of it alone makes a new version.
         documents: the files; their paths are made safe with `safe_path`.
-        now: recorded in a new version as the time it was begun.
+        now: the time at which a new version is begun.
 
     Returns:
         The record of the version that holds the documents, `unchanged` when it was complete before.
@@ -143,7 +142,7 @@ def archive_version(
 def _read_documents(
     experiment_code: str, documents: Iterable[Document]
 ) -> tuple[tuple[ArchivedFile, ...], tuple[Body, ...]]:
-    """The files as the manifest will name them, and their content in the same order."""
+    """The files as the manifest names them, and their content in the same order."""
     found: dict[str, tuple[ArchivedFile, Body]] = {}
     for document in documents:
         path = safe_path(document.path)
@@ -195,9 +194,9 @@ def _try_version(
         key = join_key(place, file.path)
         written = store.put_if_absent(key, body, file.content_type, sha256=file.sha256)
         if not written and not _holds(store, key, file):
-            return None  # a damaged leftover: never overwritten, its number is spent
-    # Some servers look for the name before the upload and not again at its end: then two writers may both be
-    # told that they made the claim. The claim that stayed decides.
+            return None  # a damaged leftover is never overwritten; its number is spent
+    # Some servers look for the name before the upload and not again at its end, and confirm the claim to two writers.
+    # The claim that stayed decides.
     stayed = _read_claim(store, place)
     if stayed is None or not claim.same_as(stayed):
         return None
@@ -212,14 +211,14 @@ def _try_version(
 
 
 def _was_moved_away(store: Store, place: str) -> bool:
-    """Whether the version was complete once and is gone. In this order: the claim is older than the entry."""
+    """The version was complete once and is gone. The entry is read first: the claim is older."""
     key = register_key(place)
     registered = key is not None and store.stat(key) is not None
     return registered and store.stat(join_key(place, CLAIM_NAME)) is None
 
 
 def _read_claim(store: Store, place: str) -> _Claim | None:
-    """The claim that stands, or None for one this version of the package cannot read: the number is taken."""
+    """The stored claim; None when it is unreadable to this release: the number is taken."""
     try:
         return _Claim.model_validate_json(store.read(join_key(place, CLAIM_NAME)))
     except ValidationError:
@@ -227,7 +226,7 @@ def _read_claim(store: Store, place: str) -> _Claim | None:
 
 
 def _is_intact(store: Store, place: str, files: tuple[ArchivedFile, ...]) -> bool:
-    """Whether every file is still there with its size: a re-run heals a version that lost files."""
+    """Every file still exists with its size; a re-run heals a version that lost files."""
     infos = ((file, store.stat(join_key(place, file.path))) for file in files)
     return all(info is not None and info.size == file.size for file, info in infos)
 
@@ -236,12 +235,12 @@ def _holds(store: Store, key: str, file: ArchivedFile) -> bool:
     info = store.stat(key)
     if info is None or info.size != file.size:
         return False
-    # Reading decides: what a server says of an object written in parts is not always the digest of the whole.
+    # Reading decides: a server's digest of an object written in parts is not always that of the whole.
     return info.sha256 == file.sha256 or digest_of(store.stream(key)).sha256 == file.sha256
 
 
 def _record(store: Store, folder: str, manifest: Manifest, body: bytes, *, unchanged: bool) -> ArchiveRecord:
-    """Register the version, unless it is, and describe it."""
+    """Register the version, and describe it."""
     place = version_folder(folder, manifest.version)
     digest = hashlib.sha256(body).hexdigest()
     if key := register_key(place):

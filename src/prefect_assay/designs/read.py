@@ -6,6 +6,7 @@ boto3 is imported only for an s3:// address. Every error says what to do next; n
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
@@ -58,7 +59,6 @@ def _read(stream: BinaryIO, source: str) -> Sequences:
 
 S3: Final = "s3://"
 _MISSING: Final = frozenset({"NoSuchKey", "NoSuchBucket", "404", "NotFound"})
-_SERVER_ERROR: Final = 500
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def _address(source: str, errors: SourceErrors) -> tuple[str, str]:
 def _refused(response: Any, source: str, errors: SourceErrors) -> Exception:
     code = str(response.get("Error", {}).get("Code", "unknown"))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if status >= _SERVER_ERROR:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return ServiceUnavailable(f"{source}: the object storage failed ({code}); try again later")
     if code in _MISSING:
         return errors.stop(f"no such object ({code}); check bucket and key")
