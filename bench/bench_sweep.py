@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.tags import EXPERIMENT_TAG
-from prefect_assay.sweeping.watermarks import Memory
+from prefect_assay.sweeping.watermarks import SweepState
 from support.counting import counted_requests
 from support.runs.suspended import suspend_many
 
@@ -91,7 +91,7 @@ def swept(made, now, minutes):
     """The report, the number of requests, the seconds, and the requests by kind."""
     with disable_run_logger(), counted_requests() as requests:
         start = time.perf_counter()
-        report = _Sweep(made.api, Memory.read(made.api), now, minutes).run()
+        report = _Sweep(made.api, SweepState.read(made.api), now, minutes).run()
         took = time.perf_counter() - start
     if report.problems:
         raise SystemExit(f"problems: {report.problems}")

@@ -23,7 +23,7 @@ from prefect_assay.deployments.automations import AutomationChange, automations,
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.children import DEPLOYMENT_NAME
-from prefect_assay.sweeping.stranded_runs import move_waiting
+from prefect_assay.sweeping.stranded_runs import replace_waiting_runs
 
 WORK_POOL: Final = "assay"
 _SWEEP: Final = f"sweep/{DEPLOYMENT_NAME}"
@@ -98,7 +98,7 @@ def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registrat
             _apply(with_operators_choices(shipped, present))
             for name, before in present.items():
                 _restore(client, before, client.read_deployment_by_name(name))
-        moved = () if dry_run else tuple(run.name for run in move_waiting(client))
+        moved = () if dry_run else tuple(run.name for run in replace_waiting_runs(client))
     return replace(
         registered,
         work_pool={WORK_POOL: pool},

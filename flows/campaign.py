@@ -46,7 +46,7 @@ from prefect_assay.runs.tags import (
     own_tags,
     tag_values,
 )
-from prefect_assay.sweeping.cancellations import say_what_remains
+from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.archive import check_archive, kept_location
 from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
 from prefect_assay.tasks.estimate import check_access, resolve_target
@@ -63,7 +63,7 @@ __all__ = ["campaign"]
     on_completion=[wake_waiting_parent],
     on_failure=[wake_waiting_parent],
     on_crashed=[wake_waiting_parent],
-    on_cancellation=[say_what_remains, wake_waiting_parent],
+    on_cancellation=[report_cancellation, wake_waiting_parent],
 )
 def campaign(
     designs: str,

@@ -28,7 +28,7 @@ from prefect_assay.runs.children import call_children, start_child, start_run, w
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow
 from prefect_assay.runs.tags import WAITS_TAG, own_tags
-from prefect_assay.sweeping.cancellations import say_what_remains
+from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.collate import kept_table
 
 __all__ = ["design_build_test"]
@@ -64,7 +64,7 @@ class _LoopRun:
         return own | self.options.parameters()
 
 
-@durable_flow(name="design-build-test", on_cancellation=[say_what_remains])
+@durable_flow(name="design-build-test", on_cancellation=[report_cancellation])
 def design_build_test(
     source: str,
     loop_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,29}$")],

@@ -29,7 +29,7 @@ from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
 from prefect_assay.runs.groups import wake_waiting_parent
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, own_tags, tag_values
-from prefect_assay.sweeping.cancellations import say_what_remains
+from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import find_order
@@ -45,7 +45,7 @@ __all__ = ["experiment"]
     on_completion=[wake_waiting_parent],
     on_failure=[wake_waiting_parent],
     on_crashed=[wake_waiting_parent],
-    on_cancellation=[say_what_remains, wake_waiting_parent],
+    on_cancellation=[report_cancellation, wake_waiting_parent],
 )
 def experiment(
     spec: ExperimentSpec,

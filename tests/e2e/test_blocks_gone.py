@@ -8,7 +8,7 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.blocks import SpendingPolicy, WebhookEndpoint
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.sweeping.watermarks import Memory
+from prefect_assay.sweeping.watermarks import SweepState
 from support.runs.held import Held
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
@@ -45,7 +45,7 @@ def delete(world, *blocks):
 
 def swept():
     with get_client(sync_client=True) as client, disable_run_logger():
-        return _Sweep(client, Memory.read(client), datetime.now(UTC), 0).run()
+        return _Sweep(client, SweepState.read(client), datetime.now(UTC), 0).run()
 
 
 def attention(world, run):

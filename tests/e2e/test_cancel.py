@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from prefect_assay.sweeping.cancellations import tell_canceled
+from prefect_assay.sweeping.cancellations import report_canceled_runs
 from support.runs.held import DESIGN, Held, hurry
 from support.runs.world import EGFR, UNPRICED, eventually
 
@@ -25,7 +25,7 @@ def told(world, run):
 
 def sweep(world):
     problems = []
-    tell_canceled(world.api, datetime.now(UTC), problems)
+    report_canceled_runs(world.api, datetime.now(UTC), problems)
     assert problems == []
 
 
@@ -68,6 +68,6 @@ def test_a_canceled_campaign_cancels_its_runs_and_one_in_the_middle_of_its_order
     world.until(child, "Cancelled", seconds=60)
     sweep(world)
     assert "Ordered: experiment" in told(world, child)[0]
-    assert "The order stands, and" in told(world, child)[0]
+    assert "The order remains in force, and" in told(world, child)[0]
     assert world.settlements("cancel-all") == []
     assert len(world.orders("cancel-all")) == 1

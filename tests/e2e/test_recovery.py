@@ -21,7 +21,7 @@ from prefect.states import Scheduled
 from prefect_assay.deployments.automations import automations, register_automations
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, reschedule_crashed
-from prefect_assay.sweeping.watermarks import Memory
+from prefect_assay.sweeping.watermarks import SweepState
 from support.runs.scale import MISSING, named, shared_services
 from support.runs.world import a_world, eventually
 
@@ -76,7 +76,7 @@ def recover(world, way):
             reschedule_crashed(world.api, datetime.now(UTC) + later, [])
         else:
             with get_client(sync_client=True) as client, disable_run_logger():
-                _Sweep(client, Memory.read(client), datetime.now(UTC), full_check_minutes=60).run()
+                _Sweep(client, SweepState.read(client), datetime.now(UTC), full_check_minutes=60).run()
         last[0] = time.monotonic()
 
     return now_and_then

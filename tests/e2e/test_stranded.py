@@ -12,8 +12,8 @@ from prefect.states import Paused, Suspended
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.states import successor_of
 from prefect_assay.runs.tags import REPLACED_TAG
-from prefect_assay.sweeping.stranded_runs import move_waiting
-from prefect_assay.sweeping.watermarks import Memory
+from prefect_assay.sweeping.stranded_runs import replace_waiting_runs
+from prefect_assay.sweeping.watermarks import SweepState
 from support.runs.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
@@ -44,7 +44,7 @@ def deploy(world):
 
 def deploy_without_moving(world):
     """As an earlier version has deployed, or `prefect deploy` does."""
-    code = "from prefect_assay.deployments import setup; setup.move_waiting = lambda _: []; setup.deploy()"
+    code = "from prefect_assay.deployments import setup; setup.replace_waiting_runs = lambda _: []; setup.deploy()"
     subprocess.run(
         [sys.executable, "-c", code], env=world.stack.env, cwd=world.folder, check=True, timeout=180
     )
@@ -53,7 +53,9 @@ def deploy_without_moving(world):
 def swept(minutes):
     """One sweep so many minutes from now, when what is stranded has been so for a while."""
     with get_client(sync_client=True) as client, disable_run_logger():
-        return _Sweep(client, Memory.read(client), datetime.now(UTC) + timedelta(minutes=minutes), 60).run()
+        return _Sweep(
+            client, SweepState.read(client), datetime.now(UTC) + timedelta(minutes=minutes), 60
+        ).run()
 
 
 def remake_pool(world):
@@ -92,7 +94,7 @@ def test_deploy_moves_waiting_runs_to_what_it_makes_again(world, remake):
     assert [run.id for run in world.children(name)] == [goes_on.id]
     old = world.run(child)
     assert (old.state.name, str(goes_on.id) in old.state.message) == ("Replaced", True)
-    assert move_waiting(world.api) == []
+    assert replace_waiting_runs(world.api) == []
     world.advance(days=16)
     completed_once(world, name, goes_on)
     world.until(current(world, parent), "Completed", seconds=150)

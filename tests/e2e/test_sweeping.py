@@ -1,6 +1,5 @@
 """What a sweep costs and finds, on a real server and lab; its runs are only held there, nobody executes them."""
 
-import sys
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -19,8 +18,9 @@ from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.heartbeats import last_heartbeat
 from prefect_assay.runs.queries import read_run_pages, read_runs, suspended_filter
 from prefect_assay.runs.tags import ASKS_TAG, GROUP_TAG, RETRY_TAG, WAITS_TAG, set_tag
-from prefect_assay.sweeping.stuck_runs import need_attention
-from prefect_assay.sweeping.watermarks import Memory, as_text
+from prefect_assay.sweeping import progress
+from prefect_assay.sweeping.stuck_runs import find_stuck_runs
+from prefect_assay.sweeping.watermarks import SweepState, as_text
 from support.counting import counted_requests
 from support.runs.held import DESIGN, Held
 from support.runs.suspended import suspend_many
@@ -64,13 +64,13 @@ def asleep(world, held):
 
 
 def mark_of(world, run):
-    return Memory.read(world.api).mark(as_text(run.parameters["credentials"]["$ref"]))
+    return SweepState.read(world.api).watermark(as_text(run.parameters["credentials"]["$ref"]))
 
 
 def swept_at(moment, minutes):
     """One sweep as if it were that time; without its flow run."""
     with get_client(sync_client=True) as client, disable_run_logger():
-        return _Sweep(client, Memory.read(client), moment, minutes).run()
+        return _Sweep(client, SweepState.read(client), moment, minutes).run()
 
 
 def test_a_sweep_without_news_makes_fewer_than_twenty_requests(world, asleep):
@@ -82,7 +82,7 @@ def test_a_sweep_without_news_makes_fewer_than_twenty_requests(world, asleep):
         report = swept_at(datetime.now(UTC) + timedelta(minutes=50), FEED_ONLY)
     assert report.suspended_runs >= 20
     assert report.woken == ()
-    tokens = len(Memory.read(world.api).marks())  # those of other tests, too
+    tokens = len(SweepState.read(world.api).watermarks())  # those of other tests, too
     asking = len(read_runs(world.api, suspended_filter(tags=[ASKS_TAG])))  # of other tests: their invoices
     assert len(made) <= 14 + tokens + 2 * asking, "\n".join(made)
     assert mark_of(world, runs[0]).full_check is not None
@@ -132,8 +132,7 @@ def test_a_week_of_updates_is_caught_up_with_also_after_a_sweep_that_died(world,
     lab, runs = asleep("week", 24)
     sweep(full_check_minutes=0)
     lab.advance(days=16)
-    module = sys.modules[sweep.fn.__module__]
-    resume, resumed = module.resume, []
+    resume, resumed = progress.resume, []
 
     def dies(client, run_id):
         if len(resumed) == 8:
@@ -141,10 +140,10 @@ def test_a_week_of_updates_is_caught_up_with_also_after_a_sweep_that_died(world,
         resumed.append(str(run_id))
         return resume(client, run_id)
 
-    monkeypatch.setattr(module, "resume", dies)
+    monkeypatch.setattr(progress, "resume", dies)
     with pytest.raises(KeyboardInterrupt):
         sweep(full_check_minutes=FEED_ONLY)
-    monkeypatch.setattr(module, "resume", resume)
+    monkeypatch.setattr(progress, "resume", resume)
     report = sweep(full_check_minutes=FEED_ONLY)
     assert report.updates_seen > 150
     assert sorted([*resumed, *report.woken]) == sorted(str(run.id) for run in runs)
@@ -199,10 +198,10 @@ def test_runs_that_need_a_person_are_named_with_the_next_step(world, asleep):
     for run, state in ((crashed, Crashed()), (silent, Running()), (late, scheduled)):
         world.api.set_flow_run_state(run.id, state, force=True)
     now = datetime.now(UTC) + timedelta(minutes=31)
-    lines = need_attention(world.api, now)
+    lines = find_stuck_runs(world.api, now)
     mine = [line for line in lines if any(run.name in line for run in (crashed, silent, late, fine))]
     assert len(mine) == 3
-    for run, words in ((crashed, "has crashed"), (silent, "without a heartbeat"), (late, "nobody serves")):
+    for run, words in ((crashed, "has crashed"), (silent, "without a heartbeat"), (late, "no worker serves")):
         assert sum(run.name in line and words in line for line in mine) == 1
 
 
@@ -241,7 +240,7 @@ def test_a_run_that_is_silent_twice_is_declared_crashed_and_taken_up(world, asle
     eventually(seen, seconds=60, what="the heartbeats to be stored")
     for minutes in (12, 14):  # noted; and too early for another judgement
         swept_at(at(minutes), FEED_ONLY)
-        noted = Memory.read(world.api).whole.silence
+        noted = SweepState.read(world.api).overall.silence
         assert {str(dead.id), str(back.id)} <= set(noted.runs)
         assert noted.since == at(12)
         assert (state(dead), state(back)) == ("Running", "Running")

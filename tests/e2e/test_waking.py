@@ -8,7 +8,7 @@ import pytest
 from prefect_assay.flows import sweep
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.sweep import Watermark
-from prefect_assay.sweeping.watermarks import Memory, as_text
+from prefect_assay.sweeping.watermarks import SweepState, as_text
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -78,10 +78,10 @@ def test_the_full_check_finds_what_the_feed_no_longer_tells(world):
 def move_watermark(world, run):
     """Put the watermark of the run's credentials far behind every update of the lab."""
     now = datetime.now(UTC)
-    memory = Memory.read(world.api)
-    memory.keep(memory.whole.model_copy(update={"swept": now, "walked": now}))
+    state = SweepState.read(world.api)
+    state.save(state.overall.model_copy(update={"swept": now, "walked": now}))
     reference = as_text(run.parameters["credentials"]["$ref"])
-    memory.keep(Watermark(reference=reference, feed=now + timedelta(days=3650), full_check=now, used=now))
+    state.save(Watermark(reference=reference, feed=now + timedelta(days=3650), full_check=now, used=now))
 
 
 def test_results_that_come_between_the_check_and_the_suspension_are_not_missed(world):

@@ -1,7 +1,7 @@
-"""What a canceled run says: what the laboratory will still do and bill, what was done about it, and what was not.
+"""Reports, for a canceled run, what the laboratory will still do and bill, and settles what can be settled.
 
-The hook of a run that is killed and the sweep come here. A suspended run has no process: Prefect sets it to Cancelled
-and calls no hook, so the sweep does it. Each may come twice; the run's tag says what has been told.
+The hook of a killed run and the sweep call this. A suspended run has no process: Prefect sets it to Cancelled without
+calling a hook, so the sweep does it. Both may come twice; the run's tag records what was reported.
 """
 
 import logging
@@ -25,6 +25,7 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
 from prefect_assay.reporting import artifacts
+from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.ownership import ASSAY_FLOWS, is_assay_run
 from prefect_assay.runs.queries import read_runs, run_filter
 from prefect_assay.runs.states import lost_its_deployment
@@ -38,75 +39,86 @@ from prefect_assay.runs.tags import (
     set_tag,
     tag_values,
 )
-from prefect_assay.sweeping.cancellation_report import remains_text
-from prefect_assay.sweeping.settle_cancellation import Remainder, Remains, wind_up
-from prefect_assay.sweeping.stranded_runs import Homes, replace_canceled
+from prefect_assay.sweeping.cancellation_report import CanceledOrderState, CancellationReport, report_text
+from prefect_assay.sweeping.settle_cancellation import settle_cancellation
+from prefect_assay.sweeping.stranded_runs import DeploymentIndex, replace_canceled_run
 
 LOOK_BACK: Final = timedelta(days=60)
-# A request that was on its way when its process was killed has arrived by then, or never will.
+# A request that was in flight when its process was killed has arrived by then, or never will.
 _IN_FLIGHT: Final = timedelta(minutes=10)
-_TOLD: Final = "told"
-_UNHOMED: Final = (
-    "run {name} was canceled by its worker, because its deployment was deleted: make it again (prefect-assay deploy), "
-    "and a new run goes on in its place"
+_FINAL: Final = "told"  # in the tag of a run that needs no further report
+_NO_DEPLOYMENT: Final = (
+    "run {name} was canceled by its worker, because its deployment was deleted: create it again (prefect-assay deploy), "
+    "and a new run replaces this one"
 )
 _log = logging.getLogger("prefect_assay.flows")
 
 
-def say_what_remains(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Hook of a run that is canceled while it has a process. What it cannot do now, the sweep does later."""
+def report_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """State hook of a run that is canceled while it has a process. The sweep does later what fails here."""
     del flow, state
     try:
         with get_client(sync_client=True) as client:
-            _tell(client, client.read_flow_run(flow_run.id), datetime.now(UTC))
+            _report(client, client.read_flow_run(flow_run.id), datetime.now(UTC))
     except Exception:  # noqa: BLE001 - a hook must not fail the run it follows
-        _log.warning("Could not say what remains of the canceled run; the sweep will", exc_info=True)
+        _log.warning("Could not report what remains of the canceled run; the sweep will", exc_info=True)
 
 
 @dataclass(frozen=True)
-class Told:
-    """How many canceled runs were looked at, and when the earliest of them ended: from there on to look again."""
+class CanceledRuns:
+    """How many canceled runs were read, and when the earliest of them ended: the next sweep begins there."""
 
-    looked: int
+    read: int
     unsettled_since: datetime | None
 
 
-def tell_canceled(
+def report_canceled_runs(
     client: SyncPrefectClient, now: datetime, problems: list[str], *, since: datetime | None = None
-) -> Told:
-    """Look at every run, canceled since then (at most 60 days ago), that has not been told for good."""
+) -> CanceledRuns:
+    """Report every run canceled since then (at most 60 days ago) that has no final report yet.
+
+    Args:
+        client: the Prefect API.
+        now: the present, with a time zone.
+        problems: gets a line for every run that failed.
+        since: where to begin.
+    """
     ended = run_filter(
         states=[StateType.CANCELLED], ended_after=max(now - LOOK_BACK, since or now - LOOK_BACK)
     )
     canceled = filter(is_assay_run, read_runs(client, ended, ASSAY_FLOWS))
-    open_runs = [run for run in canceled if _told(run) != _TOLD and not tag_values(run.tags, REPLACED_TAG)]
-    homes = Homes(client)
+    open_runs = [
+        run for run in canceled if _reported(run) != _FINAL and not tag_values(run.tags, REPLACED_TAG)
+    ]
+    deployments = DeploymentIndex(client)
     for run in open_runs:
         try:
             if not lost_its_deployment(run):
-                _tell(client, run, now)
-            elif not replace_canceled(client, run, homes):
-                problems.append(_UNHOMED.format(name=run.name))
-        except Exception as error:  # noqa: BLE001 - one deleted block must not keep the others waiting
+                _report(client, run, now)
+            elif not replace_canceled_run(client, run, deployments):
+                problems.append(_NO_DEPLOYMENT.format(name=run.name))
+        except Exception as error:  # noqa: BLE001 - one deleted block must not stop the others
             problems.append(f"canceled run {run.name}: {error}")
-    return Told(len(open_runs), min((run.end_time for run in open_runs if run.end_time), default=None))
+    return CanceledRuns(
+        len(open_runs), min((run.end_time for run in open_runs if run.end_time), default=None)
+    )
 
 
-def _told(run: FlowRun) -> str | None:
-    """What this execution of the run has been told already: a run that is retried and canceled again starts anew."""
+def _reported(run: FlowRun) -> str | None:
+    """Return what was reported of this execution of the run; a retried run that is canceled again has no report yet."""
     prefix = f"{run.run_count}-"
     values = [v.removeprefix(prefix) for v in tag_values(run.tags, CANCELED_TAG) if v.startswith(prefix)]
     return values[0] if values else None
 
 
-def _tell(client: SyncPrefectClient, run: FlowRun, now: datetime) -> None:
+def _report(client: SyncPrefectClient, run: FlowRun, now: datetime) -> None:
     if "spec" in run.parameters:
-        _tell_experiment(client, run, now)
+        _report_experiment(client, run, now)
     else:
-        _tell_parent(client, run)
+        _report_parent(client, run)
 
 
-def _tell_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> None:
+def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> None:
     credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(_reference(run, "credentials")))
     policy = cast("SpendingPolicy", SpendingPolicy.load_from_ref(_reference(run, "policy")))
     book = _book_of(run, credentials)
@@ -114,27 +126,27 @@ def _tell_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> 
         order = _order_of(service, run, book)
         others = _others(client, run, [EXPERIMENT_TAG + order.experiment_id]) if order else []
         reject = policy.reject_quote_on_cancel and not others
-        remains = wind_up(service, book, order, reject=reject)
-    final = _is_final(remains, reject=reject, age=now - run.state.timestamp if run.state else timedelta())
-    what = f"{remains.kind}-{remains.facts.in_doubt}".lower()
-    if _told(run) != what:
+        report = settle_cancellation(service, book, order, reject=reject)
+    final = _is_final(report, reject=reject, age=now - run.state.timestamp if run.state else timedelta())
+    reported = f"{report.state}-{report.payment.in_doubt}".lower()
+    if _reported(run) != reported:
         label = artifacts.label_of(
             str(run.parameters.get("campaign_id")), int(run.parameters.get("batch_index") or 0)
         )
-        text = remains_text(remains, [other.name for other in others], reject=reject)
-        _leave(client, run, f"assay-canceled-{label}", text)
-    set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_TOLD if final else what}")
+        text = report_text(report, [other.name for other in others], reject=reject)
+        _create_artifact(client, run, f"assay-canceled-{label}", text)
+    set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_FINAL if final else reported}")
 
 
-def _is_final(remains: Remains, *, reject: bool, age: timedelta) -> bool:
-    """Whether another look could find or do more."""
-    if remains.kind in {Remainder.QUOTE_PENDING, Remainder.QUOTE_OPEN}:
+def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bool:
+    """Return True if another look could find or do nothing more."""
+    if report.state in {CanceledOrderState.QUOTE_PENDING, CanceledOrderState.QUOTE_OPEN}:
         return not reject
-    return age > _IN_FLIGHT or not (remains.kind is Remainder.NOTHING or remains.facts.in_doubt)
+    return age > _IN_FLIGHT or not (report.state is CanceledOrderState.NOTHING or report.payment.in_doubt)
 
 
 def _book_of(run: FlowRun, credentials: AssayCredentials) -> OrderBook:
-    """The log of the run's order."""
+    """Open the log of the run's order."""
     archive = cast("Archive", Block.load_from_ref(_reference(run, "archive")))
     campaign_id, spec = str(run.parameters["campaign_id"]), _spec_of(run)
     key = order_key(campaign_id, int(run.parameters.get("batch_index") or 0), spec)
@@ -146,7 +158,7 @@ def _spec_of(run: FlowRun) -> ExperimentSpec:
 
 
 def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | None:
-    """By its log; by the run's tag; else by its key, since a process may be killed right after the create."""
+    """Find the order by its log, by the run's tag, or by its key: a process may be killed right after the create."""
     recorded = recorded_order(service, book)
     if recorded is not None:
         return recorded
@@ -155,8 +167,8 @@ def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | No
     return find_order(service, book.order_key, _spec_of(run))
 
 
-def _tell_parent(client: SyncPrefectClient, run: FlowRun) -> None:
-    """Cancel the runs that this one has started, unless another one waits for them, too."""
+def _report_parent(client: SyncPrefectClient, run: FlowRun) -> None:
+    """Cancel the child runs of this run, unless another run waits for them, too."""
     lines = []
     for group in _groups(run):
         others = [o.name for o in _others(client, run, [WAITS_TAG + group, CHILDREN_TAG + group])]
@@ -166,15 +178,15 @@ def _tell_parent(client: SyncPrefectClient, run: FlowRun) -> None:
         [
             f"# {run.name} was canceled",
             "",
-            "Each of its runs says in an artifact of its own what the laboratory still does and bills."
+            "The artifact of each child run reports what the laboratory still does and bills."
             if lines
             else "It had started nothing: nothing was ordered, and nothing will be billed.",
             "",
             *sorted(lines),
         ]
     )
-    _leave(client, run, f"assay-canceled-{artifacts.label_of(run.name)}", text)
-    set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_TOLD}")
+    _create_artifact(client, run, f"assay-canceled-{artifacts.label_of(run.name)}", text)
+    set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_FINAL}")
 
 
 def _groups(run: FlowRun) -> list[str]:
@@ -191,7 +203,7 @@ def _cancel(client: SyncPrefectClient, child: FlowRun, others: list[str]) -> str
 
 
 def _others(client: SyncPrefectClient, run: FlowRun, tags: Iterable[str]) -> list[FlowRun]:
-    """Other runs with one of these tags that have not ended."""
+    """Read the other runs with one of these tags that have not ended."""
     found = {
         other.id: other
         for tag in tags
@@ -205,7 +217,7 @@ def _ending(state: State[Any]) -> bool:
     return state.is_final() or state.is_cancelling()
 
 
-def _leave(client: SyncPrefectClient, run: FlowRun, key: str, text: str) -> None:
+def _create_artifact(client: SyncPrefectClient, run: FlowRun, key: str, text: str) -> None:
     client.create_artifact(
         ArtifactCreate(
             key=key,
@@ -218,11 +230,10 @@ def _leave(client: SyncPrefectClient, run: FlowRun, key: str, text: str) -> None
 
 
 def _reference(run: FlowRun, name: str) -> dict[str, Any]:
-    """The reference to a block among a run's parameters, as `load_from_ref` takes it."""
-    given = run.parameters.get(name)
-    reference = given.get("$ref") if isinstance(given, dict) else None
+    """Return the reference to a block among a run's parameters, as `load_from_ref` takes it."""
+    reference = block_reference(run, name)
     if reference is None:
         raise ConfigurationError(
-            f"the {name} of run {run.name} are no saved block, so nobody can look for it"
+            f"parameter {name} of run {run.name} is not a saved block, so it cannot be loaded"
         )
-    return reference if isinstance(reference, dict) else {"block_document_id": str(reference)}
+    return reference

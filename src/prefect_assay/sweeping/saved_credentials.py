@@ -1,4 +1,4 @@
-"""The sweep's credentials blocks, one for each user: many in one request, and each one by itself.
+"""Reads the sweep's credentials blocks, one per user: many in one request, or a single one.
 
 A block that was deleted and saved again has another id; it is found by its name.
 """
@@ -18,9 +18,9 @@ _PAGE: Final = 200
 
 
 def read_blocks(client: SyncPrefectClient, references: Iterable[str]) -> dict[str, AssayCredentials]:
-    """The credentials blocks that can be read, by their reference as JSON text.
+    """Read credentials blocks in one request per page; returns them by their reference as JSON text.
 
-    Those that are missing in the answer are left out: loading them by themselves says why.
+    Blocks that cannot be read are left out: `read_block` raises the reason.
     """
     by_id = {_id_of(reference): reference for reference in references}
     by_id.pop(None, None)
@@ -44,28 +44,28 @@ def read_blocks(client: SyncPrefectClient, references: Iterable[str]) -> dict[st
 
 
 def read_block(mark: Watermark) -> AssayCredentials:
-    """The credentials block of a watermark.
+    """Read the credentials block of a watermark.
 
     Raises:
         ConfigurationError: it was deleted.
     """
     try:
         return cast("AssayCredentials", AssayCredentials.load_from_ref(json.loads(mark.reference or "{}")))
-    except ValueError as error:  # what Prefect makes of a 404
+    except ValueError as error:  # Prefect's error for a 404
         if mark.name is None:
             raise ConfigurationError(
-                "the block was deleted, and nobody has noted its name: start the campaigns of its runs again"
+                "the block was deleted, and its name is not known: start the campaigns of its runs again"
             ) from error
         try:
             return cast("AssayCredentials", AssayCredentials.load(mark.name))
         except ValueError:
             raise ConfigurationError(
-                "the block was deleted: save it again under this name, and its runs are looked after again"
+                "the block was deleted: save it again under this name, and its runs are checked again"
             ) from error
 
 
 def name_of(block: AssayCredentials) -> str | None:
-    """The name under which a block is saved."""
+    """Return the name under which a block is saved."""
     return block._block_document_name  # noqa: SLF001 - Prefect has no public name for it
 
 

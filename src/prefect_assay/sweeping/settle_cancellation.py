@@ -1,75 +1,51 @@
-"""What the service still does and bills for an order whose run was canceled. It has no operation that cancels.
+"""Settles what a canceled run leaves at the service, which has no operation that cancels an order.
 
-An open quote can be rejected, and nothing is billed then. What has its invoice goes on, whatever this side does.
+An open quote can be rejected, and nothing is billed then. An order with an invoice goes on, whatever this side does.
 """
 
 import logging
 from collections.abc import Iterable
-from enum import StrEnum
+from typing import Final
 
 from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient, RejectReason
 from prefect_assay.errors import AssayError, Conflict, NotFound, OutcomeUnknown
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Quote
 from prefect_assay.models.job import Order
 from prefect_assay.models.vocabulary import QuoteStatus
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
+from prefect_assay.sweeping.cancellation_report import CanceledOrderState, CancellationReport
 from prefect_assay.tasks.quote import BillingStage, read_billing, withdraw
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
-_FEEDBACK = "This quote is not wanted any more: its run was canceled, or the order was made twice."
-
-
-class Remainder(StrEnum):
-    """What is left of a canceled run at the service."""
-
-    NOTHING = "nothing"
-    DRAFT = "draft"
-    QUOTE_PENDING = "quote-pending"
-    QUOTE_OPEN = "quote-open"
-    QUOTE_REJECTED = "quote-rejected"
-    QUOTE_ENDED = "quote-ended"
-    INVOICED = "invoiced"
-    CANCELED = "canceled"
-
-
-class Remains(Model):
-    """The remainder with its figures; `rejected` is what this look has done."""
-
-    kind: Remainder
-    order: Order | None = None
-    quote: Quote | None = None
-    rejected: bool = False
-    facts: PaymentStatus = PaymentStatus()
-
-
-_KINDS = {
-    BillingStage.NOT_SUBMITTED: Remainder.DRAFT,
-    BillingStage.QUOTE_PENDING: Remainder.QUOTE_PENDING,
-    BillingStage.QUOTE_OPEN: Remainder.QUOTE_OPEN,
-    BillingStage.QUOTE_REJECTED: Remainder.QUOTE_REJECTED,
-    BillingStage.QUOTE_EXPIRED: Remainder.QUOTE_ENDED,
-    BillingStage.INVOICED: Remainder.INVOICED,
-    BillingStage.CANCELED: Remainder.CANCELED,
+_FEEDBACK: Final = "This quote is not wanted any more: its run was canceled, or the order was made twice."
+_STATES: Final = {
+    BillingStage.NOT_SUBMITTED: CanceledOrderState.DRAFT,
+    BillingStage.QUOTE_PENDING: CanceledOrderState.QUOTE_PENDING,
+    BillingStage.QUOTE_OPEN: CanceledOrderState.QUOTE_OPEN,
+    BillingStage.QUOTE_REJECTED: CanceledOrderState.QUOTE_REJECTED,
+    BillingStage.QUOTE_EXPIRED: CanceledOrderState.QUOTE_ENDED,
+    BillingStage.INVOICED: CanceledOrderState.INVOICED,
+    BillingStage.CANCELED: CanceledOrderState.CANCELED,
 }
 
 
-def wind_up(client: AssayClient, book: OrderBook, order: Order | None, *, reject: bool) -> Remains:
-    """Reject the order's open quote, if wanted, and say what remains. Safe to run again.
+def settle_cancellation(
+    client: AssayClient, book: OrderBook, order: Order | None, *, reject: bool
+) -> CancellationReport:
+    """Reject the order's open quote, if wanted, and report what remains. Safe to repeat.
 
     Args:
         client: the service.
         book: the order's log.
-        order: the canceled run's order, None when it has none.
+        order: the canceled run's order; None without one.
         reject: whether an open quote is rejected.
 
     Raises:
-        AssayError: the service could not be asked; nothing is known.
+        AssayError: the service could not be read; nothing is known.
     """
     if order is None:
-        return Remains(kind=Remainder.NOTHING)
+        return CancellationReport(state=CanceledOrderState.NOTHING)
     billing = read_billing(client, order.experiment_id)
     rejected = False
     if billing.stage is BillingStage.QUOTE_OPEN and reject:
@@ -79,12 +55,12 @@ def wind_up(client: AssayClient, book: OrderBook, order: Order | None, *, reject
     invoiced = billing.stage is BillingStage.INVOICED
     if rejected and not invoiced:
         withdraw(book, "its run was canceled, and its quote rejected")
-    return Remains(
-        kind=Remainder.QUOTE_REJECTED if rejected and not invoiced else _KINDS[billing.stage],
+    return CancellationReport(
+        state=CanceledOrderState.QUOTE_REJECTED if rejected and not invoiced else _STATES[billing.stage],
         order=order,
         quote=billing.quote,
         rejected=rejected,
-        facts=read_payment_status(client, book.read().payment, order.experiment_id)
+        payment=read_payment_status(client, book.read().payment, order.experiment_id)
         if invoiced
         else PaymentStatus(),
     )
@@ -96,12 +72,12 @@ def reject_surplus(client: AssayClient, experiment_ids: Iterable[str]) -> None:
         try:
             if read_billing(client, experiment_id).stage is BillingStage.QUOTE_OPEN:
                 reject_quote(client, experiment_id)
-        except AssayError as error:  # it is neither confirmed nor paid, and the next execution looks again
-            logger.warning("The quote of surplus experiment %s: %s", experiment_id, error)
+        except AssayError as error:  # neither confirmed nor paid; the next execution tries again
+            _logger.warning("The quote of surplus experiment %s: %s", experiment_id, error)
 
 
 def reject_quote(client: AssayClient, experiment_id: str) -> bool:
-    """Reject the quote of an experiment. True when the quote is rejected now; False when somebody was faster, or it cannot be named."""
+    """Reject the quote of an experiment; False if it was accepted meanwhile or its id cannot be found."""
     quote_id = _quote_id(client, experiment_id)
     if quote_id is None:
         return False
@@ -115,7 +91,7 @@ def reject_quote(client: AssayClient, experiment_id: str) -> bool:
 
 
 def _quote_id(client: AssayClient, experiment_id: str) -> str | None:
-    """The quote's own id, which the experiment's quote does not show: by the detail record, else by the list."""
+    """Find the quote's id, which the experiment's quote lacks: in the detail record, else in the list."""
     known = client.experiment(experiment_id).provider_quote_id
     if known is not None:
         try:
@@ -131,6 +107,6 @@ def _quote_id(client: AssayClient, experiment_id: str) -> str | None:
             return quote.id
         if page and quote.provider_quote_url == page:
             same_page.append(quote)
-    # An address that several quotes share names none of them, nor does one that another experiment has.
+    # An address shared by several quotes identifies none of them, nor does one of another experiment.
     only = same_page[0] if len(same_page) == 1 else None
     return only.id if only and only.experiment_id is None else None

@@ -1,8 +1,8 @@
-"""Runs that nobody will ever start again, and their replacement by a run that somebody does.
+"""Runs that no worker will ever start again: they are replaced by a run that can be started, or rescheduled.
 
 A run belongs to its deployment and its work queue for good: the Prefect API cannot change either. A deployment that was
-deleted and made again is another one, and a run whose work pool was deleted has no queue. Such a run is replaced: a new
-run with its parameters and tags finds the order in the log and goes on; the old one ends as Replaced and names it.
+deleted and created again is another one, and a run whose work pool was deleted has no queue. Such a run is replaced: a
+new run with its parameters and tags finds the order in the log and goes on; the old one ends as Replaced and names it.
 """
 
 from collections.abc import Iterable
@@ -12,24 +12,23 @@ from typing import Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas import OrchestrationResult
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.client.schemas.responses import DeploymentResponse, SetStateStatus
-from prefect.states import Cancelled, Scheduled, Suspended
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.states import Cancelled, Suspended
 
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.runs.heartbeats import heartbeat_is_due, last_heartbeat
 from prefect_assay.runs.ownership import ASSAY_FLOWS, is_assay_run
 from prefect_assay.runs.queries import read_run_pages, run_filter
-from prefect_assay.runs.states import is_own_wait, lost_its_deployment, waits_for_input
+from prefect_assay.runs.states import is_own_wait, lost_its_deployment, reschedule, waits_for_input
 from prefect_assay.runs.tags import INDEX_TAGS, REPLACED_TAG
 
-# A served process takes a run within seconds, whatever its queue says.
+# A served process takes a run within seconds, whatever the state of its queue.
 _PICKED_UP_WITHIN: Final = timedelta(minutes=2)
 _PAGE: Final = 200
 
 
-class Homes:
+class DeploymentIndex:
     """The deployments of the flows that wait, read when they are first needed."""
 
     def __init__(self, client: SyncPrefectClient) -> None:
@@ -39,44 +38,55 @@ class Homes:
     def _deployments(self) -> list[DeploymentResponse]:
         return self._client.read_deployments(flow_filter=ASSAY_FLOWS, limit=_PAGE)
 
-    def better(self, run: FlowRun) -> DeploymentResponse | None:
-        """The deployment that can start a run which its own cannot; None where there is none, or no need."""
+    def replacement_for(self, run: FlowRun) -> DeploymentResponse | None:
+        """Return the deployment that can start a run which its own cannot; None without one, or without need."""
         own = next((d for d in self._deployments if d.id == run.deployment_id), None)
         if own is None:
             same = (d for d in self._deployments if d.flow_id == run.flow_id and d.name == DEPLOYMENT_NAME)
             return next(same, None)
-        # Without a pool the deployment is served: its process asks for runs by their deployment.
+        # Without a pool the deployment is served: its process fetches runs by their deployment.
         return own if run.work_pool_name is None and own.work_pool_name is not None else None
 
 
-def move_waiting(client: SyncPrefectClient) -> list[FlowRun]:
-    """Replace every waiting run whose deployment or work pool was deleted and made again; returns the new runs."""
+def replace_waiting_runs(client: SyncPrefectClient) -> list[FlowRun]:
+    """Replace all waiting runs whose deployment or work pool was created again; returns the new runs."""
     waiting = run_filter(states=[StateType.PAUSED, StateType.SCHEDULED], deployed=True)
-    homes = Homes(client)
-    moving = [
+    deployments = DeploymentIndex(client)
+    replaceable = [
         (run, home)
         for page in read_run_pages(client, waiting, ASSAY_FLOWS)
         for run in page
-        if is_assay_run(run) and (home := homes.better(run))
+        if is_assay_run(run) and (home := deployments.replacement_for(run))
     ]
-    return [replace(client, run, home) for run, home in moving]
+    return [replace_run(client, run, home) for run, home in replaceable]
 
 
-def move_stranded(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) -> list[FlowRun]:
-    """Replace those of the scheduled runs that should have started, and that nobody can start."""
-    homes = Homes(client)
-    moved = []
+def replace_unstarted_runs(
+    client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime
+) -> list[FlowRun]:
+    """Replace the scheduled runs that are overdue and that no worker can start; returns the new runs."""
+    deployments = DeploymentIndex(client)
+    replaced = []
     for run in runs:
         if run.state is None or not run.state.is_scheduled():
             continue
         due = run.state.state_details.scheduled_time or run.state.timestamp
-        if now - max(due, run.state.timestamp) > _PICKED_UP_WITHIN and (home := homes.better(run)):
-            moved.append(replace(client, run, home))
-    return moved
+        overdue = now - max(due, run.state.timestamp) > _PICKED_UP_WITHIN
+        if overdue and (home := deployments.replacement_for(run)):
+            replaced.append(replace_run(client, run, home))
+    return replaced
 
 
-def replace(client: SyncPrefectClient, run: FlowRun, home: DeploymentResponse) -> FlowRun:
-    """Put a new run of this deployment in the place of a run. Done twice, it is the same new run."""
+def replace_canceled_run(client: SyncPrefectClient, run: FlowRun, deployments: DeploymentIndex) -> bool:
+    """Replace a run that a worker canceled because its deployment was deleted; False without another deployment."""
+    home = deployments.replacement_for(run) if lost_its_deployment(run) else None
+    if home is not None:
+        replace_run(client, run, home)
+    return home is not None
+
+
+def replace_run(client: SyncPrefectClient, run: FlowRun, home: DeploymentResponse) -> FlowRun:
+    """Replace a run by a new run of this deployment. Idempotent: a second call finds the same new run."""
     successor = client.create_flow_run_from_deployment(
         home.id,
         parameters=run.parameters,
@@ -86,67 +96,51 @@ def replace(client: SyncPrefectClient, run: FlowRun, home: DeploymentResponse) -
         labels={label: value for label, value in run.labels.items() if label.startswith("assay.")},
         idempotency_key=f"assay-replaces-{run.id}",
     )
-    # The tags first: by them a parent finds the successor, and nobody wakes the run or says what remains of it.
+    # The tags first: by them a parent finds the successor, and the old run is neither woken nor reported as canceled.
     kept = [tag for tag in run.tags if not tag.startswith(INDEX_TAGS)]
     client.update_flow_run(run.id, tags=[*kept, f"{REPLACED_TAG}{successor.id}"])
-    message = (
-        f"Its deployment or work pool was deleted and made again; {successor.name} ({successor.id}) goes on."
-    )
+    message = f"Its deployment or work pool was deleted and created again; {successor.name} ({successor.id}) goes on."
     client.set_flow_run_state(run.id, Cancelled(name="Replaced", message=message))
     return successor
 
 
+def reschedule_unpaused(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) -> list[UUID]:
+    """Reschedule runs whose process ended while they were paused by hand; returns their ids.
+
+    Prefect's Pause expects the process to stay, and Resume sets the run to Running. A process of this package that
+    reaches its next suspension meanwhile ends.
+    """
+    message = "Rescheduled by the sweep: the run was paused by hand and resumed, and its process had ended."
+    rescheduled = []
+    for run in runs:
+        state = run.state
+        if state is None or not state.is_running() or not heartbeat_is_due(now - state.timestamp):
+            continue
+        if (
+            last_heartbeat(client, run, state, now) is None
+            and _was_paused(client, run.id)
+            and reschedule(client, run.id, message)
+        ):
+            rescheduled.append(run.id)
+    return rescheduled
+
+
+def reschedule_expired(client: SyncPrefectClient, runs: Iterable[FlowRun]) -> list[UUID]:
+    """Reschedule runs that were suspended or paused by hand and failed because they were not resumed in time."""
+    message = "Rescheduled by the sweep: the run was suspended by hand, and was not resumed in time."
+    return [
+        run.id for run in runs if _last_pause_by_hand(client, run.id) and reschedule(client, run.id, message)
+    ]
+
+
 def _same_wait(run: FlowRun) -> State[Any] | None:
-    """The suspension to go on with; None for a run that has to run: it asks anew, because a form belongs to its run."""
+    """Return the run's suspension for its successor; None for a run that has to start: a form belongs to its run."""
     if run.state is None or not run.state.state_details.pause_reschedule or waits_for_input(run):
         return None
     details = run.state.state_details
     return Suspended(
         pause_expiration_time=details.pause_timeout, pause_key=details.pause_key, message=run.state.message
     )
-
-
-def replace_canceled(client: SyncPrefectClient, run: FlowRun, homes: Homes) -> bool:
-    """Replace a run that a worker has canceled, because its deployment is not there; False if there is no other."""
-    home = homes.better(run) if lost_its_deployment(run) else None
-    if home is not None:
-        replace(client, run, home)
-    return home is not None
-
-
-def take_up_unpaused(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) -> list[UUID]:
-    """Schedule runs again whose process has ended while they were paused by hand; returns their ids.
-
-    Prefect's Pause expects the process to stay, and Resume makes the run Running. A process of ours that comes to its
-    next suspension meanwhile ends.
-    """
-    taken = []
-    for run in runs:
-        state = run.state
-        if state is None or not state.is_running() or not heartbeat_is_due(now - state.timestamp):
-            continue
-        if last_heartbeat(client, run, state, now) is None and _was_paused(client, run.id):
-            message = (
-                "It was paused by hand and resumed, and its process had ended. The sweep takes it up again."
-            )
-            if _scheduled(client, run.id, message):
-                taken.append(run.id)
-    return taken
-
-
-def take_up_expired(client: SyncPrefectClient, runs: Iterable[FlowRun]) -> list[UUID]:
-    """Schedule runs again that were suspended or paused by hand, and failed because nobody resumed them in time."""
-    message = "It was suspended by hand, and nobody resumed it in time. The sweep takes it up again."
-    return [
-        run.id for run in runs if _last_pause_by_hand(client, run.id) and _scheduled(client, run.id, message)
-    ]
-
-
-def _scheduled(client: SyncPrefectClient, run_id: UUID, message: str) -> bool:
-    result: OrchestrationResult[Any] = client.set_flow_run_state(
-        run_id, Scheduled(name="AwaitingRetry", message=message)
-    )
-    return result.status == SetStateStatus.ACCEPT
 
 
 def _was_paused(client: SyncPrefectClient, run_id: UUID) -> bool:

@@ -1,6 +1,6 @@
-"""Runs that need a person: what has crashed, hangs, is late, or cannot go on; each with the next step.
+"""Runs that need a person: crashed, hanging, late or blocked; each with the next step. Nothing is changed here.
 
-Two requests, whatever the number of runs that wait, and one for each that is long at work. It changes nothing.
+Two requests, whatever the number of waiting runs, and one for each run that has been executing for long.
 """
 
 from collections.abc import Iterable
@@ -18,34 +18,34 @@ from prefect_assay.runs.transient_failures import missing_block, retry_count
 
 LATE_AFTER: Final = timedelta(minutes=10)
 SILENT_AFTER: Final = timedelta(minutes=30)  # an execution takes seconds; with every retry, some minutes
-_TIMES: Final = 3  # in a row, and the trouble has lasted for more than half an hour
+_RETRIES: Final = 3  # in a row: the failure has lasted for more than half an hour
 _ACTIVE: Final = [StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 
 
-def need_attention(client: SyncPrefectClient, now: datetime) -> list[str]:
-    """One line for each run of ours that has crashed or does not get on."""
+def find_stuck_runs(client: SyncPrefectClient, now: datetime) -> list[str]:
+    """Return one line per assay run that crashed or is stuck."""
     active = run_filter(states=_ACTIVE, expected_before=now - LATE_AFTER, deployed=True)
     crashed = run_filter(states=[StateType.CRASHED], ended_after=now - LOST_AFTER)
-    # One page each: a list of more is read by nobody, and the oldest come first.
-    stuck = read_first_page(client, active, FlowRunSort.EXPECTED_START_TIME_ASC)
+    # One page each, the oldest first: a longer list would not be read.
+    candidates = read_first_page(client, active, FlowRunSort.EXPECTED_START_TIME_ASC)
     lines = [_crashed(run) for run in read_first_page(client, crashed)]
-    return sorted(lines + _stuck(client, stuck, now))
+    return sorted(lines + _stuck(client, candidates, now))
 
 
-def cannot_go_on(runs: Iterable[FlowRun]) -> list[str]:
-    """One line for each suspended run that waits for a block, or could not look several times in a row."""
+def find_blocked_runs(runs: Iterable[FlowRun]) -> list[str]:
+    """Return one line per suspended run that waits for a block, or failed several times in a row to go on."""
     runs = list(runs)
     blocks = [
         f"run {run.name} waits for the block {missing[1]} of its parameter {missing[0]}, which was deleted: save a block "
-        "of this type under this name again, and the run goes on by itself"
+        "of this type under this name again, and the run goes on"
         for run in runs
         if (missing := missing_block(run))
     ]
     return sorted(blocks) + sorted(
-        f"run {run.name} is suspended and could not go on {times} times in a row: its log says why. It is woken "
+        f"run {run.name} is suspended and could not go on {retries} times in a row: its log says why. It is woken "
         "again every hour at the latest; bring back what is away, or correct the block that its log names"
         for run in runs
-        if (times := retry_count(run)) >= _TIMES and not missing_block(run)
+        if (retries := retry_count(run)) >= _RETRIES and not missing_block(run)
     )
 
 
@@ -64,13 +64,13 @@ def _stuck(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) ->
             if age > LATE_AFTER:
                 lines.append(
                     f"run {run.name} is pending since {_when(run.state)}: its process was never started. Look into "
-                    "the log of its worker; the sweep takes it up again"
+                    "the log of its worker; the sweep reschedules it"
                 )
         elif age > SILENT_AFTER:
             silent.append((run, run.state))
     lines += [
         f"run {run.name} is {state.name} since {_when(state)} without a heartbeat: its process is probably gone. "
-        "Look into its log; then cancel it, or set it to Crashed, and it is taken up again and orders nothing twice"
+        "Look into its log; then cancel it, or set it to Crashed, and it is rescheduled and orders nothing twice"
         for run, state in silent
         if (last := last_heartbeat(client, run, state, now)) is None or now - last > default_silence()
     ]
@@ -80,8 +80,8 @@ def _stuck(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) ->
 def _crashed(run: FlowRun) -> str:
     when = f" at {_when(run.state)}" if run.state else ""
     return (
-        f"run {run.name} has crashed{when}: its process was killed. It is taken up again by itself, and orders "
-        "nothing twice; if it stays so, look into its log and the worker's"
+        f"run {run.name} has crashed{when}: its process was killed. It is rescheduled automatically, and orders "
+        "nothing twice; if it stays crashed, look into its log and the worker's"
     )
 
 
@@ -92,8 +92,8 @@ def _late(run: FlowRun, state: State[Any]) -> str:
             "deployment, or look which run holds the slot"
         )
     return (
-        f"run {run.name} should have started, and is {state.name} since {_when(state)}: nobody serves its deployment. "
-        "Start a worker (prefect-assay worker) or prefect-assay deploy --serve"
+        f"run {run.name} should have started, and is {state.name} since {_when(state)}: no worker serves its "
+        "deployment. Start a worker (prefect-assay worker) or prefect-assay deploy --serve"
     )
 
 

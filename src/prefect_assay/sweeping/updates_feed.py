@@ -1,6 +1,6 @@
-"""How the sweep reads one token's updates feed, and what it asks the service about those who wait.
+"""Reads one token's updates feed, and selects the waiting runs that may go on by the state of their experiments.
 
-It must not know how runs are woken. Times of the feed are the service's; when it was read is our time.
+Nothing here wakes a run. Times of the feed are the service's; the time of a reading is this process's.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
@@ -26,22 +26,19 @@ from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.runs.transient_failures import missing_block
 from prefect_assay.waiting import WaitsFor, is_worth_waking, waits_for
 
-T = TypeVar("T")
-
-# Rows may get their place in the feed a little after their timestamp; those seen twice wake nobody wrongly.
+# Rows may appear in the feed a little after their timestamp; reading a row twice does no harm.
 _OVERLAP: Final = timedelta(minutes=10)
-_SEEN_MAX: Final = 200  # a variable of Prefect holds 5,000 characters
+_SEEN_MAX: Final = 200  # a Prefect variable holds 5,000 characters
 _DIGEST: Final = 12
 _BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _IDS_PER_REQUEST: Final = 40
-_FAILURES_MAX: Final = (
-    3  # in a row, by errors that pass: the service is away, and every further one costs its patience
-)
+# Temporary errors in a row: the service is away, and every further request would be retried for long.
+_FAILURES_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """What the sweep keeps of a suspended run: ten thousand of them must not fill the memory."""
+class WaitingRun:
+    """The part of a suspended run that the sweep keeps: ten thousand of them must not fill the memory."""
 
     run_id: UUID
     name: str
@@ -51,8 +48,8 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class News:
-    """What a look at a token's feed has found."""
+class FeedPage:
+    """The new updates of a token's feed, and the watermark behind them."""
 
     updates: int
     experiment_ids: frozenset[str]
@@ -60,13 +57,13 @@ class News:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Who is worth waking, and when the next deadline of the others passes.
+class WakeSelection:
+    """The runs to wake, and the next deadline of the others.
 
     Attributes:
         wake: the runs.
-        next_deadline: the earliest one that has not passed, of the experiments that could be read.
-        complete: every experiment was looked for.
+        next_deadline: the earliest one ahead, of the experiments that could be read.
+        complete: every experiment was read.
         problem: why the list, or an experiment, could not be read.
     """
 
@@ -76,22 +73,21 @@ class Verdict:
     problem: AssayError | None = None
 
 
-def waiting_of(run: FlowRun, default_days: int) -> Waiting | None:
-    """A run that waits for an experiment, or None; one that waits for a person or a block can do nothing with news."""
+def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
+    """Return the run if it waits for an experiment, and neither for a person nor for a block."""
     experiment_ids = tuple(tag_values(run.tags, EXPERIMENT_TAG))
     if not experiment_ids or waits_for_input(run) or missing_block(run):
         return None
     days = run.parameters.get("deadline_days")
     known = days if isinstance(days, int | float) and 0 < days <= 3650 else default_days  # noqa: PLR2004
-    return Waiting(run.id, run.name, waits_for(suspension_key(run)), experiment_ids, timedelta(days=known))
+    return WaitingRun(run.id, run.name, waits_for(suspension_key(run)), experiment_ids, timedelta(days=known))
 
 
-def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> News:
-    """Experiments with updates since the watermark. The feed is newest first, so reading stops at the mark.
+def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:
+    """Read the updates since the watermark. The feed is newest first, so reading stops there.
 
-    Rows that come while pages are read lie in front of them and are read next time; rows that were pushed onto the
-    next page are told once. Without a watermark nothing is read but the newest row: the full check covers
-    everything before.
+    Rows that arrive while pages are read appear in front of them and are read next time; rows that were pushed onto the
+    next page count once. Without a watermark only the newest row is read: the full check covers everything before.
     """
     known = set(mark.seen)
     newest: datetime | None = None
@@ -110,13 +106,13 @@ def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> News:
         if digest not in known and update.id not in known:  # an earlier version kept whole ids
             fresh += 1
             experiment_ids.add(update.experiment_id)
-    return News(fresh, frozenset(experiment_ids), _moved(mark, newest, seen, now))
+    return FeedPage(fresh, frozenset(experiment_ids), _moved(mark, newest, seen, now))
 
 
 def _moved(mark: Watermark, newest: datetime | None, seen: list[str], now: datetime) -> Watermark:
-    """The mark after a reading. The floor rises when a reading has come late enough for every late row."""
+    """Return the watermark after a reading. The floor rises once no late row can appear below it any more."""
     if newest is None:
-        # Nothing has happened yet, so everything that comes is news.
+        # The feed is empty, so every later row is new.
         return mark.model_copy(update={"feed": mark.feed or _BEGINNING})
     if mark.feed == mark.floor == newest:
         return mark
@@ -128,21 +124,30 @@ def _moved(mark: Watermark, newest: datetime | None, seen: list[str], now: datet
     return mark.model_copy(update={"moved": moved, "seen": tuple(seen)})
 
 
-def those_waiting(
+def waiting_runs(
     client: SyncPrefectClient, experiment_ids: Iterable[str], default_days: int
-) -> list[Waiting]:
-    """The suspended runs that wait for one of these experiments."""
-    found: dict[UUID, Waiting] = {}
+) -> list[WaitingRun]:
+    """Read the suspended runs that wait for one of these experiments."""
+    found: dict[UUID, WaitingRun] = {}
     for chunk in _chunks(sorted(experiment_ids)):
         tags = [EXPERIMENT_TAG + experiment_id for experiment_id in chunk]
         for page in read_run_pages(client, suspended_filter(any_tags=tags)):
-            found.update((run.id, waiting) for run in page if (waiting := waiting_of(run, default_days)))
+            found.update((run.id, waiting) for run in page if (waiting := waiting_run(run, default_days)))
     return list(found.values())
 
 
-def judge(client: AssayClient, waits: Sequence[Waiting], now: datetime, *, news: bool) -> Verdict:
-    """Ask the service how the experiments of these runs stand, and say which runs may go on."""
-    by_id: dict[str, list[Waiting]] = {}
+def select_runs_to_wake(
+    client: AssayClient, waits: Sequence[WaitingRun], now: datetime, *, news: bool
+) -> WakeSelection:
+    """Read the experiments of these runs, and select the runs that may go on.
+
+    Args:
+        client: the service.
+        waits: the runs.
+        now: the present, with a time zone.
+        news: the feed has new updates of all these experiments.
+    """
+    by_id: dict[str, list[WaitingRun]] = {}
     for waiting in waits:
         for experiment_id in waiting.experiment_ids:
             by_id.setdefault(experiment_id, []).append(waiting)
@@ -155,16 +160,16 @@ def judge(client: AssayClient, waits: Sequence[Waiting], now: datetime, *, news:
             if is_worth_waking(waiting.kind, found, patience=waiting.patience, now=now, news=news):
                 wake[waiting.run_id] = None
     if news:
-        # It has been told of and is not listed: the run itself finds out what that means.
+        # An experiment with an update that is not listed: the run itself finds out what that means.
         unlisted = by_id.keys() - looked.found.keys() - looked.unread
         wake |= {waiting.run_id: None for each in sorted(unlisted) for waiting in by_id[each]}
     next_deadline = min((d for d in deadlines if d > now), default=None)
-    return Verdict(tuple(wake), next_deadline, complete=not looked.unread, problem=looked.problem)
+    return WakeSelection(tuple(wake), next_deadline, complete=not looked.unread, problem=looked.problem)
 
 
 @dataclass
 class _Looked:
-    """What the service says of some experiments, and which of them could not be read."""
+    """Some experiments as the service shows them, and those that could not be read."""
 
     found: dict[str, ExperimentSummary]
     unread: set[str]
@@ -172,7 +177,7 @@ class _Looked:
 
 
 def _look(client: AssayClient, experiment_ids: Sequence[str]) -> _Looked:
-    """The experiments that there are: from the list, forty a request; where it cannot be read, each by itself."""
+    """Read the experiments from the list, forty per request; where that fails, each with its own request."""
     looked = _Looked({}, set(experiment_ids))
     try:
         for chunk in _chunks(experiment_ids):
@@ -186,7 +191,7 @@ def _look(client: AssayClient, experiment_ids: Sequence[str]) -> _Looked:
 
 def _look_at_each(client: AssayClient, looked: _Looked) -> None:
     failures = 0
-    # In any order, so that a few that cannot be read do not hide the same others at every sweep.
+    # In random order, so that a few unreadable ones do not hide the same others at every sweep.
     for experiment_id in random.sample(sorted(looked.unread), len(looked.unread)):
         try:
             looked.found[experiment_id] = client.experiment(experiment_id)
@@ -206,24 +211,3 @@ def _chunks(items: Sequence[str]) -> Iterator[list[str]]:
     rest = iter(items)
     while chunk := list(islice(rest, _IDS_PER_REQUEST)):
         yield chunk
-
-
-def reference_of(run: FlowRun) -> dict[str, Any] | None:
-    """The reference to a run's credentials block; None when they are no saved block."""
-    given = run.parameters.get("credentials")
-    reference = given.get("$ref") if isinstance(given, dict) else None
-    if reference is None:
-        return None
-    return reference if isinstance(reference, dict) else {"block_document_id": str(reference)}
-
-
-__all__ = [
-    "News",
-    "Verdict",
-    "Waiting",
-    "judge",
-    "read_feed",
-    "reference_of",
-    "those_waiting",
-    "waiting_of",
-]

@@ -1,6 +1,6 @@
-"""The sweep's memory in Prefect variables: `assay_sweep`, and `assay_sweep_<digest>` for each credentials block.
+"""The stored state of the sweep, in Prefect variables: `assay_sweep`, and `assay_sweep_<digest>` per credentials block.
 
-All are read in one request; only what has changed is written. Anything unreadable counts as absent.
+All are read in one request; only changed ones are written. Anything unreadable counts as absent.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ M = TypeVar("M", bound=BaseModel)
 
 _NAME: Final = "assay_sweep"
 _PAGE: Final = 200
-# A run that is awake at every full check for so long is none that waits.
+# A block without a waiting run for this long is not used any more.
 _UNUSED: Final = timedelta(days=7)
 
 
 @dataclass
-class Memory:
-    """What was read, and what is to be written at the end of the sweep."""
+class SweepState:
+    """The variables as they were read; `save` writes what has changed."""
 
     client: SyncPrefectClient
     stored: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, client: SyncPrefectClient) -> "Memory":
-        """Everything that is remembered."""
-        memory = cls(client)
+    def read(cls, client: SyncPrefectClient) -> "SweepState":
+        """Read all variables of the sweep."""
+        state = cls(client)
         chosen = VariableFilter(name=VariableFilterName(like_=_NAME)).model_dump(mode="json")
         offset = 0
         while True:
@@ -44,32 +44,32 @@ class Memory:
             page = client.request(
                 "POST", "/variables/filter", json={"variables": chosen, "limit": _PAGE, "offset": offset}
             ).json()
-            memory.stored |= {
+            state.stored |= {
                 row["name"]: _text(row["value"]) for row in page if row["name"].startswith(_NAME)
             }
             if len(page) < _PAGE:
-                return memory
+                return state
             offset += len(page)
 
     @property
-    def whole(self) -> SweepMemory:
+    def overall(self) -> SweepMemory:
         """What concerns all runs."""
         return _parsed(SweepMemory, self.stored.get(_NAME))
 
-    def marks(self) -> dict[str, Watermark]:
-        """The watermarks by their credentials block's reference, as JSON text."""
+    def watermarks(self) -> dict[str, Watermark]:
+        """Return the watermarks by the reference of their credentials block, as JSON text."""
         marks = (_parsed(Watermark, text) for name, text in self.stored.items() if name != _NAME)
         return {mark.reference: mark for mark in marks if mark.reference and _is_reference(mark.reference)}
 
-    def mark(self, reference: str) -> Watermark:
-        """One watermark; where an earlier version has written it, it does not name its block."""
+    def watermark(self, reference: str) -> Watermark:
+        """Return one watermark; an earlier version wrote it without the reference."""
         found = _parsed(Watermark, self.stored.get(variable_name(reference)))
         return found.model_copy(update={"reference": reference})
 
-    def keep(self, what: SweepMemory | Watermark) -> None:
+    def save(self, changed: SweepMemory | Watermark) -> None:
         """Write it, if it differs from what was read."""
-        name = variable_name(what.reference or "") if isinstance(what, Watermark) else _NAME
-        text = what.model_dump_json(exclude_defaults=True)
+        name = variable_name(changed.reference or "") if isinstance(changed, Watermark) else _NAME
+        text = changed.model_dump_json(exclude_defaults=True)
         if self.stored.get(name) == text:
             return
         if name in self.stored:
@@ -77,15 +77,15 @@ class Memory:
         else:
             try:
                 self.client.create_variable(VariableCreate(name=name, value=text))
-            except ObjectAlreadyExists:  # another sweep's; the later one may stand
+            except ObjectAlreadyExists:  # written by another sweep; the later one wins
                 self.client.update_variable(VariableUpdate(name=name, value=text))
         self.stored[name] = text
 
     def forget_unused(self, used: set[str], now: datetime) -> list[str]:
-        """Drop the watermarks of blocks that no waiting run has had for a week; returns the blocks' references."""
+        """Delete the watermarks of blocks without a waiting run for a week; returns the blocks' references."""
         gone = [
             reference
-            for reference, mark in self.marks().items()
+            for reference, mark in self.watermarks().items()
             if reference not in used and (mark.used is None or now - mark.used > _UNUSED)
         ]
         for reference in gone:
@@ -96,12 +96,12 @@ class Memory:
 
 
 def variable_name(reference: str) -> str:
-    """The variable of a credentials block's watermark."""
+    """Return the variable of a credentials block's watermark."""
     return f"{_NAME}_{hashlib.sha256(reference.encode()).hexdigest()[:20]}"
 
 
 def as_text(reference: dict[str, Any]) -> str:
-    """A reference in its one spelling."""
+    """Return the canonical text of a reference."""
     return json.dumps(reference, sort_keys=True)
 
 
@@ -120,4 +120,4 @@ def _parsed(kind: type[M], text: str | None) -> M:
     try:
         return kind.model_validate_json(text) if text else kind()
     except ValidationError:
-        return kind()  # no JSON object at all
+        return kind()  # not a JSON object

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.client.operations.updates import iter_updates
-from prefect_assay.flows.sweep import _NAME_MAX, _NAMES_MAX
 from prefect_assay.models.base import Page
 from prefect_assay.models.billing import usd
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.models.update import Update
 from prefect_assay.reporting.artifacts import label_of
+from prefect_assay.sweeping.experiment_watch import NAME_LENGTH_MAX, NAMES_MAX
 from prefect_assay.sweeping.updates_feed import read_feed
-from prefect_assay.sweeping.watermarks import Memory
+from prefect_assay.sweeping.watermarks import SweepState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=400)
@@ -104,7 +104,7 @@ def test_the_mark_of_any_feed_fits_a_variable():
     mark = read_feed(Feed([60] * 5_000), Watermark(reference="x" * 200), NOW).mark
     moved = read_feed(Feed([60] * 5_000 + [61] * 300), mark, NOW).mark
     assert len(moved.seen) == 200
-    people = {"name": "n" * 100, "behind": ("ü" * _NAME_MAX,) * _NAMES_MAX, "waiting": 10_000}
+    people = {"name": "n" * 100, "behind": ("ü" * NAME_LENGTH_MAX,) * NAMES_MAX, "waiting": 10_000}
     moved = moved.model_copy(
         update=people | {"floor": NOW, "full_check": NOW, "next_deadline": NOW, "used": NOW}
     )
@@ -164,11 +164,11 @@ def test_marks_of_other_versions_are_read_tolerantly():
         '{"feed":"2026-01-02T00:00:00Z","seen":{"by":"time"},"reference":"{}","full_check":7,"colour":"red"}'
     )
     broken = "[1, 2"
-    memory = Memory(
+    state = SweepState(
         client=None, stored={"assay_sweep_a": earlier, "assay_sweep_b": newer, "assay_sweep_c": broken}
     )
-    assert list(memory.marks()) == ["{}"]
-    found = memory.marks()["{}"]
+    assert list(state.watermarks()) == ["{}"]
+    found = state.watermarks()["{}"]
     assert (found.feed, found.seen) == (datetime(2026, 1, 2, tzinfo=UTC), ())
     kept = Watermark.model_validate_json(earlier)
     assert kept.seen == ("u-1",)

@@ -11,9 +11,9 @@ from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.ledger import PaymentAttempt
-from prefect_assay.sweeping.cancellation_report import remains_text
+from prefect_assay.sweeping.cancellation_report import report_text
 from prefect_assay.sweeping.cancellations import _is_final
-from prefect_assay.sweeping.settle_cancellation import Remainder, reject_surplus, wind_up
+from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, reject_surplus, settle_cancellation
 from support.archive.memory_store import a_book
 
 NOW = datetime.now(UTC)
@@ -74,13 +74,13 @@ class Service:
 
 
 def end(service, *, reject=True, order=ORDER, book=None):
-    remains = wind_up(service, book or a_book(experiment="e-1"), order, reject=reject)
-    return remains, remains_text(remains, [], reject=reject)
+    remains = settle_cancellation(service, book or a_book(experiment="e-1"), order, reject=reject)
+    return remains, report_text(remains, [], reject=reject)
 
 
 def test_without_an_order_nothing_is_billed():
     remains, text = end(Service(), order=None)
-    assert remains.kind is Remainder.NOTHING
+    assert remains.state is CanceledOrderState.NOTHING
     assert "Nothing was ordered" in text
 
 
@@ -88,33 +88,33 @@ def test_without_an_order_nothing_is_billed():
 def test_an_open_quote_is_rejected_by_its_own_id(known):
     service = Service(quote="open", known=known)
     remains, text = end(service)
-    assert (remains.kind, service.rejected) == (Remainder.QUOTE_REJECTED, ["q-1"])
+    assert (remains.state, service.rejected) == (CanceledOrderState.QUOTE_REJECTED, ["q-1"])
     assert "Its quote is rejected" in text
 
 
 def test_an_open_quote_is_left_where_the_policy_says_so():
     service = Service(quote="open")
     remains, text = end(service, reject=False)
-    assert (remains.kind, service.rejected) == (Remainder.QUOTE_OPEN, [])
+    assert (remains.state, service.rejected) == (CanceledOrderState.QUOTE_OPEN, [])
     assert "Its quote over 219.00 USD is open and was not rejected" in text
 
 
 def test_a_lost_answer_to_the_rejection_is_looked_up_and_not_repeated():
     service = Service(quote="open", rejecting=OutcomeUnknown("lost"))
-    assert end(service)[0].kind is Remainder.QUOTE_REJECTED
+    assert end(service)[0].state is CanceledOrderState.QUOTE_REJECTED
     assert service.rejected == ["q-1"]
 
 
 def test_a_quote_that_was_accepted_in_between_is_told_as_an_order():
     remains, text = end(Service(quote="open", rejecting=Conflict("accepted")))
-    assert remains.kind is Remainder.INVOICED
-    assert "The order stands, and 219.00 USD is billed" in text
+    assert remains.state is CanceledOrderState.INVOICED
+    assert "The order remains in force, and 219.00 USD is billed" in text
     assert "no operation that cancels it" in text
 
 
 def test_what_is_paid_is_done_and_cannot_be_stopped():
     remains, text = end(Service(invoice="paid", status="in_production"))
-    assert not remains.facts.in_doubt
+    assert not remains.payment.in_doubt
     assert "The laboratory does the work, and 219.00 USD is billed and paid" in text
 
 
@@ -138,7 +138,7 @@ def test_a_payment_in_doubt_is_told(state, doubt):
     if state is not None:
         ledger.end(sent, state)
     remains, text = end(Service(invoice="open"), book=book)
-    assert remains.facts.in_doubt is doubt
+    assert remains.payment.in_doubt is doubt
     assert ("may have been made" in text) is doubt
     assert "`0x01`" in text
 
@@ -146,16 +146,16 @@ def test_a_payment_in_doubt_is_told(state, doubt):
 @pytest.mark.parametrize(
     ("service", "kind"),
     [
-        (Service(status="waiting_for_confirmation"), Remainder.QUOTE_PENDING),
-        (Service(status="draft"), Remainder.DRAFT),
-        (Service(status="canceled"), Remainder.CANCELED),
-        (Service(quote="rejected"), Remainder.QUOTE_REJECTED),
-        (Service(quote="stale"), Remainder.QUOTE_ENDED),
+        (Service(status="waiting_for_confirmation"), CanceledOrderState.QUOTE_PENDING),
+        (Service(status="draft"), CanceledOrderState.DRAFT),
+        (Service(status="canceled"), CanceledOrderState.CANCELED),
+        (Service(quote="rejected"), CanceledOrderState.QUOTE_REJECTED),
+        (Service(quote="stale"), CanceledOrderState.QUOTE_ENDED),
     ],
 )
 def test_nothing_is_billed_for_what_was_never_accepted(service, kind):
     remains, text = end(service)
-    assert remains.kind is kind
+    assert remains.state is kind
     assert service.rejected == []
     assert "USD" not in text
 
@@ -196,5 +196,5 @@ def test_an_address_that_several_quotes_share_names_none_of_them():
     service = Service(quote="open", known=None)
     same = Quote(id="q-9", status="pending", provider_quote_url=f"{URL}/q/1")
     service.iter_quotes = lambda: iter([*Service.iter_quotes(service), same])
-    assert end(service)[0].kind is Remainder.QUOTE_OPEN
+    assert end(service)[0].state is CanceledOrderState.QUOTE_OPEN
     assert service.rejected == []

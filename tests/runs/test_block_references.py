@@ -153,10 +153,10 @@ def test_the_suspension_says_which_block_is_missing_and_so_does_the_report():
     state = Suspended(pause_key=f"{retry_key(error, 'steps')}:{uuid4()}")
     waits = SimpleNamespace(name="c-1", state=state, tags=["assay-again:5"])
     assert missing_block(waits) == ("wallet", "assay-x402-wallet/purse")
-    (line,) = attention.cannot_go_on([waits])
+    (line,) = attention.find_blocked_runs([waits])
     assert "run c-1 waits for the block assay-x402-wallet/purse of its parameter wallet" in line
     other = SimpleNamespace(
         name="c-2", state=Suspended(pause_key=f"{RETRY_KEY}steps-k:1"), tags=["assay-again:5"]
     )
     assert missing_block(other) is None
-    assert "5 times in a row" in attention.cannot_go_on([other])[0]
+    assert "5 times in a row" in attention.find_blocked_runs([other])[0]

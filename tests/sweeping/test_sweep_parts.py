@@ -18,7 +18,7 @@ from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.update import Update
 from prefect_assay.runs.tags import EXPERIMENT_TAG, GROUP_TAG, WAITS_TAG
-from prefect_assay.sweeping.watermarks import Memory
+from prefect_assay.sweeping.watermarks import SweepState
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 AWAY = ServiceUnavailable("the service answers 503", request_id="r-17")
@@ -141,8 +141,7 @@ class Prefect:
 
     def sweep(self, services, *, after=timedelta(), minutes=0):
         """One sweep; the credentials blocks lead to these services."""
-        memory = Memory.read(self)
-        made = _Sweep(self, memory, NOW + after, minutes)
+        made = _Sweep(self, SweepState.read(self), NOW + after, minutes)
 
         def block(mark):
             service = services[json.loads(mark.reference)["block_document_id"]]
@@ -150,7 +149,7 @@ class Prefect:
                 raise service
             return SimpleNamespace(get_client=lambda: nullcontext(service), _block_document_name="my lab")
 
-        made.block = block
+        made.watch.block = block
         return made.run()
 
 
@@ -261,7 +260,7 @@ def test_a_run_that_waits_for_a_block_is_woken_when_it_is_saved_and_by_nothing_e
 def test_what_prefect_does_not_answer_leaves_the_other_parts_alone(part):
     service, prefect = Service("e-1", done=["e-1"]), Prefect()
     prefect.sweep({"block": service})
-    swept = Memory.read(prefect).whole.swept
+    swept = SweepState.read(prefect).overall.swept
     parent = prefect.suspended(WAITS_TAG + "family")
     child = prefect.suspended(GROUP_TAG + "family")
     child.state = State(type=StateType.COMPLETED, timestamp=NOW)
@@ -275,7 +274,7 @@ def test_what_prefect_does_not_answer_leaves_the_other_parts_alone(part):
     assert set(prefect.resumed) == expected[part]
     assert any("503" in line for line in report.problems)
     # What was not read is read by the next one.
-    after = Memory.read(prefect).whole
+    after = SweepState.read(prefect).overall
     assert (after.swept == swept) == (part != "suspended")
     assert (after.walked == swept) == (part == "suspended")
     prefect.faults.clear()

@@ -9,9 +9,9 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.ownership import FLOW_NAMES, is_assay_run
-from prefect_assay.sweeping.cancellations import tell_canceled
-from prefect_assay.sweeping.stuck_runs import need_attention
-from prefect_assay.sweeping.watermarks import Memory
+from prefect_assay.sweeping.cancellations import report_canceled_runs
+from prefect_assay.sweeping.stuck_runs import find_stuck_runs
+from prefect_assay.sweeping.watermarks import SweepState
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 OURS = {"credentials": {"$ref": str(uuid4())}, "policy": {}, "archive": {}}
@@ -51,21 +51,21 @@ def test_a_flow_of_the_same_name_is_not_ours():
 
 @pytest.mark.parametrize("kind", [StateType.CRASHED, StateType.PENDING])
 def test_only_our_runs_need_attention(kind):
-    assert len(need_attention(Server(run(OURS, kind)), NOW)) == 1
-    assert need_attention(Server(run(FOREIGN, kind)), NOW) == []
+    assert len(find_stuck_runs(Server(run(OURS, kind)), NOW)) == 1
+    assert find_stuck_runs(Server(run(FOREIGN, kind)), NOW) == []
 
 
 def test_a_canceled_run_of_somebody_else_is_left_alone():
     problems = []
-    assert tell_canceled(Server(run(FOREIGN, StateType.CANCELLED)), NOW, problems).looked == 0
+    assert report_canceled_runs(Server(run(FOREIGN, StateType.CANCELLED)), NOW, problems).read == 0
     assert problems == []
-    assert tell_canceled(Server(run(OURS, StateType.CANCELLED)), NOW, problems).looked == 1
+    assert report_canceled_runs(Server(run(OURS, StateType.CANCELLED)), NOW, problems).read == 1
 
 
 def test_the_blocks_of_other_peoples_runs_are_not_read():
     def blocks_of(parameters):
         server = Server(run(parameters, StateType.RUNNING))
-        return _Sweep(server, Memory(server), NOW, 60).started_since(NOW)
+        return _Sweep(server, SweepState(server), NOW, 60).watch.started_since(NOW)
 
     assert len(blocks_of(OURS)) == 1
     assert blocks_of(FOREIGN) == {}

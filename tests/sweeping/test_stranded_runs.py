@@ -13,7 +13,7 @@ from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.runs.states import has_ended, successor_of
 from prefect_assay.runs.tags import EXPERIMENT_TAG, GROUP_TAG, REPLACED_TAG
 from prefect_assay.sweeping import stranded_runs as stranded
-from prefect_assay.sweeping.cancellations import tell_canceled
+from prefect_assay.sweeping.cancellations import report_canceled_runs
 
 NOW = datetime.now(UTC)
 FLOW = uuid4()
@@ -76,7 +76,7 @@ class Server:
     def update_flow_run(self, run_id, *, tags):
         self.runs[run_id].tags = tags
 
-    def set_flow_run_state(self, run_id, state):
+    def set_flow_run_state(self, run_id, state, **_):
         self.runs[run_id].state = state
         return SimpleNamespace(status=SetStateStatus.ACCEPT)
 
@@ -99,20 +99,22 @@ OWN, AGAIN, SERVED = deployment(), deployment(), deployment(pool=None)
     ],
 )
 def test_a_run_moves_only_where_it_cannot_be_started(there, pool, expected):
-    found = stranded.Homes(Server(deployments=there)).better(run(waiting(), OWN.id, pool=pool))
+    found = stranded.DeploymentIndex(Server(deployments=there)).replacement_for(
+        run(waiting(), OWN.id, pool=pool)
+    )
     assert found == expected
 
 
 def test_a_served_deployment_starts_runs_without_a_queue():
-    homes = stranded.Homes(Server(deployments=[SERVED]))
-    assert homes.better(run(waiting(), SERVED.id, pool=None)) is None
-    assert homes.better(run(waiting(), SERVED.id, pool="assay")) is None
+    index = stranded.DeploymentIndex(Server(deployments=[SERVED]))
+    assert index.replacement_for(run(waiting(), SERVED.id, pool=None)) is None
+    assert index.replacement_for(run(waiting(), SERVED.id, pool="assay")) is None
 
 
 def test_the_new_run_waits_as_the_old_one_did_and_is_found_in_its_place():
     old = run(waiting(), OWN.id, EXPERIMENT_TAG + "e-1", GROUP_TAG + "g", "mine")
     server = Server(old, deployments=[OWN])
-    (new,) = stranded.move_waiting(server)
+    (new,) = stranded.replace_waiting_runs(server)
     assert (new.state.name, new.name, new.parameters) == ("Suspended", old.name, old.parameters)
     assert new.tags == ["assay", EXPERIMENT_TAG + "e-1", GROUP_TAG + "g", "mine"]
     assert server.runs[old.id].state.name == "Replaced"
@@ -120,7 +122,7 @@ def test_the_new_run_waits_as_the_old_one_did_and_is_found_in_its_place():
     assert successor_of(server, server.runs[old.id]) is new
     assert not has_ended(server.runs[old.id])  # for its parent
     problems = []
-    assert tell_canceled(server, NOW, problems).looked == 0
+    assert report_canceled_runs(server, NOW, problems).read == 0
     assert problems == []
 
 
@@ -129,9 +131,9 @@ def test_a_replacement_that_was_interrupted_is_completed_with_the_same_new_run()
     server = Server(old, deployments=[OWN])
     update, server.update_flow_run = server.update_flow_run, None
     with pytest.raises(TypeError):
-        stranded.move_waiting(server)
+        stranded.replace_waiting_runs(server)
     server.update_flow_run = update
-    new = stranded.replace(server, old, OWN)
+    new = stranded.replace_run(server, old, OWN)
     assert server.replaced() == [(old, new)]
     assert len(server.runs) == 2
 
@@ -147,7 +149,7 @@ def test_a_replacement_that_was_interrupted_is_completed_with_the_same_new_run()
 )
 def test_a_run_that_asks_or_should_run_runs(state):
     server = Server(run(state, OWN.id), deployments=[OWN])
-    (new,) = stranded.move_waiting(server)
+    (new,) = stranded.replace_waiting_runs(server)
     assert new.state.is_scheduled()
 
 
@@ -158,7 +160,7 @@ def test_the_sweep_leaves_a_served_process_time_to_take_a_run():
         state = Scheduled(name="Resuming", scheduled_time=NOW + due)
         waits = run(state, OWN.id, minutes=minutes)
         server.runs[waits.id] = waits
-        return len(stranded.move_stranded(server, [waits], NOW))
+        return len(stranded.replace_unstarted_runs(server, [waits], NOW))
 
     assert moved(due=timedelta(minutes=-1), minutes=1) == 0
     assert moved(due=timedelta(hours=1), minutes=5) == 0
@@ -172,12 +174,12 @@ def canceled(message):
 def test_a_run_that_its_worker_has_canceled_is_replaced_when_its_deployment_is_there_again():
     old = run(canceled(f"Deployment {OWN.id} no longer exists, cancelled run."), OWN.id)
     server, problems = Server(old), []
-    told = tell_canceled(server, NOW, problems)
-    assert (told.looked, told.unsettled_since) == (1, old.end_time)  # the next sweep looks again
+    found = report_canceled_runs(server, NOW, problems)
+    assert (found.read, found.unsettled_since) == (1, old.end_time)  # the next sweep looks again
     assert "prefect-assay deploy" in problems[0]
     assert not has_ended(old)
     server.deployments = [AGAIN]
-    tell_canceled(server, NOW, problems)
+    report_canceled_runs(server, NOW, problems)
     ((_, new),) = server.replaced()
     assert new.deployment_id == AGAIN.id
     assert len(problems) == 1
@@ -186,7 +188,7 @@ def test_a_run_that_its_worker_has_canceled_is_replaced_when_its_deployment_is_t
 def test_a_run_that_a_person_has_canceled_is_not_replaced():
     old = run(canceled(None), OWN.id)
     server = Server(old, deployments=[AGAIN])
-    tell_canceled(server, NOW, [])
+    report_canceled_runs(server, NOW, [])
     assert server.replaced() == []
     assert has_ended(old)
 
@@ -208,7 +210,7 @@ def test_what_a_person_suspended_and_forgot_goes_on_and_what_waited_in_vain_does
     server = Server(old, history=[old.state, pause])
     old.state.timestamp = NOW - timedelta(minutes=30)
     assert not has_ended(old)  # for its parent
-    assert stranded.take_up_expired(server, [old]) == ([old.id] if taken else [])
+    assert stranded.reschedule_expired(server, [old]) == ([old.id] if taken else [])
     assert server.runs[old.id].state.is_scheduled() == taken
 
 
@@ -227,4 +229,4 @@ def test_a_run_without_a_process_after_a_pause_is_taken_up(monkeypatch, before, 
     before.timestamp = old.state.timestamp - timedelta(minutes=1)
     server = Server(old, history=[before, old.state])
     monkeypatch.setattr(stranded, "last_heartbeat", lambda *_: NOW if beats else None)
-    assert stranded.take_up_unpaused(server, [old], NOW) == ([old.id] if taken else [])
+    assert stranded.reschedule_unpaused(server, [old], NOW) == ([old.id] if taken else [])

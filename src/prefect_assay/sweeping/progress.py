@@ -1,0 +1,56 @@
+"""What one sweep has done so far. Each part fails alone, and the next sweep does what this one has not done."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+
+from prefect_assay.runs.states import resume
+from prefect_assay.runs.transient_failures import is_away
+
+
+@dataclass
+class SweepProgress:
+    """The results of the parts, in the order in which they happen.
+
+    Attributes:
+        prefect: the Prefect API.
+        now: the present, with a time zone.
+        woken: ids of the runs that were resumed or rescheduled.
+        problems: one line for each failure, for people.
+        failed: names of the parts that failed.
+    """
+
+    prefect: SyncPrefectClient
+    now: datetime
+    woken: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
+    _prefect_was_away: bool = False
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Record any failure as a problem of this part. Prefect away in two parts in a row ends the sweep."""
+        try:
+            yield
+        except Exception as error:
+            if self._prefect_was_away and is_away(error):
+                raise
+            self._prefect_was_away = is_away(error)
+            self.failed.add(name)
+            self.problems.append(f"{name}: {error}")
+        else:
+            self._prefect_was_away = False
+
+    def wake(self, run_ids: Iterable[UUID]) -> bool:
+        """Resume runs one by one: SQLite refuses some of many writers at once. False if a request failed."""
+        failed = len(self.failed)
+        for run_id in run_ids:
+            if str(run_id) not in self.woken:
+                with self.part(f"waking run {run_id}"):
+                    if resume(self.prefect, run_id):
+                        self.woken.append(str(run_id))
+        return len(self.failed) == failed
