@@ -77,6 +77,11 @@ def render(template: str, *, title: str, form_targets: Iterable[str] = (), **con
     return _TEMPLATES.get_template(template).render(title=title, policy=_policy(form_targets), **context)
 
 
+def fragment(template: str, **context: Any) -> Markup:
+    """A part of a page, such as a chart."""
+    return Markup(_TEMPLATES.get_template(template).render(**context))  # noqa: S704 - escaped by its template
+
+
 def headers(form_targets: Iterable[str] = ()) -> dict[str, str]:
     """HTTP headers of every page."""
     return {
