@@ -14,7 +14,7 @@ from prefect_assay.models.plan import Plan
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import was_suspended
 from prefect_assay.runs.tags import own_tags
-from prefect_assay.tasks.price import open_price
+from prefect_assay.tasks.estimate import open_price
 
 __all__ = ["Limits", "approved_in_time"]
 

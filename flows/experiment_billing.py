@@ -28,7 +28,7 @@ from prefect_assay.tasks.quote import check_total, confirm_quote
 T = TypeVar("T")
 
 _NOT_ACCEPTED: Final = "the quote was not accepted, and nothing is billed"
-_UNPAID: Final = "nothing was paid; the order stands, and its invoice is open"
+_UNPAID: Final = "nothing was paid; the order remains, and its invoice is open"
 
 
 def approve_price(

@@ -1,6 +1,6 @@
-"""One file per verb: a task is one call to the service plus Prefect's policy for it. Tasks never call tasks.
+"""One module per verb: a task is one call to the service with its Prefect retry policy. Tasks must not call tasks.
 
-Every task may run twice, on another machine, after any crash: each asks the service first.
+Every task may run twice, on another machine, after any crash: each reads the service's state first.
 """
 
 from prefect_assay.blocks.order_books import open_books

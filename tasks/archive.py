@@ -1,4 +1,4 @@
-"""Keep one experiment's results: every body as received, the tidy table, the data package, spec and receipt."""
+"""Archive one experiment: every response body, the tidy table, the data packages, specification and receipt."""
 
 import json
 import tempfile
@@ -28,26 +28,20 @@ from prefect_assay.runs.task_policy import READ
 
 _JSON: Final = "application/json"
 
+__all__ = ["archive_experiment", "check_archive", "fetch_results", "kept_location", "refuse_relative"]
+
 
 def refuse_relative(archive: Archive) -> None:
-    """A worker runs each flow in a folder that goes away, and a relative archive with it.
-
-    Raises:
-        ArchiveError: the block names a relative folder.
-    """
+    """Raise ArchiveError for a relative folder: a worker runs each flow in a folder that is deleted afterwards."""
     if isinstance(archive, LocalArchive) and not Path(archive.root).expanduser().is_absolute():
         raise ArchiveError(
-            f"the archive folder {archive.root} is relative, and a worker's folder goes away with the run; "
+            f"the archive folder {archive.root} is relative, and a worker deletes its folder after the run; "
             "nothing was ordered. Give the LocalArchive block an absolute path, or one that starts with ~"
         )
 
 
 def check_archive(archive: Archive) -> None:
-    """Fail before anything is ordered when the archive cannot be written, would overwrite, or would go away.
-
-    Raises:
-        ArchiveError: with the place and what to do.
-    """
+    """Raise ArchiveError, before an order, if the archive is not writable, overwrites, or would be deleted."""
     if can_suspend():
         refuse_relative(archive)
     archive.get_store().probe(archive.prefix)
@@ -55,7 +49,7 @@ def check_archive(archive: Archive) -> None:
 
 @task(name="fetch-results", **READ)
 def fetch_results(credentials: AssayCredentials, experiment_id: str) -> tuple[Result, ...]:
-    """The results of an experiment as typed models, for flows of your own."""
+    """The results of an experiment as typed models, for your own flows."""
     with credentials.get_client() as client:
         return client.results(experiment_id)
 
@@ -71,14 +65,13 @@ def archive_experiment(
     spec: ExperimentSpec,
     results_status: str,
 ) -> ArchivedResults:
-    """Fetch everything the service has on an experiment and keep it as a version.
+    """Fetch everything that the service has on an experiment and archive it as a version.
 
-    Compared before it is written: a second run changes nothing, a changed remote result becomes a new version
-    beside the old one.
+    An unchanged experiment writes nothing; a changed result becomes a new version beside the old one.
 
     Raises:
         ArchiveError: the archive refuses, or is damaged.
-        TransientError: the service was away; nothing half-written looks complete.
+        TransientError: the service is unavailable; an unfinished version is not complete.
     """
     notes: list[str] = []
     with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
@@ -118,7 +111,7 @@ def archive_experiment(
 
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
-    """Where the newest complete version of an experiment stands, or None."""
+    """The address of the newest complete version of an experiment, or None."""
     found = latest(archive.get_store(), archive.prefix, campaign_id, experiment_code)
     return found.location if found else None
 
@@ -144,9 +137,9 @@ def _received(client: AssayClient, experiment_id: str) -> Iterator[Document]:
 def _packages(
     client: AssayClient, results: Iterable[Result], folder: Path, notes: list[str]
 ) -> Iterator[Document]:
-    """The data packages, streamed through a file, so that a large one costs no memory.
+    """The data packages, streamed through a file because they may be large.
 
-    One that cannot be had leaves a note in its place: the other packages and the measurements are kept all the same.
+    A note replaces a package that cannot be fetched: the other packages and the measurements are archived anyway.
     """
     for index, result in enumerate(results):
         if not result.data_package_url:
@@ -165,9 +158,9 @@ def _packages(
         except AssayError as error:
             notes.append(
                 f"The data package of result {result.id} is not in the archive: {error}. Run the experiment again to "
-                "fetch it once the cause is mended"
+                "fetch it once the cause is fixed"
             )
-            # Without the message: a request id in it would make a new version each time.
+            # Without the message: the request id in it would cause a new version each time.
             note = {"error": type(error).__name__, "status_code": error.status_code}
             yield Document(path=f"packages/{result.id}.absent.json", content_type=_JSON, body=_json(note))
         else:
@@ -177,11 +170,11 @@ def _packages(
 def _made(
     spec: ExperimentSpec, order: Order, payment: Payment | None, table: tuple[ResultRow, ...]
 ) -> Iterator[Document]:
-    """What this package adds: the table, what was ordered, and the receipt without secrets."""
+    """Documents of this package: the table, the specification, and the receipt without secrets."""
     yield Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))
     yield Document(path="spec.json", content_type=_JSON, body=_json(spec.wire()))
     if payment is not None:
-        # The first differs between two runs; the second works without a token, and is where a person pays.
+        # already_paid differs between two runs; the hosted page works without a token.
         kept = payment.model_dump(mode="json", exclude={"already_paid", "hosted_invoice_url"})
         yield Document(
             path="receipt.json", content_type=_JSON, body=_json({"order_key": order.order_key, **kept})

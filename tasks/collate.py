@@ -1,4 +1,4 @@
-"""What a campaign keeps beside its experiments: its plan, and one table of all measured rows."""
+"""The archived documents of a campaign: its plan, and one table of all measured rows."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from prefect import task
 from pydantic import ValidationError
 
-from prefect_assay.archive import ArchivedVersion, Document, archive_version, latest, versions
+from prefect_assay.archive import Document, archive_version, latest, versions
 from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
@@ -15,10 +15,12 @@ from prefect_assay.results import best_binders, collate, from_csv, to_csv
 from prefect_assay.results.row import CampaignTable
 from prefect_assay.runs.task_policy import READ
 
+__all__ = ["collate_campaign", "keep_plan", "kept_plan", "kept_table"]
+
 
 @task(name="keep-plan", **READ)
 def keep_plan(archive: Archive, plan: Plan) -> None:
-    """Fix a campaign's plan. The first one stands; the same one again changes nothing.
+    """Archive a campaign's plan, once; the same plan again changes nothing.
 
     Raises:
         InvalidSpec: the campaign id has been used for other designs or another assay.
@@ -36,7 +38,7 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
                 Document(
                     path=PLAN_PATH,
                     content_type="application/json",
-                    # where the designs came from differs between two submissions of the same designs
+                    # the source differs between two submissions of the same designs
                     body=plan.model_copy(update={"source": ""}).model_dump_json(indent=2).encode(),
                 )
             ],
@@ -53,7 +55,7 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
 
 
 def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
-    """The plan that was fixed for a campaign, or None."""
+    """The archived plan of a campaign, or None."""
     store = archive.get_store()
     complete = [v.version for v in versions(store, archive.prefix, campaign_id, PLAN_CODE) if v.complete]
     if not complete:
@@ -76,7 +78,7 @@ def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
 
 @task(name="collate-campaign", **READ)
 def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Sequence[str]) -> CampaignTable:
-    """Join the archived tables of a campaign's experiments into one, and keep it."""
+    """Join the archived tables of a campaign's experiments into one, and archive it."""
     store = archive.get_store()
     found = [latest(store, archive.prefix, campaign_id, code) for code in experiment_codes]
     table = collate(from_csv(version.read(TABLE_PATH)) for version in found if version is not None)
@@ -95,7 +97,7 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
     kept = kept_table(archive, campaign_id)
     if kept is None:
         raise ArchiveError(
-            f"the table of campaign {campaign_id} was written and is not there; check the archive"
+            f"the table of campaign {campaign_id} was written and cannot be found; check the archive"
         )
     return kept
 
@@ -107,8 +109,5 @@ def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
         return None
     table = from_csv(found.read(TABLE_PATH))
     best = best_binders(table, limit=1)
-    return CampaignTable(location=_address(found), rows=table, best_kd_M=best[0].kd_M if best else None)
-
-
-def _address(version: ArchivedVersion) -> str:
-    return f"{version.location.rstrip('/')}/{TABLE_PATH}"
+    location = f"{found.location.rstrip('/')}/{TABLE_PATH}"
+    return CampaignTable(location=location, rows=table, best_kd_M=best[0].kd_M if best else None)

@@ -1,21 +1,30 @@
-"""Resolve the target and ask for the price. Both only read."""
+"""Check the access, resolve the target, read the price. All of these only read."""
+
+from typing import assert_never
 
 from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
+from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import InvalidSpec, ServiceUnavailable
+from prefect_assay.models.base import Model
 from prefect_assay.models.billing import CostEstimate
+from prefect_assay.models.plan import PlannedExperiment
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.spec_rules import is_uuid
 from prefect_assay.models.target import Target
 from prefect_assay.models.vocabulary import BINDING_TYPES
+from prefect_assay.ordering import find_order, recorded_order
 from prefect_assay.runs.task_policy import ONCE, READ
+from prefect_assay.tasks.quote import BillingStage, read_billing
+
+__all__ = ["OpenPrice", "check_access", "estimate_cost", "open_price", "resolve_target"]
 
 
 @task(name="check-access", **ONCE)
 def check_access(credentials: AssayCredentials) -> None:
-    """Find out at once, and without Prefect's patience, whether address and token work (contract 4.4, 5).
+    """Check address and token before anything else, without retries (contract 4.4, 5).
 
     Raises:
         ServiceUnavailable: nothing answers there.
@@ -35,10 +44,10 @@ def check_access(credentials: AssayCredentials) -> None:
 
 @task(name="resolve-target", **READ)
 def resolve_target(credentials: AssayCredentials, assay: Assay) -> Target | None:
-    """The catalog target that `assay.target` names by id, catalog number or exact name; None without one.
+    """The catalog target named by `assay.target`: its id, catalog number or exact name; None without one.
 
     Raises:
-        InvalidSpec: a target is needed and missing, not wanted, unknown, or not unique.
+        InvalidSpec: the target is missing, not allowed, unknown, or ambiguous.
     """
     if assay.experiment_type not in BINDING_TYPES:
         # contract 2.2: the other types reject a target
@@ -53,7 +62,7 @@ def resolve_target(credentials: AssayCredentials, assay: Assay) -> Target | None
 
 
 def _find_target(client: AssayClient, wanted: str) -> Target:
-    """Exact matches only: a target that is nearly right is a wrong order."""
+    """Exact matches only: a similar target would be a wrong order."""
     near = [] if is_uuid(wanted) else list(client.iter_targets(search=wanted))
     named = [t for t in near if _is_named(t, wanted)]
     if not named:
@@ -81,3 +90,34 @@ def estimate_cost(credentials: AssayCredentials, spec: ExperimentSpec) -> CostEs
     """The service's price for a specification, in US cents without VAT (contract 2.5). Creates nothing."""
     with credentials.get_client() as client:
         return client.estimate(spec)
+
+
+class OpenPrice(Model):
+    """A price in US cents without VAT: the invoice's amount once it is committed; None if it still needs a quote."""
+
+    committed: bool
+    total_cents: int | None = None
+
+
+@task(name="open-price", **READ)
+def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, book: OrderBook) -> OpenPrice:
+    """The price of a planned experiment: its estimate, the quote of a waiting order, or the invoice's amount.
+
+    An order is committed once it has its invoice (contract 3); before that its quote can still be declined.
+    """
+    with credentials.get_client() as client:
+        order = recorded_order(client, book) or find_order(client, planned.order_key, planned.spec)
+        if order is None:
+            return OpenPrice(committed=False, total_cents=client.estimate(planned.spec).total_cents)
+        billing = read_billing(client, order.experiment_id)
+        match billing.stage:
+            case BillingStage.NOT_SUBMITTED | BillingStage.QUOTE_PENDING | BillingStage.QUOTE_OPEN:
+                total = billing.quote.amount_total if billing.quote else None
+                return OpenPrice(committed=False, total_cents=total)
+            case BillingStage.INVOICED:
+                invoice = client.find_invoice(order.experiment_id)
+                return OpenPrice(committed=True, total_cents=invoice.amount if invoice else None)
+            case BillingStage.QUOTE_REJECTED | BillingStage.QUOTE_EXPIRED | BillingStage.CANCELED:
+                return OpenPrice(committed=True, total_cents=0)  # ended without a bill
+            case never:
+                assert_never(never)

@@ -1,4 +1,4 @@
-"""Order an experiment once: its log says which experiment it is, else its order key finds it, else it is created."""
+"""Order an experiment once: find it by its log, else by its order key, else create it."""
 
 from prefect import task
 from prefect.logging import get_run_logger
@@ -14,12 +14,14 @@ from prefect_assay.ordering import find_or_create, one_experiment, read_order, r
 from prefect_assay.ordering import find_order as find_in_service
 from prefect_assay.runs.task_policy import ONCE, READ
 
+__all__ = ["confirm_order", "find_order", "order_experiment"]
+
 
 @task(name="find-order", **READ)
 def find_order(
     credentials: AssayCredentials, book: OrderBook, spec: ExperimentSpec | None = None
 ) -> Order | None:
-    """The experiment of an order, by its log; without one by its order key, if a specification is given.
+    """The experiment of an order, from its log; if a specification is given, else by its order key.
 
     Raises:
         OrderMismatch: another experiment carries the order key.
@@ -43,25 +45,25 @@ def order_experiment(
     campaign_cap_cents: int,
     may_repeat: bool | None = None,
 ) -> Order:
-    """Return the experiment of this order, creating it only when there is none.
+    """Return the experiment of this order; create it only if it does not exist.
 
     Args:
-        credentials: who orders.
+        credentials: the token that orders.
         spec: what to measure.
         book: the order's log, from `open_books(credentials, archive).order(campaign_id, order_key)`.
-        name: the experiment's name, with the order key's search token in it.
+        name: the experiment's name, which contains the order key's search token.
         route: self-service accepts the quote in the same call; quoted waits for one.
         payment_method: the rail. A machine rail is pinned to the experiment for life.
-        webhook: where updates are delivered, if anywhere.
-        amount_cents: what it commits the campaign to, in US cents; 0 while its quote is still to come.
-        campaign_cap_cents: what all orders of the campaign may come to.
+        webhook: where the service delivers updates.
+        amount_cents: the commitment in US cents; 0 while its quote is pending.
+        campaign_cap_cents: the cap of all orders of the campaign.
         may_repeat: see `find_or_create`.
 
     Raises:
-        BudgetExceeded: with this order the campaign would pass its cap; nothing was ordered.
+        BudgetExceeded: the campaign would exceed its cap; nothing was ordered.
         OrderMismatch: another experiment carries the order key; nothing was ordered.
         RequestRefused: the service refused the specification; nothing was ordered.
-        OrderOutcomeUnknown: the answer was lost and the experiment did not show up.
+        OrderOutcomeUnknown: the answer was lost and the experiment was not found.
     """
     url, secret = webhook.for_order(book.order_key) if webhook else (None, None)
     request = CreateRequest(
@@ -87,7 +89,7 @@ def order_experiment(
             may_repeat=may_repeat,
         )
     if amount_cents:
-        # It exists: it counts, also when it was found, or another run's refusal has released the reservation.
+        # It exists, so it counts, even if it was found or another run's refusal released the reservation.
         budget.reserve(book.order_key, book.campaign_id, amount_cents)
     get_run_logger().info(
         "%s experiment %s",
@@ -101,7 +103,7 @@ def order_experiment(
 def confirm_order(
     credentials: AssayCredentials, spec: ExperimentSpec, order: Order, *, book: OrderBook
 ) -> Order:
-    """Search once more before money is committed: of several experiments of one order the oldest is the order."""
+    """Search again before money is committed: of several experiments of one order the oldest is the order."""
     with credentials.get_client() as client:
         experiment_id = one_experiment(client, spec, book)
         surplus = book.state.surplus

@@ -1,4 +1,4 @@
-"""Pay an invoice once: by machine within the policy, or show a person the hosted page."""
+"""Pay an invoice once: by machine within the policy, or by a person at the hosted page."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,14 +19,15 @@ from prefect_assay.payments.guard_terms import caip19, unpaired
 from prefect_assay.runs.task_policy import ONCE, READ
 from prefect_assay.tasks.quote import require_order
 
+__all__ = ["pay_invoice", "read_due", "require_rail"]
+
 
 def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None) -> None:
-    """Fail before anything is ordered when the chosen rail could not pay.
+    """Check, before an order, that the chosen rail can pay.
 
     Raises:
         PaymentsDisabled: machine payments are off in the policy, or the wallet is missing or another rail's.
-        ConfigurationError: the rail does not exist, its extra is missing, or the wallet cannot be used or does not
-            say which network its assets are on.
+        ConfigurationError: the rail does not exist, its extra is missing, or the wallet is unusable or ambiguous.
     """
     if method not in MACHINE_RAILS:
         return
@@ -46,7 +47,7 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
 
 @task(name="read-due", **READ)
 def read_due(credentials: AssayCredentials, order: Order, *, book: OrderBook) -> int | None:
-    """What the order's invoice still asks for, in US cents; None when it is paid."""
+    """The open amount of the order's invoice, in US cents; None if it is paid."""
     with credentials.get_client() as client:
         invoice = _invoice_of(client, order, book)
     if invoice.status == InvoiceStatus.PAID:
@@ -70,22 +71,22 @@ def pay_invoice(
     limit_cents: int,
     sums: Mapping[str, int] | None = None,
 ) -> Payment:
-    """Pay the order's invoice if it is open and asks for no more than the limit; read it first, always.
+    """Read the order's invoice, and pay it if it is open and within the limit.
 
     Args:
-        credentials: who ordered.
+        credentials: the token that ordered.
         order: the order.
         book: the order's log.
-        policy: whether machine payments are allowed, and the rolling cap.
-        wallet: the means to pay, for a machine rail.
+        policy: allows machine payments and sets the rolling cap.
+        wallet: the wallet of a machine rail.
         method: the rail; `async_invoice` pays nothing and returns the hosted page.
-        limit_cents: what has been approved for this order, in US cents.
-        sums: caps of what the budget adds up, in US cents: `rolling` in place of the policy's, and `campaign`.
+        limit_cents: the approved amount for this order, in US cents.
+        sums: caps of the budget's sums, in US cents: `rolling` replaces the policy's, and `campaign`.
 
     Raises:
         PaymentError: nothing was paid; the message says why.
-        PaymentOutcomeUnknown: money may have moved. Running again reads the invoice first.
-        TransientError: the order is another experiment by now; nothing was paid.
+        PaymentOutcomeUnknown: money may have moved. Another run reads the invoice first.
+        TransientError: the order has another experiment by now; nothing was paid.
     """
     with credentials.get_client() as client:
         invoice = _invoice_of(client, order, book)
@@ -112,7 +113,7 @@ def pay_invoice(
 
 @contextmanager
 def _next_step(invoice: Invoice) -> Iterator[None]:
-    """Whoever reads in the UI that nothing was paid, reads there what to do."""
+    """Add the next step to the message, for the run's state in the UI."""
     try:
         yield
     except PaymentError as error:
@@ -120,10 +121,10 @@ def _next_step(invoice: Invoice) -> Iterator[None]:
         if invoice.status == InvoiceStatus.OPEN:
             by_hand = f", or pay the invoice by hand: {page}" if page else ""
             error.message += (
-                f"\nNothing was paid. The order stands: mend the cause and retry the run{by_hand}"
+                f"\nNothing was paid. The order remains: fix the cause and retry the run{by_hand}"
             )
         else:
-            error.message += "\nThe order stands: ask the laboratory about its invoice, then retry the run"
+            error.message += "\nThe order remains: ask the laboratory about its invoice, then retry the run"
         raise
 
 
@@ -170,7 +171,7 @@ def _guard_policy(
 
 
 def _invoice_of(client: AssayClient, order: Order, book: OrderBook) -> Invoice:
-    """The order's invoice: by the id in its log, else by its experiment. It must name the experiment."""
+    """The invoice by the id in the order's log, if it names the experiment; else by its experiment."""
     ordered = book.read().ordered
     if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:
         invoice = client.invoice_by_id(ordered.invoice_id)

@@ -1,4 +1,4 @@
-"""Where an order stands between its creation and its invoice, and the confirmation of a quote."""
+"""The stages of an order between its creation and its invoice, and the confirmation of its quote."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -16,9 +16,21 @@ from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus
 from prefect_assay.payments.guard import CURRENCY
 from prefect_assay.runs.task_policy import ONCE
 
+__all__ = [
+    "Billing",
+    "BillingStage",
+    "check_total",
+    "confirm_quote",
+    "poll_quote",
+    "read_billing",
+    "require_order",
+    "submit_draft",
+    "withdraw",
+]
+
 
 class BillingStage(StrEnum):
-    """Ordered from the start to the end; the last three end the job."""
+    """In order of time; the last three end the order without an invoice."""
 
     NOT_SUBMITTED = "not_submitted"
     QUOTE_PENDING = "quote_pending"
@@ -30,7 +42,7 @@ class BillingStage(StrEnum):
 
 
 class Billing(Model):
-    """A stage, with the quote where there is one. Amounts are US cents without VAT."""
+    """A stage, and its quote, if any. Amounts are US cents without VAT."""
 
     stage: BillingStage
     quote: Quote | None = None
@@ -41,7 +53,7 @@ _EXPIRED = {QuoteStatus.EXPIRED, QuoteStatus.STALE}
 
 
 def read_billing(client: AssayClient, experiment_id: str, now: datetime | None = None) -> Billing:
-    """Read where the order stands. The invoice is asked first: it exists only after acceptance (contract 4.2)."""
+    """Read the stage. The invoice comes first: it exists only after acceptance (contract 4.2)."""
     try:
         client.invoice(experiment_id)
         return Billing(stage=BillingStage.INVOICED)
@@ -72,7 +84,7 @@ def _stage_of(quote: Quote, now: datetime) -> BillingStage:
 
 @task(name="poll-quote", **ONCE)
 def poll_quote(credentials: AssayCredentials, experiment_id: str) -> Billing:
-    """One look at the quote. The wait between looks belongs to the flow, which suspends meanwhile."""
+    """Read the stage once. The flow suspends between two reads."""
     with credentials.get_client() as client:
         return read_billing(client, experiment_id)
 
@@ -86,20 +98,20 @@ def confirm_quote(
     approved_cents: int,
     campaign_cap_cents: int | None = None,
 ) -> Billing:
-    """Accept an open quote whose total is at most what was approved. Safe to run again.
+    """Accept an open quote if its total is within the approved amount. Safe to run again.
 
     Args:
-        credentials: who ordered.
+        credentials: the token that ordered.
         experiment_id: the order's experiment.
         book: the order's log.
-        approved_cents: what the order may cost, in US cents.
-        campaign_cap_cents: what all orders of the campaign may come to; None sets no cap.
+        approved_cents: the approved amount, in US cents.
+        campaign_cap_cents: the cap of all orders of the campaign; None sets no cap.
 
     Raises:
-        BudgetExceeded: with this quote the campaign would pass its cap; nothing was accepted.
+        BudgetExceeded: the campaign would exceed its cap; nothing was accepted.
         Conflict: the quote's total is over the approved amount, or it can no longer be accepted.
         PaymentRefused: the quote is not in US dollars; nothing was accepted.
-        TransientError: the order is another experiment by now; nothing was accepted.
+        TransientError: the order has another experiment by now; nothing was accepted.
     """
     with credentials.get_client() as client:
         billing = read_billing(client, experiment_id)
@@ -124,18 +136,14 @@ def confirm_quote(
         try:
             client.confirm_quote(experiment_id)
         except Conflict:
-            # Accepted meanwhile by someone else, or expired: what the service says now is what counts.
+            # Accepted meanwhile by someone else, or expired: the service's present state counts.
             if read_billing(client, experiment_id).stage is BillingStage.QUOTE_OPEN:
                 raise
         return read_billing(client, experiment_id)
 
 
 def check_total(quote: Quote, experiment_id: str) -> int:
-    """The total of a quote, in US cents.
-
-    Raises:
-        PaymentRefused: it names none, or another currency.
-    """
+    """The total of a quote in US cents; raise PaymentRefused if it has no total or another currency."""
     if quote.amount_total is None:
         raise PaymentRefused(
             f"the quote of experiment {experiment_id} names no total; nothing was accepted. Ask the laboratory"
@@ -149,20 +157,19 @@ def check_total(quote: Quote, experiment_id: str) -> int:
 
 
 def require_order(book: OrderBook, experiment_id: str) -> None:
-    """Another run may have found an older experiment of the order meanwhile, and confirmed or paid that.
+    """Raise TransientError if the order's log names another experiment by now.
 
-    Raises:
-        TransientError: the log names another experiment; the next look finds it.
+    Another run may have found an older experiment of the order, and confirmed or paid that one.
     """
     ordered = book.state.ordered
     if ordered is None or ordered.experiment_id != experiment_id:
         raise TransientError(
-            f"experiment {experiment_id} is not the order any more; nothing was accepted or paid for it"
+            f"experiment {experiment_id} is no longer the experiment of the order; nothing was accepted or paid for it"
         )
 
 
 def withdraw(book: OrderBook, reason: str) -> None:
-    """Record that an order's quote came to nothing; it counts against no cap any more."""
+    """Record that an order ended without an invoice; it no longer counts against a cap."""
     ended = book.record(
         lambda state: None if state.settled or state.payment or state.withdrawn else Withdrawn(reason=reason)
     )
@@ -172,7 +179,7 @@ def withdraw(book: OrderBook, reason: str) -> None:
 
 @task(name="submit-draft", **ONCE)
 def submit_draft(credentials: AssayCredentials, experiment_id: str) -> None:
-    """Submit an order that a failure left as a draft. Submitting twice changes nothing."""
+    """Submit an order that is still a draft after a failure. Submitting twice changes nothing."""
     with credentials.get_client() as client:
         if client.experiment(experiment_id).status == ExperimentStatus.DRAFT:
             client.submit(experiment_id)

@@ -1,4 +1,4 @@
-"""Read designs and fix the plan of a campaign."""
+"""Read designs and plan a campaign."""
 
 from prefect import task
 
@@ -10,6 +10,8 @@ from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.target import Target
 from prefect_assay.ordering import order_key
 from prefect_assay.runs.task_policy import ONCE
+
+__all__ = ["plan_campaign", "read_designs"]
 
 
 @task(name="read-designs", **ONCE)
@@ -33,14 +35,14 @@ def plan_campaign(
 ) -> Plan:
     """Split designs into experiments and check every specification locally, before anything is sent.
 
-    Without a campaign id, the id is a digest of designs and assay: the same designs, submitted twice, are the
-    same campaign and are ordered once. Measuring them again takes a campaign id of its own.
+    The default campaign id is a digest of designs and assay, so the same designs are ordered once. To measure them
+    again, choose another campaign id.
 
     Raises:
         InvalidSpec: with every finding of every experiment.
     """
     target_id = target.id if target else None
-    # By the target's id, so that its name and its catalog number do not make two campaigns of one.
+    # By the target's id, so that its name and its catalog number give the same campaign.
     named = assay.model_copy(update={"target": target_id})
     campaign = campaign_id or f"c-{campaign_digest(sequences, named)}"
     planned = []

@@ -87,7 +87,7 @@ def test_terms_that_are_refused_fail_the_run_with_the_reason(world, held, order,
         assert state.is_failed(), action
         assert "PaymentRefused" in state.message
         assert re.search(reasons[RAILS.index(rail)], state.message), state.message
-        assert "The order stands" in state.message
+        assert "The order remains" in state.message
         world.stack.lab.end_payment_faults()
         world.api.set_flow_run_state(run.id, Scheduled(name="AwaitingRetry"), force=True)
     assert world.settlements(f"refused-{rail}") == []
