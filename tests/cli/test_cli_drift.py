@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from prefect_assay.cli.drift import known_interface, show_drift
+from prefect_assay.cli.drift import show_drift
 from prefect_assay.client import AssayClient
-from prefect_assay.client.drift.compare import compare, field_of
-from prefect_assay.client.drift.document import facts_of
+from prefect_assay.client.drift import compare, facts_of, known_interface
+from prefect_assay.client.drift.compare import field_of
 from prefect_assay.client.drift.usage import USES, usage_by_operation
 from prefect_assay.errors import InputError
 from prefect_assay.lab.api import document

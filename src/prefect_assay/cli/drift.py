@@ -1,12 +1,7 @@
-"""`prefect-assay drift`: whether the service still is what the client was written for, by its openapi.json.
-
-`client/drift/interface.json` holds what the client was written for. It is made from the local lab's description,
-and a test compares the two.
-"""
+"""`prefect-assay drift`: compares the service's openapi.json with the interface that the client was written for."""
 
 import json
 import os
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,13 +10,12 @@ from rich.console import Console
 
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.client import AssayClient
-from prefect_assay.client.drift import Change, Facts, compare, facts_of, usage_by_operation
+from prefect_assay.client.drift import Change, compare, facts_of, known_interface, usage_by_operation
 from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.models.service import WireWords
 
 ADDRESS_VARIABLE: Final = "PREFECT_ASSAY_BASE_URL"
 TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its value
-_MANIFEST: Final = "interface.json"
 
 
 def show_drift(
@@ -35,15 +29,15 @@ def show_drift(
     """Print every difference between the described interface and the one the client knows.
 
     Args:
-        document: a file to read instead of asking the service.
-        base_url: the service's address; the environment's when neither this nor credentials are given.
+        document: a file to read in place of the service's answer.
+        base_url: the service's address; defaults to the environment's if there are no credentials.
         credentials: name of an AssayCredentials block: address, token and words.
         words: how the deployment spells the neutral words; a block brings its own.
         as_json: print JSON.
 
     Raises:
-        SystemExit: with 1, when something would break the client.
-        InputError: there is nothing to compare with.
+        SystemExit: with 1, if something would break the client.
+        InputError: no description is named, or it cannot be read.
     """
     raw, words, source = _described(document, base_url, credentials, words)
     changes = compare(known_interface(), facts_of(raw, words), usage_by_operation())
@@ -69,24 +63,6 @@ def wire_words(provider: str, service: str) -> WireWords:
         raise InputError(
             "--provider-word takes lower-case letters and digits, --service-word letters and digits"
         ) from None
-
-
-def known_interface() -> dict[str, Facts]:
-    """The interface that the client was written for."""
-    text = files("prefect_assay.client.drift").joinpath(_MANIFEST).read_text(encoding="utf-8")
-    found: dict[str, Facts] = json.loads(text)
-    return found
-
-
-def manifest_of(facts: dict[str, Facts]) -> str:
-    """The text of the manifest: one line for each place, so that a change of it can be read."""
-    operations = []
-    for name, places in facts.items():
-        lines = [
-            f"  {json.dumps(place)}: {json.dumps(fact, sort_keys=True)}" for place, fact in places.items()
-        ]
-        operations.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
-    return "{\n" + ",\n".join(operations) + "\n}\n"
 
 
 def _described(
@@ -144,7 +120,7 @@ def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
     if broken:
         verdict = f"{broken} differences would break the client, {len(changes) - broken} would not"
     elif changes:
-        verdict = f"{len(changes)} differences, none of which breaks the client"
+        verdict = f"{len(changes)} differences, and no difference breaks the client"
     else:
         verdict = "the interface is the one that the client knows"
     console.print(f"{source}: {verdict}", style="red" if broken else "green", markup=False, highlight=False)

@@ -1,8 +1,8 @@
-"""What the service would refuse, found before anything is sent, with all findings at once (contract 4.1, 4.2 and 8).
+"""Finds what the service would refuse before anything is sent, all findings at once (contract 4.1, 4.2 and 8).
 
-Pure. The rules of a specification stand in `models.spec_rules`; here stand those of the requests around it. Only
-what is certain is refused: whether a target exists, what it costs and in which status an experiment is, the
-service alone knows. A `Request` made by hand is not checked.
+Pure. The rules of a specification are in `models.spec_rules`, those of the requests around it are here. Only what is
+certain is refused: the service alone knows whether a target exists, what it costs and which status an experiment
+has. A `Request` made by hand is not checked.
 """
 
 import re
@@ -34,7 +34,7 @@ from prefect_assay.models.vocabulary import (
 _PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[(),]')
 _BROKEN_URL = re.compile(r"[\s\x00-\x1f\x7f]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_ON_THIS_MACHINE: Final = "plain http to this machine reaches nobody but a lab on it; give an https address"
+_ON_THIS_MACHINE: Final = "plain http to this machine reaches only a lab on it; give an https address"
 
 
 def check_page(limit: int | None, offset: int | None, sort: object = None) -> None:
@@ -43,12 +43,12 @@ def check_page(limit: int | None, offset: int | None, sort: object = None) -> No
 
 
 def check_estimate(spec: ExperimentSpec) -> None:
-    """Check a specification by itself; InvalidSpec has every finding."""
+    """Check a specification; InvalidSpec has every finding."""
     InvalidSpec.check(check_spec(spec))
 
 
 def check_creation(request: CreateRequest, payment_header: str | None) -> None:
-    """A whole order (contract 4.2, CreateExpRequest and create rule 2).
+    """Check a whole order (contract 4.2, CreateExpRequest and create rule 2).
 
     Raises:
         InvalidSpec: the specification is part of what is wrong; with every finding.
@@ -100,7 +100,7 @@ def check_changes(fields: Mapping[str, object], designs: Sequence[ProteinSequenc
 def entries(designs: Sequence[ProteinSequence]) -> Iterator[str]:
     """A list of sequences: names, letters, duplicates (contract 2.3 and 2.4)."""
     if not designs:
-        yield "sequences: none; give at least one"
+        yield "sequences: empty; give at least one"
     yield from check_sequences(
         [
             (d.name, SequenceValue(aa_string=d.aa_string, control=d.control, metadata=d.metadata or None))
@@ -110,7 +110,7 @@ def entries(designs: Sequence[ProteinSequence]) -> Iterator[str]:
 
 
 def text(field: str, value: object) -> Iterator[str]:
-    """A field that needs something in it. White space may be enough for the service."""
+    """A field that must not be empty. White space may be enough for the service."""
     if not isinstance(value, str) or not value:
         yield f"{field}: empty"
 
@@ -136,7 +136,7 @@ def webhook_url(url: str | None, field: str = "webhook_url") -> Iterator[str]:
 
 
 def web_address(field: str, url: str) -> Iterator[str]:
-    """A page that a person opens."""
+    """An address for a browser."""
     if not _is_address(url, "http") and not _is_address(url, "https"):
         yield f"{field}: must be an http or https address"
 
@@ -153,16 +153,16 @@ def headers(given: Mapping[str, str]) -> Iterator[str]:
         if not _HEADER_NAME.fullmatch(name):
             yield f"headers: {quoted(name)} is no header name"
         if not value.isprintable():
-            yield f"headers: the value of {quoted(name)} cannot stand in a header"
+            yield f"headers: the value of {quoted(name)} is not fit for a header"
 
 
 def only_for_a_lab(url: object, field: str = "webhook_url") -> tuple[str, ...]:
-    """Findings that stand unless the service itself runs on this machine, which only the client's address says."""
+    """Findings unless the service runs on this machine, which only the client's address shows."""
     return (f"{field}: {_ON_THIS_MACHINE}",) if isinstance(url, str) and url_is_local(url) else ()
 
 
 def url_is_local(url: str) -> bool:
-    """Whether it is plain http to this machine."""
+    """Return True for plain http to this machine."""
     return _is_address(url, "http") and is_loopback(urlsplit(url).hostname or "")
 
 

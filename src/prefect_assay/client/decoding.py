@@ -1,6 +1,6 @@
-"""Readers: from an accepted answer to a typed model. Tolerant of unknown fields, clear about missing ones.
+"""Readers of accepted answers into typed models: tolerant of unknown fields, clear about missing ones.
 
-With them the two common operations: `get` one object, and send something `once`.
+And the two common operations: `get` one object, and send something `once`.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
         return Page[M](
             items=items,
             total=_number(words.get("total"), len(items)),
-            count=len(items),  # counted: paging must not hang on what the service says of itself
+            count=len(items),  # counted here: paging must not depend on the service's own count
             offset=_number(words.get("offset"), 0),
             next_cursor=cursor if isinstance(cursor := words.get("next_cursor"), str) and cursor else None,
         )
@@ -85,12 +85,12 @@ def rows_of(kind: type[M]) -> Callable[[Answer], tuple[M, ...]]:
 
 
 def nothing(answer: Answer) -> None:
-    """A reader for an answer whose body says nothing, such as a 204."""
+    """A reader for an answer without a body, such as a 204."""
     del answer
 
 
 def rows_and_total(answer: Answer) -> tuple[list[object], int]:
-    """The rows of a list answer as they came, and how many the service says that the whole list has."""
+    """The rows of a list answer as received, and the service's count of the whole list."""
     body = answer.json()
     rows, words = (body, {}) if isinstance(body, list) else _rows(body, answer)
     return rows, _number(words.get("total"), len(rows))
@@ -107,7 +107,7 @@ def parsed(kind: type[M], value: object, answer: Answer, *, place: str = "") -> 
 
 
 def off_shape(answer: Answer, finding: str) -> UnexpectedAnswer:
-    """The error for a readable answer that is not what the contract describes."""
+    """The error for a readable answer that does not match the contract."""
     return UnexpectedAnswer(
         f"status {answer.status} with an answer that is not as described ({finding})",
         request_id=answer.header_request_id,

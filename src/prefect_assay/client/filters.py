@@ -1,8 +1,8 @@
 """The filter and sort language of the lists (contract 4.1), built from Python values.
 
-The contract does not say how values are quoted. Words made of letters, digits and `_ . : + -` stand bare, as in
-its examples; everything else, and text that would read as a number, a truth value or null, stands in double
-quotes with backslash escapes. `parameters` has the other form, one query parameter per field. This module knows no list's columns: the service refuses an unknown one.
+The contract does not define how values are quoted. Words of letters, digits and `_ . : + -` are bare, as in its
+examples; everything else, and text that would read as a number, a truth value or null, is in double quotes with
+backslash escapes. `parameters` has the other form, one query parameter per field. The service checks column names.
 """
 
 import math
@@ -133,11 +133,7 @@ def between(field: Field, low: Value, high: Value) -> Filter:
 
 
 def in_(field: Field, values: Sequence[Value]) -> Filter:
-    """The field is one of the values.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The field is one of the values; InputError if the list is empty."""
     if isinstance(values, str) or not values:
         raise InputError(f"filter in({field}): give a list of at least one value")
     return Filter(f"in({','.join([_field(field), *map(_value, values)])})")
@@ -209,11 +205,7 @@ def desc(field: Field) -> Ordering:
 
 
 def sorted_by(*columns: Ordering | str) -> str:
-    """Several columns as one `sort` parameter.
-
-    Raises:
-        InputError: none, or more than 8 (contract 4.1).
-    """
+    """Several columns as one `sort` parameter; InputError unless there are 1 to 8 (contract 4.1)."""
     if not 1 <= len(columns) <= SORT_COLUMNS_MAX:
         raise InputError(f"sort: 1 to {SORT_COLUMNS_MAX} columns are possible, not {len(columns)}")
     return ",".join(map(str, columns))
@@ -234,7 +226,7 @@ def _field(field: Field) -> str:
 
 
 def checked_field(field: str) -> str:
-    """A field name as it stands in the language; InputError when it is none."""
+    """Return a field name; InputError if it is malformed."""
     if not _FIELD.fullmatch(field):
         raise InputError(f"filter: {field!r} is no field name; letters, digits, '_' and '.' are possible")
     return field
@@ -246,11 +238,7 @@ def _value(value: Value) -> str:
 
 
 def bare_text(value: Value) -> str:
-    """A value as it stands alone, without quotes.
-
-    Raises:
-        InputError: it is no finite number, or a timestamp without a time zone.
-    """
+    """A value without quotes; InputError for a number that is not finite and a timestamp without a time zone."""
     plain = value.value if isinstance(value, Enum) else value
     if isinstance(plain, bool):
         return "true" if plain else "false"

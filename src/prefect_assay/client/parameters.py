@@ -1,7 +1,7 @@
 """The other filter form of the lists (contract 4.1): one query parameter per field, as in `geq(created_at)=<value>`.
 
-Values stand alone in their parameter, so nothing is quoted. Several tests hold together. For `or`, null checks and
-everything else there is the expression language of `filters`.
+Each value has a parameter of its own, so nothing is quoted. Several tests must all hold. `filters` is the language
+for `or`, null checks and everything else.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ def plain(field: str, value: Value) -> FieldTest:
 
 
 def tests(where: Iterable[FieldTest]) -> Parameters:
-    """Query parameters, each named once: of two with one name a service would read only one."""
+    """Query parameters, each named once: of two with the same name a service would read only one."""
     found = tuple((test.parameter, test.value) for test in where)
     names = [name for name, _ in found]
     twice = sorted({name for name in names if names.count(name) > 1})

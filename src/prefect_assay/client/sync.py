@@ -36,7 +36,7 @@ class AssayClient(Methods):
 
     Args:
         base_url: the service's address without `/api/v1`; https, or http on loopback.
-        token: the user's own API token (contract 5.6); None for the calls that need none.
+        token: the user's own API token (contract 5.6); None for calls that need no token.
         words: how this deployment spells the provider's and the service's name.
         timeout: seconds without progress after which a request counts as lost.
         retries: repeats of requests that change nothing; others are never repeated.

@@ -3,9 +3,9 @@
 python tests/support/interface/manifest.py
 """
 
+import json
 from pathlib import Path
 
-from prefect_assay.cli.drift import manifest_of
 from prefect_assay.client import drift
 from prefect_assay.client.drift import facts_of
 from prefect_assay.lab.api import document
@@ -14,6 +14,17 @@ from prefect_assay.lab.api import document
 def current():
     """The manifest as it should be."""
     return manifest_of(facts_of(document(partner=True)))
+
+
+def manifest_of(facts):
+    """One line for each place, so that a change of the file can be read."""
+    operations = []
+    for name, places in facts.items():
+        lines = [
+            f"  {json.dumps(place)}: {json.dumps(fact, sort_keys=True)}" for place, fact in places.items()
+        ]
+        operations.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(operations) + "\n}\n"
 
 
 if __name__ == "__main__":

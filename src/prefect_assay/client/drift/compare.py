@@ -1,7 +1,7 @@
-"""Compares the interface that the client was written for with a description of today's, and says what would break it.
+"""Compares the interface that the client was written for with a description of today's, and names what would break it.
 
-Pure. Something breaks when the client sends what is no longer taken, is asked for what it does not send, or no longer
-finds what it reads. Everything else that is new, gone or changed is named as well.
+Pure. A change breaks the client if the service no longer takes what the client sends, requires what it does not send,
+or no longer answers with what it reads. Everything else that is new, gone or changed is named as well.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from prefect_assay.client.drift.document import Facts, above
 from prefect_assay.client.drift.usage import Usage
 
-# Described to partners' tokens only (contract 1): their absence says nothing.
+# Described to partners' tokens only (contract 1): their absence is no change.
 _PARTNERS: Final = re.compile(r" /partners/")
 _ANSWER: Final = re.compile(r"^answer (\d+|\dXX|default)(\[\])? ?")
 _UNUSED: Final = Usage(sent=frozenset(), always=frozenset(), read={})
@@ -20,7 +20,7 @@ _UNUSED: Final = Usage(sent=frozenset(), always=frozenset(), read={})
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. `breaks` says whether it touches what the client uses."""
+    """One difference. `breaks`: it affects what the client uses."""
 
     kind: Literal["new", "gone", "changed"]
     operation: str
@@ -81,9 +81,9 @@ class _Operation:
 
     def _new(self, place: str) -> Change:
         fact = self._now[place]
-        asked = fact.get("required") is True and not place.startswith("answer")
-        detail = "required" if asked else "/".join(fact.get("type", ()))
-        return Change("new", self._name, place, detail, breaks=asked and self._lacks(place))
+        required = fact.get("required") is True and not place.startswith("answer")
+        detail = "required" if required else "/".join(fact.get("type", ()))
+        return Change("new", self._name, place, detail, breaks=required and self._lacks(place))
 
     def _breaks_without(self, place: str) -> bool:
         field = field_of(place)
@@ -111,7 +111,7 @@ class _Operation:
                     "changed",
                     self._name,
                     place,
-                    f"{aspect} was {_shown(before)}, is {_shown(after)}",
+                    f"{aspect} was {_text(before)}, is {_text(after)}",
                     breaks=breaks,
                 )
 
@@ -141,7 +141,7 @@ class _Operation:
         return aspect == "media"
 
     def _lacks(self, place: str) -> bool:
-        """Whether a request of the client may come without it."""
+        """Return True if a request of the client may lack the place."""
         if place in self._used.always:
             return False
         holder = above(place)
@@ -162,12 +162,12 @@ def _words(value: Any) -> set[str]:
 
 
 def _covered(types: set[str], by: set[str]) -> bool:
-    """Whether every type is taken: `any` takes all, a number takes integers."""
+    """Return True if every type is accepted: `any` accepts all, a number accepts integers."""
     return "any" in by or all(kind in by or (kind == "integer" and "number" in by) for kind in types)
 
 
 def _narrower(before: Mapping[str, float], after: Mapping[str, float]) -> bool:
-    """Whether something that was allowed no longer is."""
+    """Return True if a value that was allowed no longer is."""
     for name, limit in after.items():
         old = before.get(name)
         upper = "max" in name.lower()
@@ -176,7 +176,7 @@ def _narrower(before: Mapping[str, float], after: Mapping[str, float]) -> bool:
     return False
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "empty"
     if isinstance(value, dict):

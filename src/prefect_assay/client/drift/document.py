@@ -1,11 +1,13 @@
 """An OpenAPI document as plain facts: one line per parameter, body field and answer field of each operation.
 
-Pure. References are followed, unions are joined, the neutral words take the place of a deployment's own. What is not
-about the wire (titles, descriptions, examples, names of schemas) is no fact.
+Pure. References are followed, unions are joined, a deployment's words become the neutral ones. Titles, descriptions,
+examples and names of schemas are no facts, because they are not on the wire.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from typing import Any, Final
 
 from prefect_assay.errors import InputError
@@ -60,8 +62,15 @@ def facts_of(document: Mapping[str, Any], words: WireWords | None = None) -> dic
     return dict(sorted(found.items()))
 
 
+def known_interface() -> dict[str, Facts]:
+    """The facts that the client was written for, made from the local lab's description."""
+    text = files("prefect_assay.client.drift").joinpath("interface.json").read_text(encoding="utf-8")
+    found: dict[str, Facts] = json.loads(text)
+    return found
+
+
 def above(place: str) -> str | None:
-    """The place that a place stands in; None for a parameter and for the whole body or answer."""
+    """The place that contains a place; None for a parameter and for the whole body or answer."""
     if place.endswith("[]"):
         return place[:-2]
     head, dot, _ = place.rpartition(".")
@@ -160,7 +169,7 @@ class _Reader:
     def _variants(
         self, schema: Any, seen: tuple[str, ...]
     ) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
-        """The plain schemas that a schema may stand for; a reference that is being followed ends there."""
+        """The plain schemas that a schema may resolve to; a reference to itself ends there."""
         if not isinstance(schema, dict):
             yield {}, seen
             return
@@ -218,7 +227,7 @@ def _json_schema(value: Mapping[str, Any]) -> Any:
 
 
 def _types(schema: Mapping[str, Any]) -> set[str]:
-    """JSON types; every one of them where the schema says nothing."""
+    """JSON types; `any` where the schema has none."""
     given = schema.get("type")
     if isinstance(given, str):
         found = {given}

@@ -109,7 +109,7 @@ _LEAST: Final[dict[str, Any]] = {
 }
 _OTHERWISE: Final = {**_LEAST, "mint_token.request": _MINT.model_copy(update={"org": ExistingOrg(id=_UUID)})}
 _MORE: Final = {"pay": ("already_paid",)}
-# Below these are the user's own keys or free-form values: nothing there is the service's.
+# Below these are the user's own keys or free-form values, which the service does not define.
 _FREE: Final = frozenset({"parameters", "metadata", "headers", "json_body"})
 _KEYED: Final = frozenset({"experiment_spec.sequences"})
 _NOT_DESCRIBED: Final = ("iter_", "openapi")  # walks over a described list; the description itself

@@ -1,4 +1,4 @@
-"""Checks the service's address and the token before anything is sent, and says where the token may go."""
+"""Checks the service's address and the token before anything is sent, and which addresses are safe to use."""
 
 import ipaddress
 import socket
@@ -19,7 +19,7 @@ def checked_base_url(url: str) -> str:
     """The service's address in one spelling: lower-case host, no trailing slash, no `/api/v1`.
 
     Raises:
-        ConfigurationError: it is no address, or plain http to another machine, or carries credentials.
+        ConfigurationError: it is malformed, plain http to another machine, or carries credentials.
     """
     parts = _split(url.strip())
     if parts.username is not None or parts.password is not None:
@@ -36,10 +36,10 @@ def checked_base_url(url: str) -> str:
 
 
 def checked_token(token: SecretStr | str) -> SecretStr:
-    """The token without the line end that a file leaves behind.
+    """The token without surrounding white space.
 
     Raises:
-        ConfigurationError: it is empty or cannot stand in a header; the message does not show it.
+        ConfigurationError: it is empty or not fit for a header; the message does not show it.
     """
     value = (token.get_secret_value() if isinstance(token, SecretStr) else token).strip()
     if not value:
@@ -52,7 +52,7 @@ def checked_token(token: SecretStr | str) -> SecretStr:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port in one spelling; ConfigurationError when it is no http address."""
+    """Scheme, host and port in one spelling; ConfigurationError if it is no http address."""
     parts = _split(url)
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host
@@ -61,13 +61,13 @@ def origin(url: str) -> str:
 
 
 def is_protected(url: str) -> bool:
-    """Whether what is sent there cannot be read on the way: https, or this very machine."""
+    """Return True if nobody can read along: https, or loopback."""
     parts = _split(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this machine, by name or by number."""
+    """Return True if the host is this machine, by name or by number."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -77,9 +77,9 @@ def is_loopback(host: str) -> bool:
 
 
 def is_internal(host: str) -> bool:
-    """Whether the host is this machine, or a number outside the public internet, however it is written.
+    """Return True for this machine and for numbers outside the public internet, in any spelling.
 
-    Names are not looked up: a name that leads to such a number is not found here.
+    Names are not resolved.
     """
     name = host.lower().removesuffix(".")
     if is_loopback(name):
@@ -89,7 +89,7 @@ def is_internal(host: str) -> bool:
 
 
 def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address in any spelling that a resolver takes; of an IPv6 address that carries an IPv4 one, that one."""
+    """The address in any spelling that a resolver takes; an IPv4 address inside an IPv6 one is unpacked."""
     try:
         number = ipaddress.ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an error body says (contract 2.12 and 7), whatever it is made of. Never raises."""
+"""Reads an error body (contract 2.12 and 7), whatever its form. Never raises."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SEPARATOR = re.compile(r"\s*(?:\n|;\s)\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What an error body says (contract 2.12): `genuine` when the service wrote it, `foreign` when it is no JSON object."""
+    """The content of an error body: `genuine` if the service wrote it, `foreign` if it is no JSON object."""
 
     messages: tuple[str, ...]
     fields: dict[str, Any]
@@ -33,7 +33,7 @@ class Problem:
 
 
 def problem_of(answer: Answer) -> Problem:
-    """Read an error body, whatever it is. Never raises."""
+    """Read an error body of any form."""
     try:
         body = answer.json()
     except UnexpectedAnswer:

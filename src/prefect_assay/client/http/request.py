@@ -1,7 +1,6 @@
 """The vocabulary of the client's core: a request, an answer, and the operation that joins them.
 
-Everything here is data and pure functions. This module must not know httpx, sockets or time: the two faces
-carry requests and answers, and every operation of the service is defined once for both.
+Data and pure functions: this module must not know httpx, sockets or time.
 """
 
 import json
@@ -32,7 +31,7 @@ _REQUEST_ID_MAX: Final = 200
 
 
 class _NoBody:
-    """A request without a body; `None` would be the JSON value null."""
+    """No body; `None` would be the JSON value null."""
 
     def __repr__(self) -> str:
         return "NO_BODY"
@@ -42,7 +41,7 @@ NO_BODY: Final = _NoBody()
 
 
 class Unset(Enum):
-    """A field of a change that is not named; None would clear it."""
+    """A field that a change does not name; None would clear it."""
 
     UNSET = "unset"
 
@@ -62,10 +61,10 @@ class Request:
         headers: further headers, in neutral words.
         repeatable: the same request may be sent again without a second effect.
         lost: what a missing or unreadable answer means; None where nothing can have taken effect.
-        after_loss: what to do then, as the error's message says it.
+        after_loss: the next step in that error's message.
         absent: what a 404 means.
         secrets: values that must not come back in an error's text.
-        unless_local: findings that stand unless the service runs on this machine; with one, nothing is sent.
+        unless_local: findings for a service on any other machine; with one, nothing is sent there.
     """
 
     method: str
@@ -84,7 +83,7 @@ class Request:
         return f"{self.method} {self.path}"
 
     def content(self, words: WireWords | None = None) -> bytes | None:
-        """The body in this deployment's words, or None; InputError when it is not JSON, such as NaN."""
+        """The body in this deployment's words, or None; InputError if it is not JSON, such as NaN."""
         if isinstance(self.json, _NoBody):
             return None
         try:
@@ -96,7 +95,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back. Header names are lower case."""
+    """What the service sent back. Header names are lower case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -105,14 +104,14 @@ class Answer:
 
     @property
     def content_type(self) -> str:
-        """The media type without its parameters, lower case; empty when there is none."""
+        """The media type without its parameters, lower case; may be empty."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def json(self) -> Any:
-        """The body in neutral words; UnexpectedAnswer when it is not JSON."""
+        """The body in neutral words; UnexpectedAnswer if it is not JSON."""
         try:
             # Not the standard library's: its depth follows the recursion limit, which libraries of the x402 extra
-            # raise so far that a deeply nested body ends the process.
+            # raise so far that a deeply nested body kills the process.
             body = from_json(self.content)
         except ValueError:
             raise UnexpectedAnswer(
@@ -137,16 +136,16 @@ def succeeded(status: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[T_co]):
-    """A request together with how its answer is read; what both faces carry out.
+    """A request and the reader of its answer.
 
     Attributes:
         request: what to send.
         read: from an accepted answer to a value; raises UnexpectedAnswer when it is off-shape.
         accepts: the statuses that `read` understands.
-        failed: a failure that this operation knows by the body, before the status is looked at.
-        instead: the operation to carry out in its place, where an answer says that nothing was done and that the
+        failed: a failure that this operation recognizes by the body, before its status is considered.
+        instead: the operation to carry out in its place, where an answer shows that nothing was done and that the
             service speaks the earlier interface variant (contract 9.4).
-        scrubs: secrets are cut out of an accepted answer as well, because its text is shown to people.
+        scrubs: secrets are also cut out of an accepted answer, because its text is shown to people.
     """
 
     request: Request
@@ -158,7 +157,7 @@ class Operation(Generic[T_co]):
 
 
 def segment(value: str) -> str:
-    """One path segment, quoted; InputError when it is empty or made of dots."""
+    """One path segment, quoted; InputError if it is empty or made of dots."""
     if not value.strip(". "):
         raise InputError(f"an id is needed, not {value!r}; nothing was sent")
     return quote(value, safe="")
@@ -170,7 +169,7 @@ def given(**values: object) -> dict[str, object]:
 
 
 def query(**values: object) -> Parameters:
-    """Query parameters: those that are set, as text. Booleans become `true` and `false`."""
+    """Query parameters: the values that are set, as text. Booleans become `true` and `false`."""
     return tuple(
         (name, str(value).lower() if isinstance(value, bool) else str(value))
         for name, value in given(**values).items()

@@ -44,9 +44,9 @@ _NOTHING_SENT: Final = (
 # How an exchange without an answer ends. httpx parses the address of a redirect even where it must not follow it:
 # InvalidURL and UnicodeError are for an address that it cannot parse.
 NO_ANSWER: Final = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeError)
-# A field name in an expression stands first in its brackets; quoted values are stepped over.
+# A field name in an expression comes first in its brackets; quoted values are skipped.
 _FIELD = re.compile(rf'"(?:[^"\\]|\\.)*"|(?<=\()\s*{NEUTRAL_PROVIDER}_')
-# In a sort it may also stand alone, as in `-name` and `name:asc` (contract 4.1).
+# In a sort it may also be bare, as in `-name` and `name:asc` (contract 4.1).
 _COLUMN = re.compile(rf'"(?:[^"\\]|\\.)*"|((?:^|,)\s*[+-]?\s*){NEUTRAL_PROVIDER}_(?=\w*(?::\w+)?\s*(?:,|$))')
 # Names of parameters: `name=value` and `geq(name)=value`.
 _PARAMETER = re.compile(rf"^((?:[a-z]+\()?){NEUTRAL_PROVIDER}_")
@@ -95,7 +95,7 @@ class BearerAuth(httpx.Auth):
 
 @cache
 def _certificates(*, trust_env: bool) -> ssl.SSLContext:
-    """Reading the certificates takes longer than a request; clients are made for every look at an experiment."""
+    """Reading the certificates takes longer than a request, and every look at an experiment makes a client."""
     return httpx.create_ssl_context(trust_env=trust_env)
 
 

@@ -1,8 +1,8 @@
 """Operations on experiments (contract 4.2): price, create, list, read, submit and modify.
 
 `modify` is PATCH, and the POST of the earlier interface variant (contract 9.4). Which of the two a service speaks
-shows in its answer: 405 says that the path exists and the method does not, so nothing was done, and only then is the
-other one tried. A 404 is no such sign, because both variants answer it for an experiment that does not exist; nor is
+shows in its answer: 405 means that the path exists and the method does not, so nothing was done, and only then is
+the other one tried. A 404 is no such sign, because both variants answer it for an experiment that does not exist; nor is
 any answer after which something may have been done. `status` is a field of the earlier variant only: with it POST is
 sent at once, which the current interface answers with 405.
 """
