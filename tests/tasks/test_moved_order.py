@@ -58,7 +58,7 @@ def test_the_quote_of_a_surplus_experiment_is_not_confirmed(book, confirmed):
     service = Service()
     if confirmed:
         book.record(lambda _: Confirming(amount_cents=21_900))
-    with pytest.raises(TransientError, match="not the order any more"):
+    with pytest.raises(TransientError, match="no longer the experiment of the order"):
         confirm_quote.fn(service, "younger", book=book, approved_cents=21_900)
     assert service.confirmed == []
     assert confirm_quote.fn(service, "older", book=book, approved_cents=21_900).stage is BillingStage.INVOICED
