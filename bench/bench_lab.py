@@ -124,7 +124,7 @@ def schedule():
             for _ in range(SCHEDULED):
                 core.request("POST", "/experiments", json_body=ORDER | {"auto_accept_quote": True})
             start = time.perf_counter()
-            core.timekeeper.advance(core.seeded.organization_id, EPOCH + timedelta(days=LAB_DAYS))
+            core.clock_driver.advance(core.seeded.organization_id, EPOCH + timedelta(days=LAB_DAYS))
             taken.append(time.perf_counter() - start)
             done = core.request("GET", "/experiments", query={"status": "done"}).body["total"]
             assert done == SCHEDULED, done

@@ -156,7 +156,7 @@ def test_a_confirmation_takes_no_other_rail_than_the_experiments(core, by):
 def test_an_order_that_breaks_after_its_invoice_voids_it_and_stays(core):
     body = order(core, auto_accept_quote=True).body
     with core.lab.store.transaction() as db:
-        told = orders.fail_after_creation(core.lab, db, body["provider_invoice_id"])
+        told = orders.break_order(core.lab, db, body["provider_invoice_id"], "/experiments")
     assert told["experiment_id"] == body["experiment_id"]
     assert get(core, f"/invoices/{body['provider_invoice_id']}")["status"] == "void"
     assert "submit" in refusal(core, "GET", f"/experiments/{body['experiment_id']}/invoice").message

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.lab.laboratory.machine import force
+from prefect_assay.lab.experiments.state_machine import force
 from prefect_assay.lab.service.seeding import organization
 from prefect_assay.models.vocabulary import ExperimentStatus
 from support.lab.core import UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.lab.experiments.custom_targets import decide_custom_target
+from prefect_assay.lab.experiments.targets import decide_custom_target
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.service.seeding import organization, reset
 from support.lab.core import PRICED, advance, get, lab_core, order, refusal, spec

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.lab import __main__ as command
-from prefect_assay.lab.billing import delays as plan
 from prefect_assay.lab.control import commands, events
-from prefect_assay.lab.requests.payment_faults import PAYMENT_ACTIONS
+from prefect_assay.lab.experiments import delays
+from prefect_assay.lab.kernel.faults import PAYMENT_ACTIONS
 from prefect_assay.lab.service.faults import ACTIONS
 from prefect_assay.lab.webhooks.faults import WEBHOOK_ACTIONS
 
@@ -39,5 +39,5 @@ def test_every_control_call_stands_in_the_page():
 
 
 def test_the_milestones_stand_in_the_page():
-    for share, kind, detail in plan.MILESTONES:
+    for share, kind, detail in delays.MILESTONES:
         assert f"| {share:.2f} | {f'`{detail}`' if kind == 'status' else 'a progress update'}" in PAGE

@@ -147,7 +147,7 @@ def test_late_fields_conflict_by_name_but_the_webhook_stays_editable(core):
 def test_fields_are_editable_again_in_review(core):
     experiment_id = order(core, auto_accept_quote=True).body["experiment_id"]
     while get(core, f"/experiments/{experiment_id}")["status"] != "in_review":
-        core.timekeeper.to_next(core.seeded.organization_id)
+        core.clock_driver.to_next(core.seeded.organization_id)
     assert patch(core, experiment_id, description="looks fine")["updated"] is True
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prefect_assay.lab.kernel.faults import PAYMENT_ACTIONS, PaymentFault
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.rails import mpp
-from prefect_assay.lab.requests.payment_faults import PAYMENT_ACTIONS, PaymentFault
 from support.lab.core import advance, get, lab_core, order, refusal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -120,7 +120,7 @@ def test_a_genuine_credential_settles():
     assert found.ok, found.detail
     assert found.nonce == parts_of(header)["id"]
     assert SPT not in repr(found)
-    receipt = unpacked(found.receipt)
+    receipt = unpacked(found.header)
     assert receipt == {
         "status": "success",
         "method": "stripe",

@@ -9,7 +9,7 @@ import pytest
 
 from prefect_assay.lab.api.account_shapes import Webhook, Webhooks
 from prefect_assay.lab.service import seeding
-from prefect_assay.lab.webhooks.rules import MASK
+from prefect_assay.lab.webhooks.delivery import MASK
 from support.lab.core import advance, get, lab_core, order, refusal
 from support.services.hook_server import hook_server
 
@@ -52,7 +52,7 @@ def change(core, webhook, **fields):
 
 
 def deliver(core):
-    core.courier.deliver(core.seeded.organization_id)
+    core.sender.deliver(core.seeded.organization_id)
 
 
 def signer(hook, number=-1):
@@ -354,5 +354,5 @@ def test_organisations_do_not_hear_of_each_other(core, hook, other):
     core.request("POST", "/webhooks", json_body={"url": other.url}, token=stranger.member_token)
     order(core, skip_draft=True)
     deliver(core)
-    core.courier.deliver(stranger.organization_id)
+    core.sender.deliver(stranger.organization_id)
     assert (len(hook.received), len(other.received)) == (1, 0)

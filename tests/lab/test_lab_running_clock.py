@@ -19,7 +19,7 @@ def rounds():
     sleep = core.lab.wait
 
     def wait(seen, seconds):
-        if threading.current_thread().name == "lab-timekeeper":
+        if threading.current_thread().name == "lab-clock-driver":
             slept.put(seconds)
         sleep(seen, seconds)
 
@@ -36,12 +36,12 @@ def test_a_look_that_finds_nothing_due_wakes_nobody(rounds, ordered):
     for _ in range(ordered):
         order(core, skip_draft=True)
         slept.get(timeout=10)
-    core.timekeeper._crew.join(10)
+    core.clock_driver._workers.join(10)
     before = core.lab.changes
     for told in range(1, 6):
         core.lab.changed()
         slept.get(timeout=10)
-        core.timekeeper._crew.join(10)  # what it does in its own thread is done
+        core.clock_driver._workers.join(10)  # what it does in its own thread is done
         assert core.lab.changes == before + told
 
 
@@ -49,12 +49,12 @@ def test_what_a_running_clock_does_is_told(rounds):
     core, slept = rounds
     experiment_id = order(core, skip_draft=True).body["experiment_id"]
     slept.get(timeout=10)
-    core.timekeeper._crew.join(10)
+    core.clock_driver._workers.join(10)
     with core.lab.store.transaction() as db:
         schedule.put_off(db, schedule.queued(db, experiment_id, "quote_ready"), EPOCH)
     before = core.lab.changes
     core.lab.changed()
     slept.get(timeout=10)
-    core.timekeeper._crew.join(10)
+    core.clock_driver._workers.join(10)
     assert get(core, f"/experiments/{experiment_id}")["status"] == "quote_sent"
     assert core.lab.changes == before + 2

@@ -69,7 +69,7 @@ def test_secrets_fall_back_to_the_organisation_and_the_deployment(core, hook):
             with core.lab.store.transaction() as db:
                 db.update("organizations", core.seeded.organization_id, webhook_secret=secret)
         order(core, skip_draft=True, webhook_url=hook.url)
-        core.courier.deliver(core.seeded.organization_id)
+        core.sender.deliver(core.seeded.organization_id)
         headers, raw = hook.received[-1]
         assert headers["X-Acme-Signature"] == signature(raw, secret)
 
@@ -114,7 +114,7 @@ def test_one_advance_over_the_back_off_sends_each_retry_at_its_own_lab_time(core
 def test_until_idle_the_retries_are_the_labs_to_make(core, hook):
     hook.statuses = [500, 503, 502, 204, 500, 503, 502]
     order(core, skip_draft=True, webhook_url=hook.url)
-    core.timekeeper.until_idle(core.seeded.organization_id)
+    core.clock_driver.until_idle(core.seeded.organization_id)
     assert [row["outcome"] for row in journal(core)] == (["retry"] * 3 + ["delivered"]) * 2
 
 
@@ -122,7 +122,7 @@ def test_a_clock_that_jumps_keeps_the_pauses(hook):
     core = lab_core(allow_http_webhooks=True, clock_mode="auto")
     hook.statuses = [500, 503, 502]
     order(core, skip_draft=True, webhook_url=hook.url)
-    core.timekeeper._tend(core.seeded.organization_id)
+    core.clock_driver._tend(core.seeded.organization_id)
     assert pauses(core)[:3] == [30, 60, 120]
     assert [row["outcome"] for row in journal(core)][3:] == ["delivered"] * 2
     core.close()
@@ -170,7 +170,7 @@ def test_faults_drop_double_and_forge(core, hook):
         core.webhook_faults.add(action, 1)
     for _ in range(4):
         order(core, skip_draft=True, webhook_url=hook.url)
-    core.courier.deliver(core.seeded.organization_id)
+    core.sender.deliver(core.seeded.organization_id)
     assert [row["fault"] for row in journal(core)] == ["drop", "double", "bad_signature", None]
     genuine = [
         headers["X-Acme-Signature"] == signature(raw, "deployment-secret") for headers, raw in hook.received

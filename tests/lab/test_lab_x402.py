@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.kernel.settings import X402Settings
-from prefect_assay.lab.rails import eip3009
-from prefect_assay.lab.rails.x402 import Settlement, challenge, settle
+from prefect_assay.lab.rails import x402
+from prefect_assay.lab.rails.credentials import CredentialVerdict
+from prefect_assay.lab.rails.x402 import challenge, settle
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 PAY_URL = "http://127.0.0.1:8765/api/v1/invoices/inv_1/pay"
@@ -110,11 +111,11 @@ def test_a_genuine_credential_settles():
     assert result.ok, result.detail
     assert result.payer == WALLET.address
     assert result.nonce == NONCE
-    assert result.transaction.startswith("0x")
-    assert len(result.transaction) == 66
-    assert decoded(result.response_header) == {
+    assert result.reference.startswith("0x")
+    assert len(result.reference) == 66
+    assert decoded(result.header) == {
         "success": True,
-        "transaction": result.transaction,
+        "transaction": result.reference,
         "network": "eip155:84532",
         "payer": WALLET.address,
     }
@@ -179,8 +180,8 @@ def replaced(payment, path, value):
 def test_a_changed_credential_is_refused(path, value, reason):
     result = answer(replaced(signed(terms_of()), path, value))
     assert (result.ok, result.reason) == (False, reason)
-    assert (result.payer, result.nonce, result.transaction) == (None, None, None)
-    assert decoded(result.response_header)["errorReason"] == reason
+    assert (result.payer, result.nonce, result.reference) == (None, None, None)
+    assert decoded(result.header)["errorReason"] == reason
 
 
 @pytest.mark.parametrize(
@@ -262,7 +263,7 @@ def test_a_fault_shows_and_a_client_without_a_guard_would_pay_it(fault, shows):
 @settings(max_examples=200, deadline=None)
 def test_any_text_is_a_refusal(text):
     result = answer(text)
-    assert isinstance(result, Settlement)
+    assert isinstance(result, CredentialVerdict)
     assert not result.ok
     assert result.reason
 
@@ -313,7 +314,7 @@ def test_without_the_extra_the_error_names_the_install_command(monkeypatch):
     def absent(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(eip3009.importlib, "import_module", absent)
+    monkeypatch.setattr(x402.importlib, "import_module", absent)
     with pytest.raises(ConfigurationError, match=r"prefect-assay\[x402\]"):
         answer(GENUINE)
 

@@ -70,7 +70,7 @@ def of_organization(core, receiver, secret=SECRET):
 def sent(core):
     """Statuses of the attempts made now."""
     before = len(sim_deliveries.journal(core, 0))
-    core.courier.deliver(core.seeded.organization_id)
+    core.sender.deliver(core.seeded.organization_id)
     return [row["status"] for row in sim_deliveries.journal(core, 0)[before:]]
 
 

@@ -48,7 +48,7 @@ def test_killed_between_the_delivery_and_its_answer_it_loses_nothing(core, recei
     receiver.hold()
     experiment_id = ordered(core, receiver)
     with ThreadPoolExecutor(1) as service:
-        sending = service.submit(core.courier.deliver, core.seeded.organization_id)
+        sending = service.submit(core.sender.deliver, core.seeded.organization_id)
         receiver.until(receiver.begun)
         receiver.process.send_signal(signal.SIGKILL)
         receiver.process.wait(10)

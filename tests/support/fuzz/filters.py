@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from prefect_assay.lab.billing import invoices, quotes
-from prefect_assay.lab.experiments import experiments, records, sequences
+from prefect_assay.lab.experiments import experiments, results, sequences, targets
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.requests import lists
 from prefect_assay.lab.requests.core import Call
 from prefect_assay.lab.requests.lists import Listing
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.service.core import LabCore
+from prefect_assay.lab.webhooks import updates
 from support.fuzz.mutations import Mutator
 from support.lab.core import lab_core, order, spec
 
@@ -25,9 +26,9 @@ LISTINGS: dict[str, Listing] = {
     "quotes": quotes.LISTING,
     "invoices": invoices.LISTING,
     "sequences": sequences.LISTING,
-    "results": records.RESULTS,
-    "updates": records.UPDATES,
-    "targets": records.TARGETS,
+    "results": results.LISTING,
+    "updates": updates.LISTING,
+    "targets": targets.LISTING,
 }
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION}
 
@@ -77,7 +78,7 @@ def _stocked() -> tuple[LabCore, Call]:
             core.request("POST", "/experiments", token=token, json_body=body)
     order(core)
     for org_id in (core.seeded.organization_id, other.organization_id):
-        core.timekeeper.advance(org_id, core.lab.clock.now(org_id) + timedelta(days=16))
+        core.clock_driver.advance(org_id, core.lab.clock.now(org_id) + timedelta(days=16))
     who = core.lab.tokens.authenticate(f"Bearer {core.seeded.member_token}")
     return core, Call(core.lab, who)
 
@@ -169,8 +170,8 @@ class FilterFuzz:
             else ()
         )
         self._touched.clear()
-        with self._watched(tables), self.core.lab.store.transaction() as db:
-            return lists.page(db, listing, call, render=lambda _db, row: row, only=own)
+        with self._watched(tables):
+            return lists.page(call, listing, lambda row: row, only=own).body
 
     @contextmanager
     def _watched(self, tables: set[str]):

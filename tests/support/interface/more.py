@@ -52,7 +52,7 @@ def _statuses() -> tuple[Item, ...]:
             "3",
             f"status `{name}`",
             f"{_WORDS}:ExperimentStatus",
-            "lab.laboratory.machine:enter",
+            "lab.webhooks.updates:move",
             later.get(name, _STATES),
         )
         for name in names.split()
@@ -65,7 +65,7 @@ def _delivery() -> tuple[Item, ...]:
     fields = [("models.update:Delivery", name, name) for name in outer.split()]
     fields += [("models.update:DeliveryData", f"data.{name}", name) for name in inner.split()]
     return tuple(
-        Item("6", f"body `{name}`", f"{model}.{field}", "lab.webhooks.delivery:body", _DELIVERY)
+        Item("6", f"body `{name}`", f"{model}.{field}", "lab.webhooks.delivery:prepare", _DELIVERY)
         for model, name, field in fields
     )
 
@@ -77,13 +77,13 @@ MORE: tuple[Item, ...] = (
     Item("2.12", "error body `error`", "client.http.problem:Problem.messages", "lab.kernel.refusals:Refusal.message", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
     Item("2.12", "error body `request_id`", "errors:AssayError.request_id", "lab.api.shapes:Error.request_id", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
     Item("7", "error body `code`", "errors:RequestRefused.code", "lab.kernel.refusals:Refusal.code", "rules/test_rules_create.py::test_the_lab_sees_the_conflict"),
-    Item("4.2", "error body `experiment_id`", "errors:PartialOrder.experiment_id", "lab.experiments.breakage:break_order", "rules/test_rules_create.py::test_the_client_adopts_a_partial_order"),
-    Item("4.2", "error body `provider_invoice_id`", "errors:PartialOrder.invoice_id", "lab.experiments.breakage:break_order", "rules/test_rules_create.py::test_what_fails_after_its_invoice_voids_it_and_says_what_exists"),
-    Item("4.2", "error body `provider_hosted_invoice_url`", "errors:PartialOrder.hosted_invoice_url", "lab.experiments.breakage:break_order", "rules/test_rules_create.py::test_what_fails_after_its_invoice_voids_it_and_says_what_exists"),
+    Item("4.2", "error body `experiment_id`", "errors:PartialOrder.experiment_id", "lab.experiments.orders:break_order", "rules/test_rules_create.py::test_the_client_adopts_a_partial_order"),
+    Item("4.2", "error body `provider_invoice_id`", "errors:PartialOrder.invoice_id", "lab.experiments.orders:break_order", "rules/test_rules_create.py::test_what_fails_after_its_invoice_voids_it_and_says_what_exists"),
+    Item("4.2", "error body `provider_hosted_invoice_url`", "errors:PartialOrder.hosted_invoice_url", "lab.experiments.orders:break_order", "rules/test_rules_create.py::test_what_fails_after_its_invoice_voids_it_and_says_what_exists"),
     Item("shapes", "submit's `error_kind`", "client.http.problem:problem_of", "lab.experiments.experiments:submit", "lab/test_lab_contract_steps.py::test_submitting_twice_is_a_conflict_that_says_what_to_do"),
     Item("shapes", "submit's `hint`", "client.http.problem:problem_of", "lab.experiments.experiments:submit", "client/test_client_failures.py::test_the_hint_of_a_conflict_is_shown"),
     *_statuses(),
-    Item("3", "`results_status`: none, partial, all", f"{_WORDS}:ResultsStatus", "lab.laboratory.machine:apply", _STATES),
+    Item("3", "`results_status`: none, partial, all", f"{_WORDS}:ResultsStatus", "lab.experiments.state_machine:apply", _STATES),
     Item("3", "spellings of a status", f"{_WORDS}:snake_case", f"{_WORDS}:snake_case", _LANGUAGE),
     Item("2.6", "quote status draft, open, accepted, canceled, stale", f"{_WORDS}:QuoteStatus", "lab.billing.quotes:acceptance_word", "rules/test_rules_states.py::test_an_expired_quote_and_a_rejected_one_make_a_draft"),
     Item("2.7", "quote status draft, pending, accepted, rejected, expired", f"{_WORDS}:QuoteStatus", "lab.billing.quotes:LISTING", "rules/test_rules_states.py::test_an_expired_quote_and_a_rejected_one_make_a_draft"),
@@ -110,12 +110,12 @@ MORE: tuple[Item, ...] = (
     *_delivery(),
     Item("6", "header `X-Service-Event`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),
     Item("6", "header `X-Service-Delivery-Id`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),
-    Item("6", "header `X-Service-Signature`", "webhooks.signature:verify", "lab.webhooks.delivery:sign", _DELIVERY),
+    Item("6", "header `X-Service-Signature`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),
     Item("shapes", "header `x-request-id`", "client.http.request:Answer.header_request_id", "lab.web.edge:Edge", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
     Item("shapes", "429 with `Retry-After`", "errors:RateLimited.retry_after", "lab.service.limiter:Limiter", "rules/test_rules_errors.py::test_too_many_requests"),
-    Item("shapes", "data package", "client.sync:AssayClient.download", "lab.laboratory.measuring:package", "lab/test_lab_http.py::test_the_whole_way_to_a_data_package"),
+    Item("shapes", "data package", "client.sync:AssayClient.download", "lab.experiments.results:package", "lab/test_lab_http.py::test_the_whole_way_to_a_data_package"),
     Item("9", "`pricing_version`", "models.billing:Breakdown.pricing_version", "lab.billing.pricing:price", "rules/test_rules_create.py::test_nothing_has_a_price_before_the_first_prices"),
-    Item("9", "`api_version`", "models.update:Delivery.api_version", "lab.webhooks.delivery:body", _DELIVERY),
+    Item("9", "`api_version`", "models.update:Delivery.api_version", "lab.webhooks.delivery:prepare", _DELIVERY),
     Item("9.4", "earlier feed: `cursor`, `updates`, `next_cursor`", "client.operations.updates:updates", "-", f"{_VARIANT}::test_the_feed_is_followed_by_its_cursor"),
     Item("9.4", "earlier feed: filters `experiment_id` and `type`", "client.operations.updates:updates", "-", f"{_VARIANT}::test_its_own_filters_are_used_once_it_is_recognised"),
     Item("9.4", "earlier items: `description`, `eta`, `is_resolved`, `status_change`", "models.update:Update.status_change", "-", f"{_VARIANT}::test_the_feed_is_followed_by_its_cursor"),

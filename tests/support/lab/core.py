@@ -52,7 +52,7 @@ def advance(core: LabCore, **span: float) -> None:
     from datetime import timedelta
 
     org_id = core.seeded.organization_id
-    core.timekeeper.advance(org_id, core.lab.clock.now(org_id) + timedelta(**span))
+    core.clock_driver.advance(org_id, core.lab.clock.now(org_id) + timedelta(**span))
 
 
 def to_quote(core: LabCore, specification: Mapping[str, Any] | None = None, **fields: Any) -> str:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from prefect_assay.errors import PaymentOutcomeUnknown
+from prefect_assay.lab.kernel.faults import PaymentFault
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.requests.payment_faults import PaymentFault
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.models.billing import Invoice
 from support.lab.core import get, order

@@ -45,7 +45,7 @@ def whoami(call: Call) -> Answer:
     )
 
 
-def _token(_db: Db, row: Row) -> dict[str, Any]:
+def _token(row: Row) -> dict[str, Any]:
     row = load(row, "attenuation_spec")
     names = ("id", "name", "kind", "parent_token_id", "root_token_id", "attenuation_spec")
     return {name: row[name] for name in (*names, "created_at", "expires_at")}
@@ -53,8 +53,7 @@ def _token(_db: Db, row: Row) -> dict[str, Any]:
 
 def listing(call: Call) -> Answer:
     """GET /tokens: the organisation's tokens, flat, newest first."""
-    with call.lab.store.transaction() as db:
-        return Answer(lists.page(db, TOKENS, call, render=_token, only=(_ALIVE,)))
+    return lists.page(call, TOKENS, _token, only=(_ALIVE,))
 
 
 def attenuate(call: Call) -> Answer:

@@ -8,15 +8,13 @@ import re
 import unicodedata
 import uuid
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import Field
 
-from prefect_assay.lab.kernel import times
-from prefect_assay.lab.kernel.bodies import Body
-from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Body, Refusal
 from prefect_assay.lab.kernel.store import Db
 from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import Answer, Call, Lab
@@ -127,7 +125,7 @@ def mint_token(call: Call) -> Answer:
             org_id=org_id,
             role=wanted.role,
             name=wanted.name or f"minted for {email}",
-            expires_at=expires_at or times.later(now, days=DEFAULT_DAYS),
+            expires_at=expires_at or now + timedelta(days=DEFAULT_DAYS),
             user_id=user_id,
             kind="minted",
         )
@@ -147,7 +145,7 @@ def mint_token(call: Call) -> Answer:
 
 def _expiry(call: Call, wanted: datetime | None) -> datetime | None:
     now = call.now()
-    if wanted is not None and not now < wanted <= times.later(now, days=_DAYS_MAX):
+    if wanted is not None and not now < wanted <= now + timedelta(days=_DAYS_MAX):
         raise Refusal(400, f"expires_at: a time after now and within {_DAYS_MAX} days")
     return wanted
 

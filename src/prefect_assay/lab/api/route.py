@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from prefect_assay.lab.kernel.bodies import Body
+from prefect_assay.lab.kernel.refusals import Body
 from prefect_assay.lab.requests.core import Answer, Call
 from prefect_assay.lab.requests.lists import Listing
 from prefect_assay.lab.tokens.roles import READING, Action, Resource

@@ -11,11 +11,19 @@ from prefect_assay.lab.api import account_shapes, billing_shapes, experiment_sha
 from prefect_assay.lab.api.route import Route, collection, delete, get, patch, post, record
 from prefect_assay.lab.api.shapes import Error, OrderError, SubmitError
 from prefect_assay.lab.billing import documents, invoices, quotes
-from prefect_assay.lab.experiments import acceptance, custom_targets, experiments, orders, records, sequences
-from prefect_assay.lab.rails import payment
+from prefect_assay.lab.experiments import (
+    acceptance,
+    experiments,
+    orders,
+    payment,
+    results,
+    sequences,
+    targets,
+)
 from prefect_assay.lab.requests import schemas
 from prefect_assay.lab.tokens.restrictions import AttenuateToken
 from prefect_assay.lab.webhooks import handlers as webhooks
+from prefect_assay.lab.webhooks import updates
 
 _EXPERIMENT: Final = "/experiments/{experiment_id}"
 _ACCEPT: Final = (
@@ -54,26 +62,26 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     collection(
         "/targets",
-        records.targets,
+        targets.listing,
         "List catalog targets",
         "target",
         experiment_shapes.TargetPage,
-        records.TARGETS,
+        targets.LISTING,
         "selfservice_only",
         "detailed",
         "show_conjugated",
     ),
     collection(
         "/targets/request-custom",
-        custom_targets.listing,
+        targets.list_requests,
         "List requests for custom targets, newest first",
         "target",
         experiment_shapes.CustomTargetPage,
-        custom_targets.LISTING,
+        targets.CUSTOM_LISTING,
     ),
     post(
         "/targets/request-custom",
-        custom_targets.request,
+        targets.request,
         "Ask for a target that the catalog does not have",
         ("create", "target"),
         schemas.RequestCustomTarget,
@@ -83,12 +91,12 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     record(
         "/targets/request-custom/{request_id}",
-        custom_targets.detail,
+        targets.show_request,
         "Show a request for a custom target",
         "target",
         experiment_shapes.CustomTarget,
     ),
-    record("/targets/{target_id}", records.one_target, "Show a target", "target", experiment_shapes.Target),
+    record("/targets/{target_id}", targets.detail, "Show a target", "target", experiment_shapes.Target),
     collection(
         "/experiments",
         experiments.listing,
@@ -147,11 +155,11 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     collection(
         f"{_EXPERIMENT}/results",
-        records.results_of_experiment,
+        results.of_experiment,
         "Results of an experiment",
         "result",
         result_shapes.ResultPage,
-        records.RESULTS_IN_ORDER,
+        results.IN_ORDER,
         description="Whole records; an empty list until something is released.",
     ),
     collection(
@@ -164,11 +172,11 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     collection(
         f"{_EXPERIMENT}/updates",
-        records.updates_of_experiment,
+        updates.of_experiment,
         "Updates of an experiment, oldest first",
         "update",
         experiment_shapes.UpdatePage,
-        records.UPDATES_IN_ORDER,
+        updates.IN_ORDER,
     ),
     collection(
         "/sequences",
@@ -197,20 +205,20 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     collection(
         "/results",
-        records.results,
+        results.listing,
         "List results, newest first",
         "result",
         result_shapes.ResultItemPage,
-        records.RESULTS,
+        results.LISTING,
     ),
-    record("/results/{result_id}", records.one_result, "Show a result", "result", result_shapes.Result),
+    record("/results/{result_id}", results.detail, "Show a result", "result", result_shapes.Result),
     collection(
         "/updates",
-        records.updates,
+        updates.listing,
         "The updates feed, newest first",
         "update",
         experiment_shapes.UpdatePage,
-        records.UPDATES,
+        updates.LISTING,
     ),
     record(
         f"{_EXPERIMENT}/quote",

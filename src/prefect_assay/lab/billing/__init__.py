@@ -1,1 +1,6 @@
-"""Prices, specifications, quotes, invoices and their documents."""
+"""Prices, stored specifications, quotes, invoices and their PDF files.
+
+It must not know how an experiment proceeds or how an invoice is paid.
+"""
+
+__all__ = ["documents", "invoices", "pdf", "pricing", "quotes", "specs"]

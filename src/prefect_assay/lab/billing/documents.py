@@ -1,7 +1,7 @@
 """Quotes and invoices as PDF files (service shapes, Quotes and invoices).
 
-The quote's file needs the token. The invoice's call only leads to the file: that one stands under `/portal` and is
-opened by the key in its address, as at a provider, so the token is not sent there.
+The quote's file needs the token. The invoice's call redirects to a file under `/portal`, which the key in its address
+opens, as at a provider, so that the token is not sent there.
 """
 
 from collections.abc import Sequence
@@ -19,36 +19,36 @@ def quote_pdf(call: Call) -> Answer:
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
         quote = load(quotes.of(db, experiment), "line_items")
-    status = quotes.acceptance_word(quote["status"])
     about = [
         ("Quote", quote["quote_number"]),
         ("Organization", call.who.org_name),
         ("Experiment", f"{experiment['code']}  {experiment['name'] or ''}"),
-        ("Status", status),
+        ("Status", quotes.acceptance_word(quote["status"])),
         ("Issued", quote["created_at"][:10]),
         ("Valid until", quote["valid_until"][:10]),
     ]
-    lines = [*_pairs(about), "", *_items(quote)]
-    return _file(pdf.document(f"Quote {quote['quote_number']}", lines), f"{quote['quote_number']}.pdf")
+    content = pdf.document(f"Quote {quote['quote_number']}", [*_pairs(about), "", *_items(quote)])
+    disposition = {"Content-Disposition": f'attachment; filename="{quote["quote_number"]}.pdf"'}
+    return Answer(content, 200, disposition, MEDIA_TYPE)
 
 
 def invoice_pdf(call: Call) -> Answer:
-    """GET /invoices/{invoice_id}/pdf: leads to the file, which is fetched without the token."""
+    """GET /invoices/{invoice_id}/pdf: redirects to the file, which is fetched without the token."""
     with call.lab.store.transaction() as db:
         invoice = invoices.find(db, call)
     return Answer(None, 307, {"Location": f"{invoices.url(call.lab, invoice)}pdf"})
 
 
 def hosted_invoice(lab: Lab, key: str) -> bytes:
-    """The invoice that the portal key opens, as a PDF; 404 when the key opens none."""
+    """The invoice that the portal key opens, as a PDF; 404 for an unknown key."""
     with lab.store.transaction() as db:
         return _invoice(db, db.opened("invoices", key))
 
 
 def _invoice(db: Db, invoice: Row) -> bytes:
-    quote = load(db.one("SELECT * FROM quotes WHERE id = ?", invoice["quote_id"]) or {}, "line_items")
-    experiment = db.one("SELECT code, name FROM experiments WHERE id = ?", invoice["experiment_id"]) or {}
-    organization = db.one("SELECT name FROM organizations WHERE id = ?", invoice["org_id"]) or {}
+    quote = load(db.get("quotes", invoice["quote_id"]) or {}, "line_items")
+    experiment = db.get("experiments", invoice["experiment_id"]) or {}
+    organization = db.get("organizations", invoice["org_id"]) or {}
     about = [
         ("Invoice", invoice["provider_invoice_id"]),
         ("Organization", organization["name"]),
@@ -67,19 +67,16 @@ def _pairs(pairs: Sequence[tuple[str, Any]]) -> list[str]:
 
 
 def _items(quote: Row) -> list[str]:
-    currency = quote["currency"].upper()
+    currency, lines = quote["currency"].upper(), quote["line_items"]
     rule = "-" * pdf.WIDTH
     return [
         _row("Description", "Quantity", f"Total {currency}"),
         rule,
-        *(
-            _row(item["description"], str(item["quantity"]), _money(item["total_cents"]))
-            for item in quote["line_items"]
-        ),
+        *(_row(line["description"], str(line["quantity"]), _money(line["total_cents"])) for line in lines),
         rule,
         _row("Total, excluding VAT", "", _money(quote["total_cents"])),
         "",
-        "This document comes from a local lab and binds nobody.",
+        "This document comes from a local lab and is not binding.",
     ]
 
 
@@ -89,8 +86,3 @@ def _row(description: str, quantity: str, total: str) -> str:
 
 def _money(cents: int) -> str:
     return f"{cents // 100:,}.{cents % 100:02d}"
-
-
-def _file(content: bytes, name: str) -> Answer:
-    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Answer(content, 200, disposition, MEDIA_TYPE)

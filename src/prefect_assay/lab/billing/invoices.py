@@ -1,8 +1,9 @@
-"""Invoices: making and showing them (contract 2.8 and 4.2). Paying stands in `payment`."""
+"""Invoices: creating and reading them (contract 2.8 and 4.2). Knows nothing of paying."""
 
 import secrets
 import uuid
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from prefect_assay.lab.billing import quotes
@@ -52,7 +53,7 @@ def create(db: Db, experiment: Row, quote: Row, at: datetime, *, status: str) ->
 
 
 def latest(db: Db, experiment_id: str) -> Row | None:
-    """The experiment's newest invoice; a voided one counts as none (contract 4.2, create rule 5)."""
+    """The experiment's newest invoice that is not void (contract 4.2, create rule 5)."""
     return db.one(
         "SELECT * FROM invoices WHERE experiment_id = ? AND status <> 'void' ORDER BY seq DESC LIMIT 1",
         experiment_id,
@@ -78,20 +79,16 @@ def of_experiment(call: Call) -> Answer:
     path = f"{API_PREFIX}/experiments/{experiment['id']}"
     if invoice is None:
         pending = quote is not None and quote["status"] == QuoteStatus.PENDING
-        following = f"POST {path}/quote/confirm" if pending else f"POST {path}/submit"
-        raise Refusal(404, f"no invoice yet; the next call is {following}")
-    return Answer(
-        {
-            "experiment_id": experiment["id"],
-            "status": invoice["status"],
-            "provider_invoice_url": url(call.lab, invoice),
-        }
-    )
+        raise Refusal(
+            404, f"no invoice yet; the next call is POST {path}/{'quote/confirm' if pending else 'submit'}"
+        )
+    body = {"experiment_id": experiment["id"], "status": invoice["status"]}
+    return Answer(body | {"provider_invoice_url": url(call.lab, invoice)})
 
 
 def _experiment(db: Db, call: Call) -> Row:
-    """The experiment that the path names. This call alone tells unknown (400) from forbidden (403), contract 7."""
-    row = db.one("SELECT * FROM experiments WHERE id = ?", uuid_or_none(call.path["experiment_id"]))
+    """The experiment that the path names. Only this call distinguishes unknown (400) and forbidden (403), contract 7."""
+    row = db.get("experiments", uuid_or_none(call.path["experiment_id"]))
     if row is None:
         raise Refusal(400, "unknown experiment")
     if row["org_id"] != call.who.org_id:
@@ -116,13 +113,9 @@ def find(db: Db, call: Call) -> Row:
 def view(lab: Lab, invoice: Row) -> dict[str, Any]:
     """An invoice as its own record."""
     return {
-        "id": invoice["id"],
-        "provider_invoice_id": invoice["provider_invoice_id"],
-        "status": invoice["status"],
-        "currency": invoice["currency"],
+        **{name: invoice[name] for name in ("id", "provider_invoice_id", "status", "currency")},
         "amount": invoice["amount_cents"],
-        "experiment_id": invoice["experiment_id"],
-        "quote_id": invoice["quote_id"],
+        **{name: invoice[name] for name in ("experiment_id", "quote_id")},
         "provider_hosted_invoice_url": url(lab, invoice),
         "created_at": invoice["created_at"],
     }
@@ -132,17 +125,14 @@ def costs(lab: Lab, invoice: Row) -> dict[str, Any]:
     """`costs` of an experiment that has an invoice."""
     return {
         "type": "invoiced",
-        "amount_cents": invoice["amount_cents"],
-        "currency": invoice["currency"],
-        "status": invoice["status"],
+        **{name: invoice[name] for name in ("amount_cents", "currency", "status")},
         "provider_invoice_url": url(lab, invoice),
     }
 
 
 def listing(call: Call) -> Answer:
     """GET /invoices."""
-    with call.lab.store.transaction() as db:
-        return Answer(lists.page(db, LISTING, call, render=lambda _db, row: view(call.lab, row)))
+    return lists.page(call, LISTING, partial(view, call.lab))
 
 
 def detail(call: Call) -> Answer:

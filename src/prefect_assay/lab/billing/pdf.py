@@ -1,6 +1,6 @@
-"""A small PDF writer: lines of text on A4 pages, in fonts that every reader has. Knows no quotes or invoices.
+"""A small PDF writer: lines of text on A4 pages, in a font that every reader has. Knows no quotes or invoices.
 
-It writes what a PDF needs and no more: header, objects, cross-reference table and trailer (PDF 1.4).
+The file is minimal PDF 1.4: header, objects, cross-reference table and trailer.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,9 @@ WIDTH: Final = 80
 
 
 def document(title: str, lines: Sequence[str]) -> bytes:
-    """A PDF of one heading and lines of text, over as many pages as they need.
+    """A PDF of a heading, which is also its title, and lines of text, on as many pages as they need.
 
-    Args:
-        title: the heading, also the document's title.
-        lines: at most WIDTH characters of each are shown; characters outside Latin-1's Windows form become `?`.
+    Lines are cut at WIDTH characters; characters outside Windows-1252 become `?`.
     """
     pages = [lines[at : at + _LINES_PER_PAGE] for at in range(0, len(lines) or 1, _LINES_PER_PAGE)]
     kids = " ".join(f"{5 + 2 * number} 0 R" for number in range(len(pages)))
@@ -55,7 +53,7 @@ def _escaped(text: str) -> bytes:
 
 
 def _file(objects: Sequence[bytes]) -> bytes:
-    # The comment of high bytes says that the file is binary.
+    # The comment of high bytes marks the file as binary.
     out = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
     offsets: list[int] = []
     for number, content in enumerate(objects, 1):

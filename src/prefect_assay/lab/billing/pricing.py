@@ -1,7 +1,7 @@
 """What an experiment costs (contract 2.5). Integer US cents, excluding VAT.
 
-The figures are invented; the shape and the rule "no self-service price, no total" are the contract's. Two published
-sets of field names exist for the parts of an estimate; every part carries both.
+The figures are invented; the shape and the rule "no self-service price, no total" are the contract's. The parts of an
+estimate have two published sets of field names; every part carries both. Knows no database.
 """
 
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ _ASSAY_CENTS: Final[dict[str, tuple[int, int]]] = {
     ExperimentType.EPITOPE_BINNING: (14_900, 0),
     ExperimentType.ENZYME_ACTIVITY: (8_900, 2_500),
 }
-# What staff charge per sequence when a target has no self-service price and is quoted by hand.
+# Charged per sequence for a target without self-service price, which staff quote by hand.
 _HAND_QUOTED_TARGET_CENTS: Final = 9_500
-# How much antigen the lab reckons for one sequence, where a target is sold by the lot.
+# Antigen for one sequence, where a target is sold by the lot.
 _UG_PER_SEQUENCE: Final = 5
 
 
@@ -41,7 +41,7 @@ class Price:
 
     @property
     def complete(self) -> bool:
-        """Whether this is a price at all: an estimate without materials is not (contract 2.5)."""
+        """Whether every part is priced: a target needs materials (contract 2.5)."""
         return self.target is None or self.materials is not None
 
     @property
@@ -118,14 +118,10 @@ def _materials(target: dict[str, Any], priced: dict[str, Any], n_sequences: int)
 
 
 def _named(target: dict[str, Any] | None) -> dict[str, Any]:
-    """The target in the contract's words (2.5), and in the others that are published."""
+    """The target in the contract's field names (2.5), and in the other published ones."""
     if target is None:
         return {}
-    return {
-        "target": target,
-        "target_id": target["target_catalog_id"],
-        "target_name": target["name"],
-    }
+    return {"target": target, "target_id": target["target_catalog_id"], "target_name": target["name"]}
 
 
 def _lots(lots: list[dict[str, int]], n_sequences: int) -> list[dict[str, int]]:
@@ -193,7 +189,7 @@ def costs(price: Price, pricing_version: str) -> dict[str, Any]:
 
 
 def line_items(price: Price) -> list[dict[str, Any]]:
-    """The lines of a quote: as estimated, or with staff's price for a target without self-service pricing."""
+    """The lines of a quote: as estimated, or at the staff price for a target without self-service pricing."""
     count = price.n_sequences
     lines = [_line(f"{price.assay['name']} assay", count, int(price.assay["subtotal_cents"]))]
     if price.target is not None:

@@ -1,10 +1,10 @@
-"""Quotes: preparing them and showing them (contract 2.6, 2.7 and 4.5). Accepting stands in `acceptance`."""
+"""Quotes: issuing and reading them (contract 2.6, 2.7 and 4.5). Knows nothing of accepting."""
 
 import secrets
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
-from prefect_assay.lab.billing import delays as plan
 from prefect_assay.lab.billing import pricing, specs
 from prefect_assay.lab.kernel import schedule, times
 from prefect_assay.lab.kernel.refusals import Refusal
@@ -14,7 +14,8 @@ from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of, ow
 from prefect_assay.lab.requests.lists import Column, Listing
 from prefect_assay.models.vocabulary import QuoteStatus
 
-# Stored in the words of contract 2.7; the experiment's own quote speaks those of 2.6.
+_VALID_DAYS: Final = 30
+# Stored in the words of contract 2.7; the experiment's own quote has those of 2.6.
 _ACCEPTANCE_WORDS: Final[dict[str, str]] = {
     QuoteStatus.PENDING: QuoteStatus.OPEN,
     QuoteStatus.REJECTED: QuoteStatus.CANCELED,
@@ -44,24 +45,17 @@ LISTING: Final = Listing(
 )
 
 
-def issue(  # noqa: D417 - the parts of the transaction explain themselves
-    db: Db, experiment: Row, at: datetime, *, status: QuoteStatus = QuoteStatus.PENDING
-) -> Row:
-    """Write a quote for the experiment as it stands.
-
-    Args:
-        status: `accepted` for auto_accept_quote, which skips the customer's decision.
-    """
-    price = specs.price_of(db, experiment)
-    lines = pricing.line_items(price)
+def issue(db: Db, experiment: Row, at: datetime, *, status: QuoteStatus = QuoteStatus.PENDING) -> Row:
+    """Write a quote for the experiment in its present form; `accepted` at once for auto_accept_quote."""
+    lines = pricing.line_items(specs.price_of(db, experiment))
     total = sum(line["total_cents"] for line in lines)
-    valid_until = times.later(at, days=plan.QUOTE_VALID_DAYS)
-    count = db.one("SELECT count(*) AS n FROM quotes WHERE org_id = ?", experiment["org_id"])
+    valid_until = at + timedelta(days=_VALID_DAYS)
+    [earlier] = db.column("SELECT count(*) FROM quotes WHERE org_id = ?", experiment["org_id"])
     row = {
         "id": f"qt_{secrets.token_hex(12)}",
         "org_id": experiment["org_id"],
         "experiment_id": experiment["id"],
-        "quote_number": f"QT-{(count or {'n': 0})['n'] + 1:05d}",
+        "quote_number": f"QT-{earlier + 1:05d}",
         "status": status,
         "line_items": lines,
         "subtotal_cents": total,
@@ -74,9 +68,16 @@ def issue(  # noqa: D417 - the parts of the transaction explain themselves
     }
     db.insert("quotes", row)
     if status == QuoteStatus.PENDING:
-        expiry = schedule.entry(experiment, valid_until, "quote_expires", detail=row["id"], passive=True)
-        schedule.add(db, expiry)
+        schedule_expiry(db, experiment, row)
     return row
+
+
+def schedule_expiry(db: Db, experiment: Row, quote: Row) -> None:
+    """Queue the end of a pending quote's validity."""
+    valid_until = times.read(quote["valid_until"])
+    schedule.add(
+        db, schedule.entry(experiment, valid_until, "quote_expires", detail=quote["id"], passive=True)
+    )
 
 
 def latest(db: Db, experiment_id: str) -> Row | None:
@@ -85,14 +86,9 @@ def latest(db: Db, experiment_id: str) -> Row | None:
 
 
 def current(db: Db, experiment: Row) -> Row | None:
-    """The quote that speaks for the experiment now: none while a new one is being prepared."""
+    """The experiment's valid quote; None while a new one is being prepared."""
     quote = latest(db, experiment["id"])
-    if quote is None:
-        return None
-    being_prepared = db.one(
-        "SELECT id FROM due WHERE experiment_id = ? AND kind = 'quote_ready'", experiment["id"]
-    )
-    return None if being_prepared else quote
+    return None if quote is None or schedule.queued(db, experiment["id"], "quote_ready") else quote
 
 
 def of(db: Db, experiment: Row) -> Row:
@@ -109,7 +105,7 @@ def acceptance_word(status: str) -> str:
 
 
 def url(lab: Lab, quote: Row) -> str:
-    """The page where a person sees and decides on the quote."""
+    """The page where a person decides on the quote."""
     return lab.portal_url("quotes", quote["portal_key"])
 
 
@@ -134,23 +130,26 @@ def of_experiment(call: Call) -> Answer:
 
 def listing(call: Call) -> Answer:
     """GET /quotes."""
-    with call.lab.store.transaction() as db:
-        return Answer(lists.page(db, LISTING, call, render=lambda _db, row: _row(call, row)))
+    return lists.page(call, LISTING, partial(_item, call))
 
 
-def _row(call: Call, quote: Row) -> dict[str, Any]:
+def _item(call: Call, quote: Row) -> dict[str, Any]:
     return {
         "id": quote["id"],
         "quote_number": quote["quote_number"],
         "organization": call.who.org_name,
         "experiment_id": quote["experiment_id"],
         "amount_cents": quote["total_cents"],
-        "currency": quote["currency"],
-        "status": quote["status"],
-        "valid_until": quote["valid_until"],
+        **_common(call.lab, quote),
+    }
+
+
+def _common(lab: Lab, quote: Row) -> dict[str, Any]:
+    """The fields that a list item and the detail record share."""
+    return {
+        **{name: quote[name] for name in ("currency", "status", "valid_until", "created_at")},
         "expires_at": quote["valid_until"],  # the same under the name of contract 2.7
-        "created_at": quote["created_at"],
-        "provider_quote_url": url(call.lab, quote),
+        "provider_quote_url": url(lab, quote),
     }
 
 
@@ -169,18 +168,11 @@ def detail(call: Call) -> Answer:
             "quote_number": quote["quote_number"],
             "organization_id": quote["org_id"],
             "organization_name": call.who.org_name,
-            "experiment_id": quote["experiment_id"],
-            "line_items": quote["line_items"],
-            "subtotal_cents": quote["subtotal_cents"],
+            **{name: quote[name] for name in ("experiment_id", "line_items", "subtotal_cents")},
             "tax_cents": 0,
             "total_cents": quote["total_cents"],
-            "currency": quote["currency"],
-            "status": quote["status"],
-            "valid_until": quote["valid_until"],
-            "expires_at": quote["valid_until"],  # the same under the name of contract 2.7
-            "created_at": quote["created_at"],
             "notes": quote["notes"],
-            "terms_and_conditions": "Prices exclude VAT. This quote comes from a local lab and binds nobody.",
-            "provider_quote_url": url(call.lab, quote),
+            "terms_and_conditions": "Prices exclude VAT. This quote comes from a local lab and is not binding.",
+            **_common(call.lab, quote),
         }
     )

@@ -1,11 +1,11 @@
-"""The stored specification of an experiment: priced, shown, and put back into one piece for checking."""
+"""The stored specification of an experiment: its columns, its price, and its form in the detail record."""
 
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prefect_assay.lab.billing import pricing
-from prefect_assay.lab.kernel.bodies import integral
+from prefect_assay.lab.kernel.refusals import integral
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests.validation import Entry
 from prefect_assay.models.vocabulary import (
@@ -28,7 +28,7 @@ def stored(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def target_row(db: Db, target_id: str | None, org_id: str) -> Row | None:
-    """The target in the catalog that this organisation sees, or None."""
+    """The target in the organisation's catalog, or None."""
     return db.one(
         "SELECT * FROM targets WHERE id = ? AND (org_id IS NULL OR org_id = ?)",
         target_id.lower() if target_id else None,
@@ -53,35 +53,31 @@ def stored_entries(db: Db, experiment: Row) -> list[Entry]:
 
 def count_sequences(db: Db, experiment: Row) -> int:
     """How many sequences the experiment has."""
-    row = db.one("SELECT count(*) AS n FROM sequences WHERE experiment_id = ?", experiment["id"])
-    return int(row["n"]) if row else 0
+    return int(db.column("SELECT count(*) FROM sequences WHERE experiment_id = ?", experiment["id"])[0])
 
 
 def price_of(db: Db, experiment: Row) -> pricing.Price:
-    """The price of the experiment as it stands."""
+    """The price of the experiment in its present form."""
     spec = json.loads(experiment["spec"])
-    return pricing.price(
-        spec, count_sequences(db, experiment), target_row(db, spec.get("target_id"), experiment["org_id"])
-    )
+    target = target_row(db, spec.get("target_id"), experiment["org_id"])
+    return pricing.price(spec, count_sequences(db, experiment), target)
 
 
-def columns(db: Db, spec: Mapping[str, Any], org_id: str) -> dict[str, Any]:
+def columns(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
     """The columns that hold a specification: as it is stored, and as filters see it.
 
-    Filters see what the record shows, without residues, which have a list of their own; and `target_id` as it was
-    asked for. It stands ready, because putting it together for every row takes a long list a second.
+    Filters see the detail record's specification without residues, and the requested `target_id`. It is stored, because
+    building it for every row of a long list takes a second.
     """
-    return columns_with(spec, target_row(db, spec.get("target_id"), org_id))
-
-
-def columns_with(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
-    """`columns`, for who has the target already."""
-    return {"spec": dict(spec), "shown_spec": {"target_id": spec.get("target_id"), **_shown(spec, target)}}
+    return {
+        "spec": dict(spec),
+        "shown_spec": {"target_id": spec.get("target_id"), **_without_sequences(spec, target)},
+    }
 
 
 def view(spec: Mapping[str, Any], target: Row | None, entries: Iterable[Entry]) -> dict[str, Any]:
-    """`experiment_spec` of the detail record: the resolved target stands in it (service shapes, Experiments)."""
-    body = _shown(spec, target)
+    """`experiment_spec` of the detail record, with the resolved target (service shapes, Experiments)."""
+    body = _without_sequences(spec, target)
     if target and (residues := (load(target, "details")["details"] or {}).get("sequence")):
         body["target"]["sequence"] = residues
     body["sequences"] = {
@@ -91,8 +87,8 @@ def view(spec: Mapping[str, Any], target: Row | None, entries: Iterable[Entry]) 
     return body
 
 
-def _shown(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
-    """The specification with its defaults and its resolved target, without its sequences."""
+def _without_sequences(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
+    """The specification with its defaults and its resolved target."""
     kind = spec["experiment_type"]
     body: dict[str, Any] = {"experiment_type": kind}
     if spec.get("method"):

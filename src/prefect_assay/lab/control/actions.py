@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 from fastapi import Body
 
-from prefect_assay.lab.billing import delays as plan
 from prefect_assay.lab.control import bodies, bulk, commands, events
 from prefect_assay.lab.control.surface import Core, Surface
+from prefect_assay.lab.experiments import delays
 from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.faults import PaymentFault
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db
 from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import uuid_or_none
-from prefect_assay.lab.requests.payment_faults import PaymentFault
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.service.faults import Fault
@@ -54,11 +54,11 @@ def _clock_view(core: LabCore, org_id: str) -> dict[str, Any]:
 def _advance(core: Core, body: bodies.Advance) -> dict[str, Any]:
     org_id = _organization(core, body.organization_id)
     if body.until == "next":
-        steps = core.timekeeper.to_next(org_id)
+        steps = core.clock_driver.to_next(org_id)
     elif body.until == "idle":
-        steps = core.timekeeper.until_idle(org_id)
+        steps = core.clock_driver.until_idle(org_id)
     else:
-        steps = core.timekeeper.advance(org_id, _moment(core, org_id, body))
+        steps = core.clock_driver.advance(org_id, _moment(core, org_id, body))
     return _clock_view(core, org_id) | {"steps": steps}
 
 
@@ -207,8 +207,8 @@ def _fix_delays(core: Core, body: bodies.FixPlan) -> dict[str, Any]:
 
 
 def _fix(db: Db, org_id: str, owner_id: str, body: bodies.FixedDelays) -> dict[str, Any]:
-    plan.fix(db, org_id, owner_id, body.model_dump(include=set(plan.FIXABLE), exclude_none=True))
-    return plan.fixed_for(db, owner_id)
+    delays.fix(db, org_id, owner_id, body.model_dump(include=set(delays.FIXABLE), exclude_none=True))
+    return delays.fixed_for(db, owner_id)
 
 
 @contextmanager

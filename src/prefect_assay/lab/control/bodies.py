@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from fastapi import Query
 from pydantic import ConfigDict, Field, model_validator
 
-from prefect_assay.lab.kernel.bodies import Body
+from prefect_assay.lab.kernel.refusals import Body
 from prefect_assay.lab.kernel.settings import ClockMode
 from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH, ExperimentStatus, PaymentMethod
 

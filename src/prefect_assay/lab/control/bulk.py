@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from prefect_assay.lab.billing import invoices, quotes, specs
+from prefect_assay.lab.experiments import state_machine
 from prefect_assay.lab.kernel.store import Db, load
-from prefect_assay.lab.laboratory import machine
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.models.vocabulary import (
     MACHINE_RAILS,
@@ -37,7 +37,7 @@ def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequenc
         "method": Method.BLI,
         "target_id": target.get("id"),
     }
-    shown = specs.columns(db, spec, org_id)
+    shown = specs.columns(spec, specs.target_row(db, spec["target_id"], org_id))
     ids: list[str] = []
     for place in range(experiments):
         number = org["experiments"] + place + 1
@@ -84,10 +84,10 @@ def _add_sequences(db: Db, experiment_id: str, number: int, count: int, at: date
 def _move_on(lab: Lab, db: Db, experiment_id: str, at: datetime, *, ordered: bool) -> None:
     experiment: dict[str, Any] = db.one("SELECT * FROM experiments WHERE id = ?", experiment_id) or {}
     if not ordered:
-        machine.submitted(lab, db, experiment, at)
+        state_machine.submitted(lab, db, experiment, at)
         return
     machine_rail = experiment["payment_method"] in MACHINE_RAILS
     quote = quotes.issue(db, experiment, at, status=QuoteStatus.ACCEPTED)
     status = InvoiceStatus.OPEN if machine_rail else InvoiceStatus.DRAFT
     invoices.create(db, experiment, quote, at, status=status)
-    machine.accepted_at_once(lab, db, experiment, at, paid_first=machine_rail)
+    state_machine.accepted_at_once(lab, db, experiment, at, paid_first=machine_rail)

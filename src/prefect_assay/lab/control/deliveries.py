@@ -10,7 +10,7 @@ from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests.core import uuid_or_none
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.webhooks import addressing, outbox
+from prefect_assay.lab.webhooks import delivery, outbox, updates
 from prefect_assay.lab.webhooks.faults import WebhookFault
 from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
 
@@ -88,7 +88,7 @@ def release(core: Core, body: bodies.OptionalExperiment) -> dict[str, Any]:
             for org_id in held
         )
     for org_id in held:
-        core.courier.deliver(org_id)
+        core.sender.deliver(org_id)
     return {"released": released}
 
 
@@ -118,7 +118,7 @@ def redeliver(core: Core, body: bodies.UpdateOrExperiment) -> dict[str, Any]:
         update = _update(db, body)
         experiment = db.known("experiments", update["experiment_id"], "experiment")
         at = core.lab.clock.now(update["org_id"])
-        for webhook_id in addressing.recipients(db, experiment):
+        for webhook_id in updates.recipients(db, experiment):
             outbox.add(db, experiment, update["id"], webhook_id, at)
     return _delivered(core, update["org_id"], update["id"], update["experiment_id"])
 
@@ -140,7 +140,7 @@ def _delivered(core: LabCore, org_id: str, update_id: str, experiment_id: str) -
     """What came of it at once; retries follow as always."""
     with core.lab.store.transaction() as db:
         last = db.one("SELECT COALESCE(MAX(id), 0) AS id FROM deliveries") or {"id": 0}
-    core.courier.deliver(org_id)
+    core.sender.deliver(org_id)
     core.lab.changed()
     return {"items": journal(core, last["id"], experiment_id, update_id)}
 
@@ -162,14 +162,14 @@ def rotate(core: Core, body: bodies.NewSecret) -> dict[str, Any]:
 
 def _rotate_experiment(core: LabCore, db: Db, experiment_id: str, secret: str | None) -> None:
     row = db.known("experiments", uuid_or_none(experiment_id), "experiment")
-    before = addressing.signing(core.lab, db, row, None).secret
-    addressing.keep_replaced(db, row["id"], before, core.lab.clock.now(row["org_id"]))
+    before = delivery.signing(core.lab, db, row, None).secret
+    delivery.keep_replaced(db, row["id"], before, core.lab.clock.now(row["org_id"]))
     db.update("experiments", row["id"], webhook_secret=secret)
 
 
 def _rotate_organization(core: LabCore, db: Db, org_id: str, secret: str | None) -> None:
     db.known("organizations", org_id, "organization")
-    _, before = addressing.organization_secret(db, org_id, None)
+    _, before = delivery.organization_secret(db, org_id, None)
     before = before or core.lab.settings.deployment_secret
-    addressing.keep_replaced(db, org_id, before, core.lab.clock.now(org_id))
+    delivery.keep_replaced(db, org_id, before, core.lab.clock.now(org_id))
     db.update("organizations", org_id, webhook_secret=secret)

@@ -8,15 +8,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from prefect_assay.lab.billing import delays as plan
 from prefect_assay.lab.billing import invoices
 from prefect_assay.lab.control import bodies
-from prefect_assay.lab.experiments import custom_targets
+from prefect_assay.lab.experiments import delays, results, state_machine, targets
 from prefect_assay.lab.kernel import schedule, times
-from prefect_assay.lab.kernel.bodies import Body
-from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Body, Refusal
 from prefect_assay.lab.kernel.store import Db, Row
-from prefect_assay.lab.laboratory import machine, measuring
 from prefect_assay.lab.requests.core import Lab, uuid_or_none
 from prefect_assay.lab.webhooks import updates
 from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus, ResultsStatus
@@ -35,7 +32,7 @@ _REPEATABLE: Final = frozenset({ExperimentStatus.IN_PRODUCTION, ExperimentStatus
 # contract 3: possible from Draft or WaitingForConfirmation
 _CANCELABLE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.WAITING_FOR_CONFIRMATION})
 _OVER: Final = frozenset({ExperimentStatus.DONE, ExperimentStatus.CANCELED})
-_QUEUE_SHARE: Final = next(share for share, _, what in plan.MILESTONES if what == ExperimentStatus.IN_QUEUE)
+_QUEUE_SHARE: Final = next(share for share, _, what in delays.MILESTONES if what == ExperimentStatus.IN_QUEUE)
 
 
 def _need(experiment: Row, statuses: frozenset[ExperimentStatus], what: str) -> None:
@@ -51,14 +48,14 @@ def _pending_quote(db: Db, experiment: Row) -> Row:
 
 
 def _expire_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
-    machine.expire_quote(db, experiment, _pending_quote(db, experiment)["id"], at)
+    state_machine.expire_quote(db, experiment, _pending_quote(db, experiment)["id"], at)
 
 
 def _reject_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     """The lab takes its quote back: `rejected` in one vocabulary, `canceled` in the other."""
     quote = _pending_quote(db, experiment)
     db.update("quotes", quote["id"], status=QuoteStatus.REJECTED, updated_at=at)
-    machine.back_to_draft(db, experiment, at)
+    state_machine.back_to_draft(db, experiment, at)
 
 
 def _coming_quote(db: Db, experiment: Row) -> Row:
@@ -83,7 +80,7 @@ def _hold_quote(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies
 
 
 def _release_quote(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
-    machine.apply(lab, db, _coming_quote(db, experiment), at)
+    state_machine.apply(lab, db, _coming_quote(db, experiment), at)
 
 
 def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
@@ -92,16 +89,16 @@ def _stall_review(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodi
         raise Refusal(409, f"the experiment is {experiment['status']}")
     item = schedule.queued(db, experiment["id"], "status", ExperimentStatus.DONE)
     if item is None:  # the work has not begun: its end is held as soon as it is queued
-        wanted = plan.fixed_for(db, experiment["id"]) | {"hold_review": True}
-        plan.fix(db, experiment["org_id"], experiment["id"], wanted)
+        wanted = delays.fixed_for(db, experiment["id"]) | {"hold_review": True}
+        delays.fix(db, experiment["org_id"], experiment["id"], wanted)
     else:
         schedule.hold(db, item)
 
 
 def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     """Results come at once when they are overdue, else on their day."""
-    wanted = plan.fixed_for(db, experiment["id"]) | {"hold_review": False}
-    plan.fix(db, experiment["org_id"], experiment["id"], wanted)
+    wanted = delays.fixed_for(db, experiment["id"]) | {"hold_review": False}
+    delays.fix(db, experiment["org_id"], experiment["id"], wanted)
     item = schedule.queued(db, experiment["id"], "status", ExperimentStatus.DONE)
     if item is None:
         return
@@ -109,7 +106,7 @@ def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodi
         raise Refusal(409, "the review is not held up")
     due_at = max(times.read(experiment["eta"]), at)
     if experiment["status"] == ExperimentStatus.IN_REVIEW and due_at == at:
-        machine.apply(lab, db, item, at)
+        state_machine.apply(lab, db, item, at)
     else:
         schedule.put_off(db, item, due_at)
 
@@ -121,7 +118,7 @@ def _partial_results(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bod
         unknown = sorted(set(body.sequences) - {row["name"] for row in rows})
         if unknown:
             raise Refusal(400, f"sequences: the experiment has none named {', '.join(map(repr, unknown))}")
-    measuring.release(db, experiment, ResultsStatus.PARTIAL, at, only=body.sequences)
+    results.release(db, experiment, ResultsStatus.PARTIAL, at, only=body.sequences)
     db.update("experiments", experiment["id"], results_status=ResultsStatus.PARTIAL)
     updates.record(db, experiment, "progress", "Preliminary results", "Some results are available.", at)
 
@@ -139,7 +136,7 @@ def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodi
     _need(experiment, _REPEATABLE, "only an assay under way can fail")
     _error(lab, db, experiment, at, body)
     schedule.forget(db, experiment["id"])
-    eta = machine.queue_work(lab, db, experiment, at, after_share=_QUEUE_SHARE)
+    eta = state_machine.queue_work(lab, db, experiment, at, after_share=_QUEUE_SHARE)
     updates.move(db, experiment, ExperimentStatus.IN_QUEUE, at, eta=eta)
 
 
@@ -150,11 +147,11 @@ def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Even
         InvoiceStatus.VOID,
         experiment["id"],
     )
-    machine.force(db, experiment, ExperimentStatus.CANCELED, at)
+    state_machine.force(db, experiment, ExperimentStatus.CANCELED, at)
 
 
 def _force_status(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.ForceStatus) -> None:
-    machine.force(db, experiment, body.status, at)
+    state_machine.force(db, experiment, body.status, at)
 
 
 def _unpaid(db: Db, experiment: Row) -> Row:
@@ -167,7 +164,7 @@ def _unpaid(db: Db, experiment: Row) -> Row:
 
 
 def _pay_invoice(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
-    machine.settle(lab, db, _unpaid(db, experiment), at)
+    state_machine.settle(lab, db, _unpaid(db, experiment), at)
 
 
 def _void_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
@@ -200,7 +197,7 @@ _OF_EXPERIMENT: Final[dict[str, tuple[type[Body], Handler]]] = {
 
 def _decide_custom_target(lab: Lab, db: Db, body: bodies.DecideTarget) -> dict[str, Any]:
     row = db.known("custom_targets", uuid_or_none(body.request_id), "custom target request")
-    return custom_targets.decide_custom_target(
+    return targets.decide_custom_target(
         lab,
         db,
         body.request_id,

@@ -57,7 +57,7 @@ class _JsonRoute(APIRoute):
                     f"{'.'.join(map(str, item['loc'][1:])) or 'body'}: {item['msg'].removeprefix('Value error, ')}"
                     for item in error.errors()
                 ]
-                raise Refusal.of_findings(400, findings) from error
+                raise Refusal.of_all(400, findings) from error
             except HTTPException as error:
                 raise Refusal(error.status_code, error.detail) from error
 

@@ -1,1 +1,17 @@
-"""Handlers of experiments, orders, sequences, records, custom targets."""
+"""The life of an experiment: handlers, orders, payment, state machine, results, targets and lab time.
+
+It must not know the web framework, the routes or the control surface.
+"""
+
+__all__ = [
+    "acceptance",
+    "clock_driver",
+    "delays",
+    "experiments",
+    "orders",
+    "payment",
+    "results",
+    "sequences",
+    "state_machine",
+    "targets",
+]

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from prefect_assay.lab.billing import invoices, quotes
+from prefect_assay.lab.experiments import state_machine
 from prefect_assay.lab.kernel import schedule, times
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row
-from prefect_assay.lab.laboratory import machine
 from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of
 from prefect_assay.lab.requests.schemas import ConfirmQuote, RejectQuote
@@ -22,11 +22,11 @@ def accept(
     Raises:
         Refusal: 409 when it is expired, rejected or accepted already (contract 3).
     """
-    experiment = db.one("SELECT * FROM experiments WHERE id = ?", quote["experiment_id"])
+    experiment = db.get("experiments", quote["experiment_id"])
     if experiment is None or quote["status"] != QuoteStatus.PENDING:
         raise Refusal(409, f"the quote is {quotes.acceptance_word(quote['status'])} and cannot be accepted")
     if times.read(quote["valid_until"]) <= at:
-        # On a running clock the request may be quicker than the lab's own bookkeeping.
+        # On a running clock the request may arrive before the due-queue is worked off.
         raise Refusal(409, f"the quote expired at {quote['valid_until']} and cannot be accepted")
     if experiment["status"] != ExperimentStatus.QUOTE_SENT:
         raise Refusal(
@@ -42,7 +42,7 @@ def accept(
     )
     schedule.forget(db, experiment["id"])
     invoice = invoices.create(db, experiment, quote, at, status="open")
-    machine.confirmed(lab, db, experiment, at, paid_first=invoice["payment_method"] in MACHINE_RAILS)
+    state_machine.confirmed(lab, db, experiment, at, paid_first=invoice["payment_method"] in MACHINE_RAILS)
     return body(lab, quote, invoice)
 
 
@@ -54,7 +54,7 @@ def body(lab: Lab, quote: Row, invoice: Row) -> dict[str, Any]:
         "kind": "machine" if machine_rail else "hosted_invoice",
         "hosted_invoice_url": hosted,
         "methods": [invoice["payment_method"]] if machine_rail else [],
-        # Contract 2.6 names it for both kinds; for a hosted invoice the call only tells the state.
+        # Contract 2.6 names it for both kinds; for a hosted invoice the call only returns the state.
         "pay_url": invoices.pay_path(invoice),
     }
     return {
@@ -74,11 +74,13 @@ def reject(db: Db, quote: Row, reason: str, feedback: str | None, at: datetime) 
     """
     if quote["status"] != QuoteStatus.PENDING:
         raise Refusal(409, f"the quote is {quote['status']} and cannot be rejected")
-    experiment = db.one("SELECT * FROM experiments WHERE id = ?", quote["experiment_id"])
-    changes = {"status": QuoteStatus.REJECTED, "updated_at": at}
-    db.update("quotes", quote["id"], **changes, reject_reason=reason, reject_feedback=feedback)
+    status = QuoteStatus.REJECTED
+    db.update(
+        "quotes", quote["id"], status=status, updated_at=at, reject_reason=reason, reject_feedback=feedback
+    )
+    experiment = db.get("experiments", quote["experiment_id"])
     if experiment is not None:
-        machine.back_to_draft(db, experiment, at)
+        state_machine.back_to_draft(db, experiment, at)
 
 
 def confirm_of_experiment(call: Call) -> Answer:
@@ -95,13 +97,13 @@ def confirm(call: Call) -> Answer:
 
 def _confirm(call: Call, db: Db, quote: Row) -> Answer:
     header = call.service_header("Payment-Method")
-    wanted = validation.read(ConfirmQuote, call.json(), also=validation.payment_header_findings(header))
-    experiment = db.one("SELECT payment_method FROM experiments WHERE id = ?", quote["experiment_id"])
+    wanted = validation.read(ConfirmQuote, call.json(), also=validation.payment_header_violations(header))
+    experiment = db.get("experiments", quote["experiment_id"])
     if experiment is not None:
         pinned = experiment["payment_method"]
         if header not in (None, pinned):  # the rail was chosen for the experiment's life (contract 4.2)
             raise Refusal(409, f"the experiment pays by {pinned}, not by {header}")
-        # Whoever may not pay this way may not commit to it either.
+        # Committing to a payment method needs the permission to pay by it.
         call.lab.tokens.authorize_payment(call.who, "update", "quote", pinned)
     number, notes = wanted.purchase_order_number, wanted.notes
     return Answer(accept(call.lab, db, quote, call.now(), purchase_order_number=number, notes=notes))

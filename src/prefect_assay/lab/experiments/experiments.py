@@ -1,21 +1,21 @@
-"""Experiments: list, detail, modification, submission (contract 2.1 and 4.2). Creating stands in `orders`."""
+"""Experiments: list, detail, modification, submission (contract 2.1 and 4.2). `orders` creates them."""
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from prefect_assay.lab.billing import invoices, pricing, quotes, specs
-from prefect_assay.lab.experiments import sequences
+from prefect_assay.lab.experiments import sequences, state_machine
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.kernel.store import Db, Row
-from prefect_assay.lab.laboratory import machine
 from prefect_assay.lab.requests import lists, validation
 from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of
 from prefect_assay.lab.requests.lists import Column, Listing
 from prefect_assay.lab.requests.schemas import ModifyExperiment
-from prefect_assay.lab.requests.validation import Entry, Finding
+from prefect_assay.lab.requests.validation import Entry, Violation
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentStatus, ExperimentType, ResultsStatus
 
 _STATUS: Final = Column("experiments.status", "enum", frozenset(ExperimentStatus))
@@ -48,14 +48,9 @@ def summary(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
 
 
 def _summary(lab: Lab, experiment: Row, quote: Row | None) -> dict[str, Any]:
+    names = ("id", "code", "name", "status", "created_at", "results_status", "experiment_type")
     return {
-        "id": experiment["id"],
-        "code": experiment["code"],
-        "name": experiment["name"],
-        "status": experiment["status"],
-        "created_at": experiment["created_at"],
-        "results_status": experiment["results_status"],
-        "experiment_type": experiment["experiment_type"],
+        **{name: experiment[name] for name in names},
         "experiment_url": lab.portal_url("experiments", experiment["portal_key"]),
         "provider_invoice_url": None,  # not populated in list or detail (contract 2.1)
         "provider_quote_url": quotes.url(lab, quote) if quote else None,
@@ -77,7 +72,7 @@ def record(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
 
 
 def estimated(lab: Lab, experiment: Row, price: Callable[[], pricing.Price]) -> dict[str, Any] | None:
-    """`costs` before there is a quote; none for an experiment from before all pricing."""
+    """`costs` before the quote exists; None where no estimate is possible."""
     if not pricing.began(lab.settings, times.read(experiment["created_at"])):
         return None  # contract 9: experiments created before pricing v1 cannot be estimated
     known = price()
@@ -108,7 +103,7 @@ def _costs(
 def listing(call: Call) -> Answer:
     """GET /experiments, newest first."""
     with call.lab.store.transaction() as db:
-        return Answer(lists.page(db, LISTING, call, render=lambda db, row: summary(call.lab, db, row)))
+        return lists.page(call, LISTING, partial(summary, call.lab, db))
 
 
 def detail(call: Call) -> Answer:
@@ -125,22 +120,22 @@ def submit(call: Call) -> Answer:
             message = f"the experiment is {experiment['status']}; only a draft can be submitted"
             raise Refusal(409, message, extra={"error_kind": "other", "hint": _hint(experiment)})
         spec = json.loads(experiment["spec"])
-        validation.refuse(validation.spec_findings(spec, specs.count_sequences(db, experiment)))
+        validation.refuse(validation.spec_violations(spec, specs.count_sequences(db, experiment)))
         at = call.now()
-        machine.submitted(call.lab, db, experiment, at)
+        state_machine.submitted(call.lab, db, experiment, at)
     return Answer(
         {
             "experiment_id": experiment["id"],
             "previous_status": experiment["status"],
             "status": ExperimentStatus.WAITING_FOR_CONFIRMATION,
             "confirmed_at": times.stamp(at),
-            "provider_invoice_url": None,  # there is no invoice before the quote is accepted
+            "provider_invoice_url": None,  # the invoice follows the accepted quote
         }
     )
 
 
 def _hint(experiment: Row) -> str:
-    """What to do instead of submitting again."""
+    """The next step instead of submitting again."""
     path = f"{API_PREFIX}/experiments/{experiment['id']}"
     match experiment["status"]:
         case ExperimentStatus.WAITING_FOR_CONFIRMATION:
@@ -162,10 +157,10 @@ def modify(call: Call) -> Answer:
         _check_status(experiment, raw)
         entries = sequences.entries_of(wanted.sequences) if wanted.sequences is not None else None
         spec = _merged(json.loads(experiment["spec"]), raw)
-        validation.refuse(_findings(call, db, raw, spec, entries))
+        validation.refuse(_violations(call, db, raw, spec, entries))
         changes = _changes(db, experiment, raw, spec)
-        for name, value in changes.items():
-            db.run(f"UPDATE experiments SET {name} = ? WHERE id = ?", value, experiment["id"])  # noqa: S608 - own names
+        if changes:
+            db.update("experiments", experiment["id"], **changes)
         replaced = entries is not None and _replace_sequences(db, experiment, entries, call)
     updated = bool(changes) or replaced
     message = "experiment updated" if updated else "nothing to change"
@@ -189,32 +184,25 @@ def _merged(spec: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
     return specs.stored(merged)
 
 
-def _findings(
-    call: Call,
-    db: Db,
-    raw: Mapping[str, Any],
-    spec: dict[str, Any],
-    entries: list[Entry] | None,
-) -> list[Finding]:
-    # A draft may lack its target (null clears it) or have sequences to spare: what the request does not touch is
-    # judged when the draft is submitted.
-    found = validation.spec_findings(spec, None if entries is None else len(entries), target_needed=False)
-    if entries is not None:
-        found += validation.sequence_findings(entries)
-    if (
-        isinstance(raw.get("target_id"), str)
-        and not found
-        and specs.target_row(db, raw["target_id"], call.who.org_id) is None
-    ):
-        found.append(Finding(f"target_id: target {raw['target_id']} is not in the catalog", 404))
+def _violations(
+    call: Call, db: Db, raw: Mapping[str, Any], spec: dict[str, Any], entries: list[Entry] | None
+) -> list[Violation]:
+    # A draft may lack its target (null clears it) or have surplus sequences: fields that the request leaves alone are
+    # checked when the draft is submitted.
+    number = None if entries is None else len(entries)
+    found = list(validation.spec_violations(spec, number, target_needed=False))
+    found += validation.sequence_violations(entries or [])
+    target_id = raw.get("target_id")
+    if isinstance(target_id, str) and not found and not specs.target_row(db, target_id, call.who.org_id):
+        found.append(Violation(f"target_id: target {target_id} is not in the catalog", 404))
     allow_http = call.lab.settings.allow_http_webhooks
-    return found + validation.webhook_findings(raw.get("webhook_url"), allow_http=allow_http)
+    return found + validation.webhook_violations(raw.get("webhook_url"), allow_http=allow_http)
 
 
 def _changes(db: Db, experiment: Row, raw: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if spec != json.loads(experiment["spec"]):
-        found |= specs.columns(db, spec, experiment["org_id"])
+        found |= specs.columns(spec, specs.target_row(db, spec.get("target_id"), experiment["org_id"]))
     for name in ("name", "description"):
         if raw.get(name) is not None and raw[name] != experiment[name]:
             found[name] = raw[name]

@@ -1,20 +1,22 @@
-"""Creating experiments (contract 4.2, rules for create) and estimating their cost."""
+"""Creating experiments (contract 4.2, rules for create) and estimating their cost.
+
+Also the lab faults that break an order after its invoice was created (create rules 5 and 6).
+"""
 
 import secrets
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from prefect_assay.lab.billing import invoices, pricing, quotes, specs
-from prefect_assay.lab.experiments import acceptance, experiments, sequences
+from prefect_assay.lab.experiments import acceptance, experiments, sequences, state_machine
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row, load
-from prefect_assay.lab.laboratory import machine
 from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import Answer, Call, Lab, uuid_or_none
 from prefect_assay.lab.requests.schemas import CreateExperiment, EstimateCost
-from prefect_assay.lab.requests.validation import Entry, Finding
+from prefect_assay.lab.requests.validation import Entry, Violation
 from prefect_assay.models.vocabulary import (
     BINDING_TYPES,
     MACHINE_RAILS,
@@ -33,15 +35,15 @@ _WITHOUT_TARGET: Final = tuple(set(ExperimentType) - BINDING_TYPES)
 def estimate(call: Call) -> Answer:
     """POST /experiments/cost-estimate: prices, and creates nothing."""
     raw = call.json()
-    _, shapes = validation.shape(EstimateCost, raw)
+    _, mismatches = validation.shape(EstimateCost, raw)
     spec, entries = _spec_of(raw)
     with call.lab.store.transaction() as db:
         target = _target(db, call, spec)
-        rules = _spec_findings(spec, entries, target, unknown_target=422)
-        if any(finding.schema for finding in shapes):
+        violations = [*mismatches, *_spec_violations(spec, entries, target, unknown_target=422)]
+        if any(violation.schema for violation in mismatches):
             # contract 4.2: a schema mismatch is a 422 here, and a 400 on create
-            raise Refusal.of_findings(422, [finding.text for finding in [*shapes, *rules]])
-        validation.refuse([*shapes, *rules])
+            raise Refusal.of_all(422, [violation.text for violation in violations])
+        validation.refuse(violations)
         if not pricing.began(call.lab.settings, call.now()):
             raise Refusal(422, f"pricing unavailable: {_too_early(call.lab)}")
     price = pricing.price(specs.stored(spec), len(entries), target)
@@ -53,51 +55,50 @@ def _too_early(lab: Lab) -> str:
 
 
 def _spec_of(raw: Any) -> tuple[Mapping[str, Any], list[Entry]]:
-    """Raw specification and its readable sequences, whatever the shape findings say."""
+    """The raw specification and its readable sequences, even of a body that does not match its schema."""
     spec = raw.get("experiment_spec") if isinstance(raw, dict) else None
     spec = spec if isinstance(spec, dict) else {}
     return spec, validation.entries_of_spec(spec.get("sequences"))
 
 
 def _target(db: Db, call: Call, spec: Mapping[str, Any]) -> Row | None:
-    """The target that the specification names, if it is in the catalog; whatever stands there in its place is none."""
+    """The catalog target that the specification names, if it names one."""
     wanted = spec.get("target_id")
     return specs.target_row(db, wanted, call.who.org_id) if isinstance(wanted, str) else None
 
 
-def _spec_findings(
+def _spec_violations(
     spec: Mapping[str, Any], entries: list[Entry], known: Row | None, *, unknown_target: int
-) -> list[Finding]:
+) -> Iterator[Violation]:
     given = spec.get("sequences")
-    found = validation.spec_findings(spec, len(given) if isinstance(given, dict) else 0)
-    found += validation.sequence_findings(entries)
-    found += [finding for entry in entries for finding in validation.metadata_findings(entry)]
+    yield from validation.spec_violations(spec, len(given) if isinstance(given, dict) else 0)
+    yield from validation.sequence_violations(entries)
+    for entry in entries:
+        yield from validation.metadata_violations(entry)
     target = spec.get("target_id")
     if isinstance(target, str) and uuid_or_none(target) and known is None:
-        found.append(
-            Finding(f"experiment_spec.target_id: target {target} is not in the catalog", unknown_target)
-        )
-    return found
+        text = f"experiment_spec.target_id: target {target} is not in the catalog"
+        yield Violation(text, unknown_target)
 
 
 def create(call: Call) -> Answer:
     """POST /experiments. One transaction: an order that fails leaves nothing behind (create rule 5)."""
     raw = call.json()
     accepts = isinstance(raw, dict) and raw.get("auto_accept_quote") is True
-    if accepts:  # whoever may not confirm a quote may not accept one along with the order either
+    if accepts:  # accepting a quote with the order needs the permission to confirm one
         call.lab.tokens.authorize(call.who, "update", "quote")
-    wanted, findings = validation.shape(CreateExperiment, raw)
+    wanted, violations = validation.shape(CreateExperiment, raw)
     selected, disagreements = _selector(call, raw)
-    findings += disagreements
+    violations += disagreements
     spec, entries = _spec_of(raw)
     if isinstance(raw, dict):
         allow_http = call.lab.settings.allow_http_webhooks
-        findings += validation.webhook_findings(raw.get("webhook_url"), allow_http=allow_http)
+        violations += validation.webhook_violations(raw.get("webhook_url"), allow_http=allow_http)
     with call.lab.store.transaction() as db:
         target = _target(db, call, spec)
-        findings += _spec_findings(spec, entries, target, unknown_target=404)
-        findings += _auto_accept_findings(call, spec, target) if accepts else []
-        validation.refuse(findings)
+        violations += _spec_violations(spec, entries, target, unknown_target=404)
+        violations += _auto_accept_violations(call, spec, target) if accepts else []
+        validation.refuse(violations)
         if wanted is None:
             raise Refusal(400, "the body does not match its schema")
         price = pricing.price(specs.stored(spec), len(entries), target)
@@ -107,41 +108,39 @@ def create(call: Call) -> Answer:
         if wanted.auto_accept_quote:
             return _accept_at_once(call.lab, db, experiment, at)
         if wanted.skip_draft:
-            machine.submitted(call.lab, db, experiment, at)
+            state_machine.submitted(call.lab, db, experiment, at)
             experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
         return Answer(_created(experiment, experiments.estimated(call.lab, experiment, lambda: price)), 201)
 
 
-def _auto_accept_findings(call: Call, spec: Mapping[str, Any], target: Row | None) -> list[Finding]:
+def _auto_accept_violations(call: Call, spec: Mapping[str, Any], target: Row | None) -> Iterator[Violation]:
     """Contract 4.2: auto_accept_quote needs a target_id and full pricing."""
-    found: list[Finding] = []
     if not pricing.began(call.lab.settings, call.now()):
-        found.append(Finding(f"auto_accept_quote: needs full pricing, and {_too_early(call.lab)}"))
-    # A target_id that is malformed or unknown is a finding of its own.
+        yield Violation(f"auto_accept_quote: needs full pricing, and {_too_early(call.lab)}")
+    # A target_id that is malformed or unknown is a violation of its own.
     without = spec.get("target_id") is None or spec.get("experiment_type") in _WITHOUT_TARGET
     if without or (target is not None and target["pricing"] is None):
-        found.append(Finding("auto_accept_quote: needs target_id and a target with self-service pricing"))
-    return found
+        yield Violation("auto_accept_quote: needs target_id and a target with self-service pricing")
 
 
-def _selector(call: Call, raw: Any) -> tuple[str | None, list[Finding]]:
-    """The payment method that body or header name (create rule 2), and what is wrong with the naming."""
+def _selector(call: Call, raw: Any) -> tuple[str | None, list[Violation]]:
+    """The payment method that body or header name (create rule 2), and their violations."""
     payment = raw.get("payment") if isinstance(raw, dict) else None
     in_body = payment.get("method") if isinstance(payment, dict) else None
     in_header = call.service_header("Payment-Method")
-    found = validation.payment_header_findings(in_header)
+    found = validation.payment_header_violations(in_header)
     if in_body is not None and in_header is not None and in_body != in_header:
         text = f"payment.method is {in_body!r} and the header says {in_header!r}"
-        found.append(Finding(text, code="payment_method_selector_conflict"))
+        found.append(Violation(text, code="payment_method_selector_conflict"))
     return in_body or in_header, found
 
 
 def _method(db: Db, call: Call, selected: str | None) -> str:
-    """The selected rail, else the first that the caller's policies allow (create rule 2); 403 when there is none.
+    """The selected rail, else the first that the caller's policies allow (create rule 2); 403 without an allowed one.
 
     A token's own payment policy comes first and sets the order; the organisation's bounds it.
     """
-    org = db.one("SELECT * FROM organizations WHERE id = ?", call.who.org_id)
+    org = db.get("organizations", call.who.org_id)
     policy = load(org, "payment_policy")["payment_policy"] if org else []
     if selected is not None and selected not in policy:
         raise Refusal(403, f"the organization's payment policy does not allow {selected}")
@@ -164,7 +163,7 @@ def _insert(
     at: datetime,
 ) -> Row:
     db.run("UPDATE organizations SET experiments = experiments + 1 WHERE id = ?", call.who.org_id)
-    org = db.one("SELECT code, experiments FROM organizations WHERE id = ?", call.who.org_id) or {}
+    org = db.get("organizations", call.who.org_id) or {}
     row = {
         "id": str(uuid.uuid4()),
         "org_id": call.who.org_id,
@@ -173,7 +172,7 @@ def _insert(
         "status": ExperimentStatus.DRAFT,
         "results_status": ResultsStatus.NONE,
         "experiment_type": spec["experiment_type"],
-        **specs.columns_with(specs.stored(spec), target),
+        **specs.columns(specs.stored(spec), target),
         "payment_method": method,
         "webhook_url": wanted.webhook_url,
         "webhook_secret": wanted.webhook_secret,
@@ -181,16 +180,12 @@ def _insert(
         "portal_key": secrets.token_urlsafe(18),
     }
     db.insert("experiments", row)
-    return db.one("SELECT * FROM experiments WHERE id = ?", row["id"]) or row
+    return db.get("experiments", row["id"]) or row
 
 
 def _created(experiment: Row, costs: dict[str, Any] | None) -> dict[str, Any]:
-    body = {
-        "experiment_id": experiment["id"],
-        "experiment_code": experiment["code"],
-        "status": experiment["status"],
-    }
-    return body if costs is None else body | {"costs": costs}
+    body = {"experiment_id": experiment["id"], "experiment_code": experiment["code"]}
+    return body | {"status": experiment["status"]} | ({} if costs is None else {"costs": costs})
 
 
 def _accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> Answer:
@@ -199,33 +194,38 @@ def _accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> Answer:
     quote = quotes.issue(db, experiment, at, status=QuoteStatus.ACCEPTED)
     status = InvoiceStatus.OPEN if machine_rail else InvoiceStatus.DRAFT
     invoice = invoices.create(db, experiment, quote, at, status=status)
-    machine.accepted_at_once(lab, db, experiment, at, paid_first=machine_rail)
+    state_machine.accepted_at_once(lab, db, experiment, at, paid_first=machine_rail)
     if machine_rail:
         return Answer(acceptance.body(lab, quote, invoice))
     experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
-    hosted = invoices.url(lab, invoice)
-    costs = invoices.costs(lab, invoice)
-    invoice_fields = {
-        "provider_invoice_id": invoice["provider_invoice_id"],
-        "provider_hosted_invoice_url": hosted,
-    }
-    return Answer(_created(experiment, costs) | invoice_fields, 201)
+    made = _created(experiment, invoices.costs(lab, invoice))
+    return Answer(made | _invoice_fields(lab, invoice), 201)
 
 
-def fail_after_creation(lab: Lab, db: Db, invoice_id: str) -> dict[str, Any]:
-    """Lab fault: the order broke after its invoice was made (create rules 5 and 6); the error body's further fields.
-
-    The invoice is voided, the experiment stays, and a quote follows as after a submit.
-    """
-    invoice = db.one("SELECT * FROM invoices WHERE id = ? OR provider_invoice_id = ?", invoice_id, invoice_id)
-    experiment = db.one("SELECT * FROM experiments WHERE id = ?", (invoice or {}).get("experiment_id"))
-    if invoice is None or experiment is None:
-        return {}
-    db.update("invoices", invoice["id"], status=InvoiceStatus.VOID)
-    db.update("quotes", invoice["quote_id"], status=QuoteStatus.REJECTED)
-    machine.requote(lab, db, experiment, lab.clock.now(experiment["org_id"]))
+def _invoice_fields(lab: Lab, invoice: Row) -> dict[str, Any]:
     return {
-        "experiment_id": experiment["id"],
         "provider_invoice_id": invoice["provider_invoice_id"],
         "provider_hosted_invoice_url": invoices.url(lab, invoice),
     }
+
+
+def break_order(lab: Lab, db: Db, invoice_id: str, path: str) -> dict[str, Any]:
+    """Lab fault: break an order after its invoice was created; the error body's further fields (create rule 6).
+
+    The invoice, named by its own id or the provider's, is voided. A broken confirmation (`path`) is taken back, so
+    that the same request works the next time; a broken create keeps its experiment, which gets a quote as after a
+    submission.
+    """
+    invoice = db.one("SELECT * FROM invoices WHERE id = ? OR provider_invoice_id = ?", invoice_id, invoice_id)
+    experiment = db.get("experiments", invoice["experiment_id"]) if invoice else None
+    quote = db.get("quotes", invoice["quote_id"]) if invoice else None
+    if invoice is None or experiment is None or quote is None:
+        return {}
+    at = lab.clock.now(experiment["org_id"])
+    if path.endswith("/confirm"):
+        state_machine.unconfirmed(db, experiment, quote, invoice, at)
+    else:
+        db.update("invoices", invoice["id"], status=InvoiceStatus.VOID)
+        db.update("quotes", quote["id"], status=QuoteStatus.REJECTED)
+        state_machine.requote(lab, db, experiment, at)
+    return {"experiment_id": experiment["id"], **_invoice_fields(lab, invoice)}

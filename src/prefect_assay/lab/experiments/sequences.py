@@ -1,4 +1,4 @@
-"""Sequences of experiments: adding, listing, showing (contract 4.3)."""
+"""Sequences of experiments: adding and reading them (contract 4.3)."""
 
 import json
 import uuid
@@ -15,7 +15,7 @@ from prefect_assay.lab.requests import lists, validation
 from prefect_assay.lab.requests.core import Answer, Call, experiment_of, uuid_or_none
 from prefect_assay.lab.requests.lists import Column, Listing, Sql
 from prefect_assay.lab.requests.schemas import AddedSequence, AddSequences, SequenceEntry
-from prefect_assay.lab.requests.validation import Entry, Finding
+from prefect_assay.lab.requests.validation import Entry, Violation
 from prefect_assay.models.vocabulary import (
     BINNING_SEQUENCES_MAX,
     CHAIN_SEPARATOR,
@@ -23,7 +23,7 @@ from prefect_assay.models.vocabulary import (
     ExperimentType,
 )
 
-_PREVIEW = 50
+_PREVIEW: Final = 50
 
 LISTING: Final = Listing(
     source="sequences JOIN experiments e ON e.id = sequences.experiment_id",
@@ -65,7 +65,7 @@ def insert(db: Db, experiment_id: str, entries: Iterable[Entry], at: datetime) -
 
 
 def entries_of(rows: Sequence[SequenceEntry | AddedSequence], earlier: Sequence[Entry] = ()) -> list[Entry]:
-    """Entries of an add or replacement list; those without a name are numbered on from the earlier ones."""
+    """Entries of an add or replacement list; those without a name get numbers that follow the earlier ones."""
     taken = {entry.name for entry in earlier} | {row.name for row in rows}
     names = (name for number in count(len(earlier) + 1) if (name := f"sequence {number}") not in taken)
     return [
@@ -89,74 +89,67 @@ def add(call: Call) -> Answer:
             )
         earlier = specs.stored_entries(db, experiment)
         entries = entries_of(wanted.sequences, earlier)
-        findings = validation.sequence_findings(entries, earlier=earlier)
-        if experiment["experiment_type"] == ExperimentType.EPITOPE_BINNING:
-            findings += _too_many(len(earlier) + len(entries))
-        validation.refuse(findings)
+        violations = validation.sequence_violations(entries, earlier=earlier)
+        number = len(earlier) + len(entries)
+        # Submitting checks for a multiple of four: adding one at a time must stay possible.
+        if experiment["experiment_type"] == ExperimentType.EPITOPE_BINNING and number > BINNING_SEQUENCES_MAX:
+            text = f"sequences: epitope_binning takes at most {BINNING_SEQUENCES_MAX}, not {number}"
+            violations.append(Violation(text))
+        validation.refuse(violations)
         ids = insert(db, experiment["id"], entries, call.now())
-    body = {"added_count": len(ids), "experiment_code": experiment["code"], "experiment_id": experiment["id"]}
-    return Answer(body | {"sequence_ids": ids}, 201)
-
-
-def _too_many(count: int) -> list[Finding]:
-    # A multiple of four is asked for at submit: adding one by one must stay possible.
-    if count <= BINNING_SEQUENCES_MAX:
-        return []
-    return [Finding(f"sequences: epitope_binning takes at most {BINNING_SEQUENCES_MAX}, not {count}")]
-
-
-def _row(_db: Db, row: Row) -> dict[str, Any]:
-    residues = row["aa_string"]
-    return {
-        "id": row["id"],
-        "name": row["name"],
-        "aa_preview": residues[:_PREVIEW],
-        "length": len(residues.replace(CHAIN_SEPARATOR, "")),
-        "experiment_id": row["experiment_id"],
-        "experiment_code": row["experiment_code"],
-        "is_control": bool(row["is_control"]),
-        "created_at": row["created_at"],
-    }
+    whose = {"experiment_code": experiment["code"], "experiment_id": experiment["id"]}
+    return Answer({"added_count": len(ids), **whose, "sequence_ids": ids}, 201)
 
 
 def listing(call: Call) -> Answer:
     """GET /sequences."""
-    own = Sql("e.org_id = ?", (call.who.org_id,))
-    with call.lab.store.transaction() as db:
-        return Answer(lists.page(db, LISTING, call, render=_row, only=(own,)))
+    return lists.page(call, LISTING, _item, only=(Sql("e.org_id = ?", (call.who.org_id,)),))
 
 
 def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/sequences, in the order they were given."""
     with call.lab.store.transaction() as db:
         own = Sql("sequences.experiment_id = ?", (experiment_of(db, call)["id"],))
-        return Answer(lists.page(db, IN_ORDER, call, render=_row, only=(own,)))
+        return lists.page(call, IN_ORDER, _item, only=(own,))
 
 
 def detail(call: Call) -> Answer:
     """GET /sequences/{sequence_id}."""
     with call.lab.store.transaction() as db:
         row = db.one(
-            "SELECT s.*, e.code, e.status FROM sequences s JOIN experiments e ON e.id = s.experiment_id"
-            " WHERE s.id = ? AND e.org_id = ?",
+            "SELECT s.*, e.code AS experiment_code, e.status AS experiment_status"
+            " FROM sequences s JOIN experiments e ON e.id = s.experiment_id WHERE s.id = ? AND e.org_id = ?",
             uuid_or_none(call.path["sequence_id"]),
             call.who.org_id,
         )
     if row is None:
         raise not_found("sequence")
+    experiment = {name: row[name] for name in ("experiment_id", "experiment_code", "experiment_status")}
     return Answer(
         {
-            "id": row["id"],
+            **_common(row),
             "aa_string": row["aa_string"],
-            "name": row["name"],
-            "length": len(row["aa_string"].replace(CHAIN_SEPARATOR, "")),
-            "is_control": bool(row["is_control"]),
             "metadata": load(row, "metadata")["metadata"],
-            "created_at": row["created_at"],
-            "experiment": {
-                "experiment_id": row["experiment_id"],
-                "experiment_code": row["code"],
-                "experiment_status": row["status"],
-            },
+            "experiment": experiment,
         }
     )
+
+
+def _item(row: Row) -> dict[str, Any]:
+    return {
+        **_common(row),
+        "aa_preview": row["aa_string"][:_PREVIEW],
+        "experiment_id": row["experiment_id"],
+        "experiment_code": row["experiment_code"],
+    }
+
+
+def _common(row: Row) -> dict[str, Any]:
+    """The fields that a list item and the detail record share."""
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "length": len(row["aa_string"].replace(CHAIN_SEPARATOR, "")),
+        "is_control": bool(row["is_control"]),
+        "created_at": row["created_at"],
+    }

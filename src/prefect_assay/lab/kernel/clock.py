@@ -1,6 +1,6 @@
 """The lab's virtual clock, one per organisation, so that parallel tests do not collide.
 
-It only tells and stores the time; `timekeeper` moves it. The clock never goes back.
+It reads and stores the time; `clock_driver` moves it. The clock never goes back.
 """
 
 import time
@@ -15,17 +15,17 @@ SECONDS_PER_DAY_MIN = 0.001
 
 
 class Clock:
-    """Lab time. In `scaled` mode it runs by itself; otherwise it stands until it is moved."""
+    """Lab time. In `scaled` mode it runs; otherwise it stays where it is until it is moved."""
 
     def __init__(self, store: Store, settings: LabSettings) -> None:
         self._store = store
         self._settings = settings
-        # Real anchor of a running clock, per organisation. Not stored: lab time stands while no lab runs.
+        # Real anchor of a running clock, per organisation. Not stored: lab time stops while no lab runs.
         self._anchors: dict[str, float] = {}
         self._begin = time.monotonic()
 
     def create(self, db: Db, org_id: str) -> None:
-        """Give a new organisation its clock."""
+        """Create the clock of a new organisation."""
         self._anchors[org_id] = time.monotonic()
         db.insert(
             "clocks",
@@ -40,7 +40,7 @@ class Clock:
     def row(self, org_id: str) -> Row:
         """Mode, rate and the stored time."""
         with self._store.transaction() as db:
-            row = db.one("SELECT * FROM clocks WHERE id = ?", org_id)
+            row = db.get("clocks", org_id)
         if row is None:
             raise Refusal(404, f"no clock for organization {org_id!r}")
         return row
@@ -61,15 +61,15 @@ class Clock:
         db.update("clocks", org_id, now=moment)
 
     def refresh(self) -> None:
-        """Run on from what is stored: the database was exchanged."""
+        """Continue from the stored time: the database was replaced."""
         self._begin = time.monotonic()
         self._anchors.clear()
 
     def checkpoint_all(self) -> None:
         """Store the time of every running clock."""
         with self._store.transaction() as db:
-            for row in db.all("SELECT id FROM clocks WHERE mode = 'scaled'"):
-                self.set(db, row["id"], self.now(row["id"]))
+            for org_id in db.column("SELECT id FROM clocks WHERE mode = 'scaled'"):
+                self.checkpoint(org_id)
 
     def checkpoint(self, org_id: str) -> None:
         """Store a running clock's time, so that it does not fall back when the lab ends."""
@@ -77,7 +77,7 @@ class Clock:
             self.set(db, org_id, self.now(org_id))
 
     def change_mode(self, org_id: str, mode: ClockMode, seconds_per_day: float | None) -> None:
-        """Switch the mode; lab time goes on from where it is."""
+        """Switch the mode; lab time continues from where it is."""
         if seconds_per_day is not None and seconds_per_day < SECONDS_PER_DAY_MIN:
             raise Refusal(400, f"seconds_per_day must be at least {SECONDS_PER_DAY_MIN}")
         with self._store.transaction() as db:

@@ -1,7 +1,12 @@
-"""The one exception with which the lab refuses a request (contract 7). Knows no HTTP library."""
+"""What the lab refuses: the exception of a refused request (contract 7), and the base of strict request bodies.
+
+Knows no HTTP library.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Refusal(Exception):
@@ -24,11 +29,27 @@ class Refusal(Exception):
         self.extra = dict(extra or {})
 
     @classmethod
-    def of_findings(cls, status: int, findings: Sequence[str], *, code: str | None = None) -> "Refusal":
-        """All findings in one answer (contract 2.2: validation errors are accumulated)."""
-        return cls(status, "; ".join(findings), code=code)
+    def of_all(cls, status: int, messages: Sequence[str], *, code: str | None = None) -> "Refusal":
+        """One refusal for several errors (contract 2.2: validation errors are accumulated)."""
+        return cls(status, "; ".join(messages), code=code)
 
 
 def not_found(what: str) -> Refusal:
-    """404 that does not tell whether it exists elsewhere (contract 7: not found or access denied)."""
+    """A 404 that does not reveal whether it exists elsewhere (contract 7: not found or access denied)."""
     return Refusal(404, f"{what} not found, or this token has no access to it")
+
+
+class Body(BaseModel):
+    """A request body: strict types, no unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def integral(value: Any) -> Any:
+    """`3.0` is the integer 3 (JSON Schema)."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def documented(**schema: Any) -> Any:
+    """A rule that openapi.json describes, and that is checked elsewhere."""
+    return Field(json_schema_extra=schema)

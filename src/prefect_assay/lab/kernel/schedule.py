@@ -1,7 +1,7 @@
 """The durable due-queue: what the lab has still to do, and when in lab time.
 
-A row is deleted in the transaction that carries out its effect. `passive` rows (a quote's expiry) happen when
-time passes them, but nobody moves the clock for their sake.
+A row is deleted in the transaction that carries out its effect. `passive` rows (a quote's expiry) happen when time
+passes them, and no clock is moved for them.
 """
 
 from collections.abc import Collection
@@ -11,11 +11,11 @@ from typing import Final
 
 from prefect_assay.lab.kernel.store import Db, Row
 
-# No clock gets there (`timekeeper`): what is held waits for a lab event.
+# Beyond the reach of any clock (`clock_driver`): what is held waits for a lab event.
 NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def entry(  # noqa: D417 - the rest is named for what it is
+def entry(
     experiment: Row,
     due_at: datetime,
     kind: str,
@@ -24,11 +24,9 @@ def entry(  # noqa: D417 - the rest is named for what it is
     passive: bool = False,
     held: bool = False,
 ) -> Row:
-    """One thing to queue.
+    """One row for the queue.
 
-    Args:
-        detail: what `kind` needs to know, such as a status or a quote's id.
-        held: it does not happen before it is released.
+    `detail` is what `kind` needs, such as a status or a quote's id; a `held` row waits for its release.
     """
     return {
         "org_id": experiment["org_id"],
@@ -41,14 +39,14 @@ def entry(  # noqa: D417 - the rest is named for what it is
 
 
 def add(db: Db, *entries: Row) -> None:
-    """Queue things."""
+    """Queue rows."""
     db.insert_all("due", entries)
 
 
 def coming(
     db: Db, org_id: str, until: datetime, limit: int, *, passive: bool, together: Collection[str]
 ) -> list[Row]:
-    """The next thing due until then; with what follows it, if all of it is of kinds that can be done together."""
+    """The next row due until then, or the next rows while all are of the kinds `together`."""
     items = db.all(
         "SELECT * FROM due WHERE org_id = ? AND passive <= ? AND due_at <= ? ORDER BY due_at, id LIMIT ?",
         org_id,
@@ -60,7 +58,7 @@ def coming(
 
 
 def following(db: Db, org_id: str, *, passive: bool) -> Row | None:
-    """The next thing due, leaving passive things out unless asked for."""
+    """The next row, without passive ones unless `passive`."""
     return db.one(
         "SELECT * FROM due WHERE org_id = ? AND passive <= ? ORDER BY due_at, id LIMIT 1",
         org_id,
@@ -69,7 +67,7 @@ def following(db: Db, org_id: str, *, passive: bool) -> Row | None:
 
 
 def queued(db: Db, experiment_id: str, kind: str, detail: str | None = None) -> Row | None:
-    """One queued thing of an experiment."""
+    """One queued row of an experiment."""
     return db.one(
         "SELECT * FROM due WHERE experiment_id = ? AND kind = ? AND ? IN ('', detail)",
         experiment_id,
@@ -79,12 +77,12 @@ def queued(db: Db, experiment_id: str, kind: str, detail: str | None = None) -> 
 
 
 def hold(db: Db, item: Row) -> None:
-    """Let a queued thing wait until it is released."""
+    """Let a queued row wait until it is released."""
     db.update("due", item["id"], due_at=NEVER, passive=1)
 
 
 def put_off(db: Db, item: Row, due_at: datetime) -> None:
-    """Give a queued thing, held or not, another time."""
+    """Reschedule a queued row, held or not."""
     db.update("due", item["id"], due_at=due_at, passive=0)
 
 

@@ -1,6 +1,6 @@
-"""How one lab process is set up. Knows neither HTTP nor storage.
+"""Settings of one lab process. Knows neither HTTP nor storage.
 
-Secrets stand in `repr=False` fields, so that no log line or traceback shows them.
+Secrets are `repr=False` fields, so that no log line or traceback shows them.
 """
 
 import secrets
@@ -15,7 +15,6 @@ ClockMode = Literal["manual", "scaled", "auto"]
 
 API_PREFIX: Final = "/api/v1"
 
-
 X402Fault = Literal[
     "wrong_amount", "wrong_pay_to", "wrong_asset", "wrong_network", "wrong_resource", "ten_year_window"
 ]
@@ -23,11 +22,11 @@ X402Fault = Literal[
 
 @dataclass(frozen=True, slots=True)
 class MppSettings:
-    """What the lab offers on this rail.
+    """The terms of the mpp-spt rail.
 
     Attributes:
         method: the protocol's name of the payment provider.
-        network_id: the receiver's profile in the provider's network; the default belongs to nobody.
+        network_id: the receiver's profile in the provider's network; the default is unassigned.
         payment_method_types: what a token may be backed by.
         valid_seconds: how long a challenge can be answered.
         secret: key of the challenges' ids.
@@ -42,16 +41,16 @@ class MppSettings:
 
 @dataclass(frozen=True, slots=True)
 class X402Settings:
-    """What the lab offers on this rail.
+    """The terms of the x402-exact rail.
 
     Attributes:
         network: CAIP-2 name of an EVM chain; the default is a test network.
         asset: address of the token contract.
-        pay_to: the receiving address; the default belongs to nobody.
+        pay_to: the receiving address; the default is unassigned.
         asset_name: EIP-712 domain name of the token.
         asset_version: EIP-712 domain version of the token.
         max_timeout_seconds: how far ahead an authorisation may be valid.
-        fault: a wrong term that the challenge shows, so that a client's guard can be tested.
+        fault: a wrong term in the challenge, to test a client's guard.
     """
 
     network: str = "eip155:84532"
@@ -64,7 +63,7 @@ class X402Settings:
 
     @property
     def chain_id(self) -> int:
-        """The number behind `eip155:`."""
+        """The number after `eip155:`."""
         return int(self.network.removeprefix("eip155:"))
 
 
@@ -73,21 +72,21 @@ class LabSettings:
     """Settings of a lab; every default is safe for a throw-away lab on the loopback interface.
 
     Attributes:
-        base_url: address that answers carry in their links, without a trailing slash.
-        database: SQLite file; None means a temporary database that goes away with the process.
+        base_url: address in the links of answers, without a trailing slash.
+        database: SQLite file; None for a temporary database that ends with the process.
         seconds_per_day: real seconds that one lab day takes when the clock is `scaled`.
-        seed: decides every experiment's lab window and delays (with the experiment's code).
+        seed: with the experiment's code, decides its lab window and delays.
         epoch: lab time at the first start; None means the real time.
-        pricing_v1: when pricing v1 began; nothing before it has a price (contract 9).
+        pricing_v1: when pricing v1 began; experiments before it have no price (contract 9).
         allow_http_webhooks: let `webhook_url` be plain http on loopback (demo and tests only).
         retry_on_real_clock: webhook back-off runs on real seconds instead of lab time.
-        webhook_timeout_seconds: how long a receiver may take to answer; then the delivery counts as failed.
+        webhook_timeout_seconds: how long a receiver may take to answer before the delivery fails.
         deployment_secret: signs deliveries when neither experiment nor organisation has a secret.
-        allowed_hosts: further names under which the tool endpoint may be reached, such as a container's.
+        allowed_hosts: further host names of the tool endpoint, such as a container's.
         session_hours: real hours that a portal session lasts (contract 5.7).
-        portal_secret: sign-in links are made with it.
-        x402: the chain, token contract and account that machine payments name.
-        mpp: the receiver that payments with shared payment tokens name.
+        portal_secret: signs sign-in links.
+        x402: the chain, token contract and account of x402 payments.
+        mpp: the receiver of payments with shared payment tokens.
     """
 
     base_url: str = "http://127.0.0.1:8000"
@@ -101,7 +100,7 @@ class LabSettings:
     allow_http_webhooks: bool = False
     retry_on_real_clock: bool = False
     webhook_timeout_seconds: float = 5.0
-    token_prefix: str = "assay"  # noqa: S105 - what every token starts with
+    token_prefix: str = "assay"  # noqa: S105 - a prefix, no secret
     member_token: str | None = field(default=None, repr=False)
     viewer_token: str | None = field(default=None, repr=False)
     partner_token: str | None = field(default=None, repr=False)

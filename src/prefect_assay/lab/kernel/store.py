@@ -1,4 +1,4 @@
-"""The SQLite store: one connection, one transaction at a time; a write-ahead log where there is a file to keep.
+"""The SQLite store: one connection, one transaction at a time; a write-ahead log when it is a file.
 
 It knows tables and columns, and no rules. Values are always bound; table and column names come from this
 package's own code only.
@@ -25,14 +25,13 @@ from prefect_assay.lab.kernel.tables import TABLES
 Row = dict[str, Any]
 Change = Mapping[str, Any]
 
-
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-# Another text makes other tables: a file of another version is refused instead of failing at some later request.
+# A file with other tables is refused at the start, instead of failing at a later request.
 _TABLES_VERSION: Final = zlib.crc32(TABLES.encode()) & 0x7FFFFFFF
-# A background thread that looks whether there is work has the store for about a millisecond.
+# A background thread that looks for work holds the store for about a millisecond.
 _PATIENCE_SECONDS: Final = 0.005
-# What SQLite takes as it is; exact types, because most values are of these and this runs for every one of them.
+# Bound without conversion; exact types, because this runs for every value.
 _PLAIN: Final = frozenset({str, int, float, bytes, type(None)})
 
 
@@ -106,15 +105,19 @@ class Db:
         row = cursor.fetchone()
         return None if row is None else dict(zip(_names(cursor), row, strict=True))
 
+    def get(self, table: str, row_id: Any) -> Row | None:
+        """The row with this id, or None."""
+        return self.one(f"SELECT * FROM {table} WHERE id = ?", row_id)  # noqa: S608 - own names
+
     def known(self, table: str, row_id: Any, what: str) -> Row:
-        """The row with this id; a request for one that does not exist is refused with 404."""
-        row = self.one(f"SELECT * FROM {table} WHERE id = ?", row_id)  # noqa: S608 - own names
+        """The row with this id; 404 for an unknown one."""
+        row = self.get(table, row_id)
         if row is None:
             raise Refusal(404, f"{what} not found")
         return row
 
     def opened(self, table: str, key: str) -> Row:
-        """The row that the key in a page's address opens; 404 when it opens none."""
+        """The row that the key in a page's address opens; 404 for an unknown key."""
         row = self.one(f"SELECT * FROM {table} WHERE portal_key = ?", key)  # noqa: S608 - own names
         if row is None:
             raise Refusal(404, "no such page")
@@ -157,7 +160,7 @@ class Db:
         self._connection.executemany(sql, map(_bound, many))
 
     def update(self, table: str, row_id: Any, **changes: Any) -> None:
-        """Change the row with this id."""
+        """Update the row with this id."""
         self._write(_change(table, *changes), (*changes.values(), row_id))
 
 
@@ -173,8 +176,8 @@ class Store:
         self.path = path
         self._lock = threading.RLock()
         self._depth = 0
-        # An empty name is SQLite's own temporary database: it goes away with the connection, and a commit writes
-        # nothing. Only what does not fit into the cache goes to a file, which has no name.
+        # An empty name is SQLite's temporary database: it is lost with the connection, a commit writes nothing, and only
+        # what does not fit into the cache goes to an unnamed file.
         self._connection = sqlite3.connect(path or "", check_same_thread=False, isolation_level=None)
         for name, cast in (("lab_stamp", _sql_stamp), ("lab_int", _sql_int), ("lab_float", _sql_float)):
             self._connection.create_function(name, 1, cast, deterministic=True)
@@ -188,7 +191,7 @@ class Store:
         self._set_up()
 
     def _set_up(self) -> None:
-        """Make the tables, or refuse a file whose tables are other ones."""
+        """Create the tables, or refuse a file with other ones."""
         (known,) = self._connection.execute("PRAGMA user_version").fetchone()
         filled = self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         if filled and known != _TABLES_VERSION:
@@ -200,10 +203,10 @@ class Store:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """The store is this thread's alone: no transaction inside has to wait.
+        """Lock the store for this thread: no transaction inside has to wait.
 
         Raises:
-            BlockingIOError: another thread keeps it for long.
+            BlockingIOError: another thread holds it for long.
         """
         if not self._lock.acquire(timeout=_PATIENCE_SECONDS):
             raise BlockingIOError("the store is in use")
@@ -216,8 +219,8 @@ class Store:
     def transaction(self) -> Iterator[Db]:
         """All or nothing. A transaction inside another one joins it.
 
-        The lock alone keeps readers apart from writers; SQLite is told of a transaction at its first write, which
-        spares the many requests that only read two statements each.
+        The lock separates readers from writers; SQLite's transaction begins at the first write, which spares the many
+        requests that only read two statements each.
         """
         with self._lock:
             outermost = self._depth == 0
@@ -242,11 +245,11 @@ class Store:
         return copied
 
     def replace(self, source: sqlite3.Connection) -> None:
-        """Put a copy in place of everything."""
+        """Replace everything by a copy."""
         with self._lock:
             source.backup(self._connection)
 
     def close(self) -> None:
-        """Close the file; a temporary one is gone with that."""
+        """Close the database; a temporary one is lost."""
         with self._lock:
             self._connection.close()

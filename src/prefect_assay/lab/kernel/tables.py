@@ -1,15 +1,15 @@
 """The tables of the lab. `seq` is the insertion order: it breaks ties, so that pages are stable.
 
-Numbers that are shown, or that other rows name, are never given twice (AUTOINCREMENT); the others may be.
+Numbers that are public, or that other rows refer to, are never reused (AUTOINCREMENT). Ids are UUIDs as text, times
+fixed-width UTC text, money integer cents, structured columns such as `spec` JSON text.
 
-Ids are UUIDs as text, times fixed-width UTC text, money integer cents, `*_json` columns and `spec` JSON text.
-
-The indexes of `experiments` hold all that the usual lists filter and sort by, so that a list of 100,000 is searched
-without touching its wide rows. Three are over fields of the specification, written as `filter_sql` writes them.
-`experiments_by_org` comes last: of two indexes that cost the same SQLite takes the younger, and this one follows the
-order of the rows.
+The indexes of `experiments` cover what the usual lists filter and sort by, so that a list of 100,000 is searched
+without its wide rows. The one over a field of the specification is written as `filter_sql` writes that field.
+`experiments_by_org` comes last: of two indexes of equal cost SQLite takes the younger, and this one follows the order
+of the rows.
 """
 
+import re
 from typing import Final
 
 TABLES: Final = """
@@ -121,29 +121,7 @@ CREATE TABLE IF NOT EXISTS deliveries (
 CREATE INDEX IF NOT EXISTS deliveries_by_experiment ON deliveries (experiment_id, id);
 """
 
-ALL_TABLES: Final = (
-    "deliveries",
-    "outbox",
-    "replaced_secrets",
-    "webhooks",
-    "due",
-    "plans",
-    "packages",
-    "results",
-    "updates",
-    "settlements",
-    "invoices",
-    "quotes",
-    "sequences",
-    "experiments",
-    "custom_targets",
-    "targets",
-    "feedback",
-    "oauth_grants",
-    "oauth_clients",
-    "tokens",
-    "portal_sessions",
-    "users",
-    "clocks",
-    "organizations",
+# Children first; a reset keeps the signing keys.
+RESET_TABLES: Final = tuple(
+    name for name in reversed(re.findall(r"TABLE IF NOT EXISTS (\w+)", TABLES)) if name != "signing_keys"
 )

@@ -3,7 +3,7 @@
 The fixed width makes text order equal to time order, which the list filters rely on.
 """
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 
 def stamp(moment: datetime) -> str:
@@ -35,8 +35,3 @@ def parse_day(text: str) -> str:
         return date.fromisoformat(text).isoformat()
     except ValueError:
         return parse(text).date().isoformat()
-
-
-def later(moment: datetime, *, days: float = 0, minutes: float = 0, seconds: float = 0) -> datetime:
-    """`moment` plus a span."""
-    return moment + timedelta(days=days, minutes=minutes, seconds=seconds)

@@ -12,10 +12,9 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from prefect_assay.lab.billing import documents, invoices
-from prefect_assay.lab.experiments import acceptance, experiments, records
+from prefect_assay.lab.experiments import acceptance, experiments, results, state_machine
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row, load
-from prefect_assay.lab.laboratory import machine, measuring
 from prefect_assay.lab.portal import charts, rendering
 from prefect_assay.lab.portal.dependencies import Form, TheLab, page
 from prefect_assay.lab.requests.core import Lab
@@ -172,9 +171,9 @@ def show_experiment(lab: TheLab, key: str) -> Response:
             " WHERE experiment_id = ? ORDER BY seq",
             row["id"],
         )
-        measuring.measure_released(db, row["org_id"], row["id"])
-        results = db.all("SELECT * FROM results WHERE experiment_id = ? ORDER BY position", row["id"])
-        shown = [records.result(lab, result) for result in results]
+        results.measure_released(db, row["org_id"], row["id"])
+        rows = db.all("SELECT * FROM results WHERE experiment_id = ? ORDER BY position", row["id"])
+        shown = [results.view(lab, result) for result in rows]
         return page(experiment_page(_experiment(lab, db, row), updates, shown))
 
 
@@ -213,7 +212,7 @@ def invoice_pdf(lab: TheLab, key: str) -> Response:
 def package(lab: TheLab, key: str) -> Response:
     """The data package of a result (`data_package_url`)."""
     with lab.store.transaction() as db:
-        found = measuring.package(db, key)
+        found = results.package(db, key)
     if found is None:
         raise Refusal(404, "no such page")
     disposition = f'attachment; filename="{found[0]}"'
@@ -252,5 +251,5 @@ def pay(lab: TheLab, key: str) -> Response:
         invoice = db.opened("invoices", key)
         if invoice["status"] not in invoices.PAYABLE:
             raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
-        machine.settle(lab, db, invoice, lab.clock.now(invoice["org_id"]))
+        state_machine.settle(lab, db, invoice, lab.clock.now(invoice["org_id"]))
     return _done(lab)

@@ -1,75 +1,47 @@
 """The lab's x402-exact rail (x402 version 2): the payment challenge, and settlement without a chain.
 
-`settle` makes every check that a facilitator makes before it sends a transaction, and then invents the
-transaction. It must not know storage: the caller says whether a nonce was used, and records it together with the
-invoice in one database transaction. A header is foreign input: whatever is in it, the answer is a `Settlement`.
+`settle` makes every check that a facilitator makes before it sends a transaction, and then invents the transaction.
+Only plain accounts can be checked offline, contract wallets cannot. It must not know storage: the caller looks up used
+nonces, and records the nonce together with the invoice in one database transaction.
 """
 
 import base64
-import binascii
-import dataclasses
 import hashlib
+import importlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from pydantic_core import from_json
-
+from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.kernel.settings import X402Settings
-from prefect_assay.lab.rails import eip3009
+from prefect_assay.lab.rails.credentials import HEADER_BYTES_MAX, CredentialError, CredentialVerdict, decoded
 
 VERSION: Final = 2
 SCHEME: Final = "exact"
 REQUIRED_HEADER: Final = "PAYMENT-REQUIRED"
 SIGNATURE_HEADER: Final = "PAYMENT-SIGNATURE"
 RESPONSE_HEADER: Final = "PAYMENT-RESPONSE"
-UNITS_PER_CENT: Final = 10_000
-"""USDC has six decimals."""
-
-HEADER_BYTES_MAX: Final = 16_384
+UNITS_PER_CENT: Final = 10_000  # USDC has six decimals
 CLOCK_SKEW_S: Final = 60
 _TEN_YEARS_S: Final = 10 * 365 * 86_400
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
-_NONCE = re.compile(r"0x[0-9a-fA-F]{64}")
-_SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}")
-_UINT = re.compile(r"0|[1-9][0-9]{0,77}")
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """The outcome of one credential.
-
-    Attributes:
-        ok: whether the invoice may be marked as paid.
-        reason: an x402 error code when refused, else None.
-        detail: the same in words, for the error message.
-        payer: the signer's checksum address, once the signature is proved.
-        nonce: lower-case hex. Record (payer, nonce) with the invoice.
-        transaction: the invented transaction hash.
-        network: the network that was offered.
-        response_header: the value of PAYMENT-RESPONSE.
-    """
-
-    ok: bool
-    reason: str | None
-    detail: str
-    payer: str | None
-    nonce: str | None
-    transaction: str | None
-    network: str
-    response_header: str
-
-
-class _Refused(Exception):
-    """A credential that fails a check. Never leaves this module."""
-
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(code)
-        self.code = code
-        self.detail = detail
+_ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
+_NONCE: Final = re.compile(r"0x[0-9a-fA-F]{64}")
+_SIGNATURE: Final = re.compile(r"0x[0-9a-fA-F]{130}")
+_UINT: Final = re.compile(r"0|[1-9][0-9]{0,77}")
+# The upper half of s is the same signature mirrored; token contracts refuse it.
+_HALF_ORDER: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
+# The fields of an EIP-3009 authorisation: their EIP-712 types, and their form in JSON.
+_FIELDS: Final = {
+    "from": ("address", _ADDRESS),
+    "to": ("address", _ADDRESS),
+    "value": ("uint256", _UINT),
+    "validAfter": ("uint256", _UINT),
+    "validBefore": ("uint256", _UINT),
+    "nonce": ("bytes32", _NONCE),
+}
 
 
 def encode(value: dict[str, Any]) -> str:
@@ -82,20 +54,23 @@ def challenge(
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """The 402 answer for an open invoice: headers, and as JSON body the same terms (contract 2.12).
 
-    `invoice` has `id` and `amount_cents`, `pay_url` is absolute, `error` says why the credential before was refused.
+    `invoice` has `id` and `amount_cents`, `pay_url` is absolute, `error` is why the last credential was refused.
     """
-    shown_url = f"{pay_url}/other" if settings.fault == "wrong_resource" else pay_url
     body: dict[str, Any] = {
         "x402Version": VERSION,
         "error": error or "payment required: repeat the request with a PAYMENT-SIGNATURE header",
         "resource": {
-            "url": shown_url,
+            "url": _resource_url(pay_url, settings),
             "description": f"invoice {invoice['id']}",
             "mimeType": "application/json",
         },
         "accepts": [_offer(invoice, settings)],
     }
     return {REQUIRED_HEADER: encode(body), "Cache-Control": "no-store"}, body
+
+
+def _resource_url(pay_url: str, settings: X402Settings) -> str:
+    return f"{pay_url}/other" if settings.fault == "wrong_resource" else pay_url
 
 
 def _offer(invoice: dict[str, Any], settings: X402Settings) -> dict[str, Any]:
@@ -113,16 +88,16 @@ def _offer(invoice: dict[str, Any], settings: X402Settings) -> dict[str, Any]:
 
 
 def _with_fault(settings: X402Settings) -> X402Settings:
-    """The terms as shown: a fault is consistent, so a client without a guard would really pay them."""
+    """The offered terms: a fault is consistent, so a client without a guard would really pay them."""
     match settings.fault:
         case "wrong_pay_to":
-            return dataclasses.replace(settings, pay_to="0x000000000000000000000000000000000000dEaD")
+            return replace(settings, pay_to="0x000000000000000000000000000000000000dEaD")
         case "wrong_asset":
-            return dataclasses.replace(settings, asset="0x0000000000000000000000000000000000000bad")
+            return replace(settings, asset="0x0000000000000000000000000000000000000bad")
         case "wrong_network":
-            return dataclasses.replace(settings, network="eip155:8453")
+            return replace(settings, network="eip155:8453")
         case "ten_year_window":
-            return dataclasses.replace(settings, max_timeout_seconds=_TEN_YEARS_S)
+            return replace(settings, max_timeout_seconds=_TEN_YEARS_S)
         case _:
             return settings
 
@@ -135,72 +110,62 @@ def settle(
     settings: X402Settings,
     nonce_used: Callable[[str, str], bool],
     now: datetime,
-) -> Settlement:
+) -> CredentialVerdict:
     """Check a PAYMENT-SIGNATURE against the offer of `challenge` for this invoice, and settle it locally.
 
-    `nonce_used` tells whether (payer, nonce), both as in `Settlement`, settled something before. `now` is wall time, as
-    authorisations are signed with it. ConfigurationError when the extra `x402` is not installed.
+    `nonce_used` is called with payer and lower-case nonce. `now` is wall time, as authorisations are signed with it.
+    ConfigurationError when the extra `x402` is not installed.
     """
-    network = _with_fault(settings).network
+    terms = _with_fault(settings)
+    network = terms.network
     try:
         payment = _decode(header_value)
         offer = _offer(invoice, settings)
-        _check_envelope(payment, offer, pay_url, settings)
+        _check_envelope(payment, offer, _resource_url(pay_url, settings))
         authorization, signature = _authorization(payment)
         _check_terms(authorization, offer, now)
-        payer = _signer(authorization, signature, _with_fault(settings))
+        payer = _signer(authorization, signature, terms)
         nonce = authorization["nonce"].lower()
-        _check_unused(payer, nonce, nonce_used)
-    except _Refused as refusal:
-        return _refusal(refusal, network)
+        if nonce_used(payer, nonce):
+            raise _error("invalid_transaction_state", "this authorisation has been used already")
+    except CredentialError as error:
+        refused = {"success": False, "errorReason": error.reason, "transaction": "", "network": network}
+        return CredentialVerdict(
+            False, error.detail, error.status, reason=error.reason, header=encode(refused)
+        )
     transaction = "0x" + hashlib.sha256(f"{network}|{payer}|{nonce}".encode()).hexdigest()
-    response = {"success": True, "transaction": transaction, "network": network, "payer": payer}
-    return Settlement(True, None, "settled", payer, nonce, transaction, network, encode(response))
+    settled = {"success": True, "transaction": transaction, "network": network, "payer": payer}
+    return CredentialVerdict(
+        True, "settled", payer=payer, nonce=nonce, reference=transaction, header=encode(settled)
+    )
 
 
-def _check_unused(payer: str, nonce: str, nonce_used: Callable[[str, str], bool]) -> None:
-    if nonce_used(payer, nonce):
-        raise _Refused("invalid_transaction_state", "this authorisation has been used already")
-
-
-def _refusal(refusal: _Refused, network: str) -> Settlement:
-    response = {"success": False, "errorReason": refusal.code, "transaction": "", "network": network}
-    return Settlement(False, refusal.code, refusal.detail, None, None, None, network, encode(response))
+def _error(reason: str, detail: str) -> CredentialError:
+    return CredentialError(detail, reason=reason)
 
 
 def _decode(header_value: str) -> dict[str, Any]:
     if len(header_value) > HEADER_BYTES_MAX:
-        raise _Refused("invalid_payload", f"the header is longer than {HEADER_BYTES_MAX} characters")
-    try:
-        payment = from_json(base64.b64decode(header_value.strip(), validate=True))
-    except (binascii.Error, ValueError):
-        raise _Refused("invalid_payload", "the header is not base64 of JSON") from None
-    if not isinstance(payment, dict):
-        raise _Refused("invalid_payload", "the header is not a JSON object")
-    return payment
+        raise _error("invalid_payload", f"the header is longer than {HEADER_BYTES_MAX} characters")
+    return decoded(header_value.strip(), "header", reason="invalid_payload")
 
 
-def _check_envelope(
-    payment: dict[str, Any], offer: dict[str, Any], pay_url: str, settings: X402Settings
-) -> None:
+def _check_envelope(payment: dict[str, Any], offer: dict[str, Any], resource_url: str) -> None:
     version = payment.get("x402Version")
     if version != VERSION or isinstance(version, bool):
-        raise _Refused("invalid_x402_version", f"x402Version must be {VERSION}")
+        raise _error("invalid_x402_version", f"x402Version must be {VERSION}")
     accepted = payment.get("accepted")
     if not isinstance(accepted, dict):
-        raise _Refused("invalid_payment_requirements", "accepted is missing")
+        raise _error("invalid_payment_requirements", "accepted is missing")
     if accepted.get("scheme") != offer["scheme"]:
-        raise _Refused("invalid_scheme", "accepted.scheme was not offered")
+        raise _error("invalid_scheme", "accepted.scheme was not offered")
     if accepted.get("network") != offer["network"]:
-        raise _Refused("invalid_network", "accepted.network was not offered")
+        raise _error("invalid_network", "accepted.network was not offered")
     if accepted != offer:
-        raise _Refused("invalid_payment_requirements", "accepted is not the offered entry, verbatim")
+        raise _error("invalid_payment_requirements", "accepted is not the offered entry, verbatim")
     resource = payment.get("resource")
-    if resource is None:
-        return
-    shown_url = f"{pay_url}/other" if settings.fault == "wrong_resource" else pay_url
-    if not isinstance(resource, dict) or resource.get("url") != shown_url:
-        raise _Refused("invalid_payment_requirements", "resource.url is another invoice's")
+    if resource is not None and (not isinstance(resource, dict) or resource.get("url") != resource_url):
+        raise _error("invalid_payment_requirements", "resource.url is another invoice's")
 
 
 def _authorization(payment: dict[str, Any]) -> tuple[dict[str, str], str]:
@@ -208,50 +173,73 @@ def _authorization(payment: dict[str, Any]) -> tuple[dict[str, str], str]:
     authorization = payload.get("authorization") if isinstance(payload, dict) else None
     signature = payload.get("signature") if isinstance(payload, dict) else None
     if not isinstance(authorization, dict):
-        raise _Refused("invalid_payload", "payload.authorization is missing")
-    shapes = {
-        "from": _ADDRESS,
-        "to": _ADDRESS,
-        "value": _UINT,
-        "validAfter": _UINT,
-        "validBefore": _UINT,
-        "nonce": _NONCE,
-    }
-    for name, shape in shapes.items():
+        raise _error("invalid_payload", "payload.authorization is missing")
+    for name, (_, form) in _FIELDS.items():
         value = authorization.get(name)
-        if not isinstance(value, str) or not shape.fullmatch(value):
-            raise _Refused("invalid_payload", f"payload.authorization.{name} is malformed")
+        if not isinstance(value, str) or not form.fullmatch(value):
+            raise _error("invalid_payload", f"payload.authorization.{name} is malformed")
     if not isinstance(signature, str) or not _SIGNATURE.fullmatch(signature):
-        raise _Refused("invalid_exact_evm_payload_signature", "payload.signature is not 65 bytes of hex")
-    return {name: authorization[name] for name in shapes}, signature
+        raise _error("invalid_exact_evm_payload_signature", "payload.signature is not 65 bytes of hex")
+    return {name: authorization[name] for name in _FIELDS}, signature
 
 
 def _check_terms(authorization: dict[str, str], offer: dict[str, Any], now: datetime) -> None:
+    code = "invalid_exact_evm_payload"
     if authorization["to"].lower() != offer["payTo"].lower():
-        raise _Refused("invalid_exact_evm_payload_recipient_mismatch", "the money would go elsewhere")
+        raise _error(f"{code}_recipient_mismatch", "the money would go elsewhere")
     if authorization["value"] != offer["amount"]:
-        raise _Refused("invalid_exact_evm_payload_authorization_value", "the value is not the amount")
-    moment = now.timestamp()
+        raise _error(f"{code}_authorization_value", "the value is not the amount")
+    moment, valid_before = now.timestamp(), int(authorization["validBefore"])
     if int(authorization["validAfter"]) > moment:
-        raise _Refused("invalid_exact_evm_payload_authorization_valid_after", "not valid yet")
-    if int(authorization["validBefore"]) <= moment:
-        raise _Refused("invalid_exact_evm_payload_authorization_valid_before", "expired")
-    if int(authorization["validBefore"]) > moment + offer["maxTimeoutSeconds"] + CLOCK_SKEW_S:
-        raise _Refused(
-            "invalid_exact_evm_payload_authorization_valid_before", "valid for longer than maxTimeoutSeconds"
-        )
+        raise _error(f"{code}_authorization_valid_after", "not valid yet")
+    if valid_before <= moment:
+        raise _error(f"{code}_authorization_valid_before", "expired")
+    if valid_before > moment + offer["maxTimeoutSeconds"] + CLOCK_SKEW_S:
+        raise _error(f"{code}_authorization_valid_before", "valid for longer than maxTimeoutSeconds")
 
 
 def _signer(authorization: dict[str, str], signature: str, terms: X402Settings) -> str:
     """The payer's checksum address, who must be `from`."""
-    payer = eip3009.recover(
-        authorization,
-        signature,
-        name=terms.asset_name,
-        version=terms.asset_version,
-        chain_id=terms.chain_id,
-        contract=terms.asset,
-    )
+    payer = _recover(authorization, signature, terms)
     if payer is None or payer.lower() != authorization["from"].lower():
-        raise _Refused("invalid_exact_evm_payload_signature", "the authorisation is not signed by from")
+        raise _error("invalid_exact_evm_payload_signature", "the authorisation is not signed by from")
     return payer
+
+
+def _recover(authorization: dict[str, str], signature: str, terms: X402Settings) -> str | None:
+    """The checksum address that signed a `TransferWithAuthorization` (EIP-3009), or None for a bad signature."""
+    account, messages = _library()
+    if int(signature[66:130], 16) > _HALF_ORDER:
+        return None
+    message = messages.encode_typed_data(
+        domain_data={
+            "name": terms.asset_name,
+            "version": terms.asset_version,
+            "chainId": terms.chain_id,
+            "verifyingContract": terms.asset.lower(),
+        },
+        message_types={
+            "TransferWithAuthorization": [{"name": name, "type": kind} for name, (kind, _) in _FIELDS.items()]
+        },
+        message_data={
+            # Lower case: the encoder refuses an address whose mixed case is no checksum.
+            "from": authorization["from"].lower(),
+            "to": authorization["to"].lower(),
+            "value": int(authorization["value"]),
+            "validAfter": int(authorization["validAfter"]),
+            "validBefore": int(authorization["validBefore"]),
+            "nonce": bytes.fromhex(authorization["nonce"][2:]),
+        },
+    )
+    try:
+        return str(account.recover_message(message, signature=signature))
+    except Exception:  # noqa: BLE001 - the library raises many types for a bad signature
+        return None
+
+
+def _library() -> tuple[Any, Any]:
+    try:
+        account = importlib.import_module("eth_account").Account
+        return account, importlib.import_module("eth_account.messages")
+    except ImportError:
+        raise ConfigurationError.missing_extra("x402", "settling x402 payments in the lab") from None

@@ -1,1 +1,6 @@
-"""The lab's parts, one request and its answer, body schemas, lists, filters and validation."""
+"""The lab's parts, one request and its answer, body schemas, validation, lists and filters.
+
+It must not know what any resource means.
+"""
+
+__all__ = ["core", "filter_sql", "filters", "lists", "schemas", "validation"]

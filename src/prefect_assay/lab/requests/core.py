@@ -1,6 +1,6 @@
-"""The lab itself, without any web framework: its parts, the requests it takes and the answers it gives.
+"""The lab without any web framework: its parts, the requests it takes and the answers it gives.
 
-Handlers are plain functions `Call -> Answer` that refuse by raising `Refusal`. The web layer only carries.
+Handlers are plain functions `Call -> Answer` that refuse by raising `Refusal`.
 """
 
 import json
@@ -15,10 +15,10 @@ from typing import Any
 from pydantic_core import from_json
 
 from prefect_assay.lab.kernel.clock import Clock
+from prefect_assay.lab.kernel.faults import PaymentFaults
 from prefect_assay.lab.kernel.refusals import Refusal, not_found
 from prefect_assay.lab.kernel.settings import API_PREFIX, LabSettings
 from prefect_assay.lab.kernel.store import Db, Row, Store
-from prefect_assay.lab.requests.payment_faults import PaymentFaults
 from prefect_assay.lab.tokens.registry import Principal, Tokens
 
 _INT64_MAX = 2**63 - 1
@@ -27,7 +27,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class Lab:
-    """One lab: settings, database, clock and tokens."""
+    """The parts of one lab, and the signal that wakes its background threads."""
 
     def __init__(self, settings: LabSettings) -> None:
         self.settings = settings
@@ -35,14 +35,14 @@ class Lab:
         self.clock = Clock(self.store, settings)
         self.tokens = Tokens(self.store, self.clock, settings.token_prefix)
         self.payment_faults = PaymentFaults()
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._changes = 0
 
     def changed(self) -> None:
-        """Tell the background threads that there may be something to do."""
-        with self._news:
+        """Wake the background threads: there may be work."""
+        with self._changed:
             self._changes += 1
-            self._news.notify_all()
+            self._changed.notify_all()
 
     @property
     def changes(self) -> int:
@@ -51,11 +51,11 @@ class Lab:
 
     def wait(self, seen: int, seconds: float | None) -> None:
         """Sleep until there was a change after `seen`, or until the time is up."""
-        with self._news:
-            self._news.wait_for(lambda: self._changes != seen, seconds)
+        with self._changed:
+            self._changed.wait_for(lambda: self._changes != seen, seconds)
 
     def portal_url(self, kind: str, key: str) -> str:
-        """Address of a browser page; the key is unguessable and is all that opens it."""
+        """Address of a browser page; its unguessable key is the only protection."""
         return f"{self.settings.base_url}/portal/{kind}/{key}/"
 
     def api_url(self, path: str) -> str:
@@ -65,7 +65,7 @@ class Lab:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One authenticated request. Header names are lower case and neutral words are not yet applied."""
+    """One authenticated request. Header names are lower case and still in wire words."""
 
     lab: Lab
     who: Principal
@@ -79,7 +79,7 @@ class Call:
         return self.lab.clock.now(self.who.org_id)
 
     def service_header(self, suffix: str) -> str | None:
-        """A header that carries the service's name (contract 1), such as `Payment-Method`."""
+        """A header whose name begins with the service's (contract 1), such as `Payment-Method`."""
         return self.headers.get(self.lab.settings.words.header(suffix).lower())
 
     def json(self) -> Any:
@@ -88,7 +88,7 @@ class Call:
         if media_type != "application/json" or not self.body.strip():
             raise Refusal(415, "a JSON body sent as application/json is required")
         try:
-            # Refuses deep nesting, NaN and bad text; the second reading, fields given twice and 1e400.
+            # The first reading refuses deep nesting, NaN and bad text; the second, fields given twice and 1e400.
             from_json(self.body, allow_inf_nan=False)
             return json.loads(self.body, object_pairs_hook=_distinct, parse_float=_finite)
         except ValueError as error:
@@ -97,9 +97,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status, body and further headers. Bytes are a file; anything else is JSON in neutral words.
+    """Status, body and further headers.
 
-    An answer without a body, such as a 204 or a redirect, has the body None.
+    The body is bytes for a file, None for no body (a 204, a redirect), else JSON in neutral words.
     """
 
     body: Any
@@ -125,12 +125,12 @@ def _finite(text: str) -> float:
 
 
 def uuid_or_none(text: str) -> str | None:
-    """The canonical form of a UUID written with hyphens, or None when the text is none."""
+    """The canonical form of a UUID written with hyphens; None for other text."""
     return text.lower() if _UUID.fullmatch(text) else None
 
 
 def integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> int:
-    """A whole number from a query string; 400 when it is none or out of range."""
+    """A whole number from a query string; 400 for other text or out of range."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or not low <= number <= high:
         raise Refusal(400, f"{name} must be a whole number from {low} to {high}, not {text!r}")
@@ -138,7 +138,7 @@ def integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> int:
 
 
 def owned(db: Db, call: Call, table: str, row_id: str | None, what: str) -> Row:
-    """The row with this id, if it is the caller's organisation's; 404 does not tell what exists elsewhere."""
+    """The caller's organisation's row with this id; the 404 does not reveal what exists elsewhere."""
     sql = f"SELECT * FROM {table} WHERE id = ? AND org_id = ?"  # noqa: S608 - own names
     row = db.one(sql, row_id, call.who.org_id)
     if row is None:
@@ -147,5 +147,5 @@ def owned(db: Db, call: Call, table: str, row_id: str | None, what: str) -> Row:
 
 
 def experiment_of(db: Db, call: Call) -> Row:
-    """The experiment that the path's `experiment_id` names, if the caller's organisation owns it."""
+    """The caller's organisation's experiment that the path names."""
     return owned(db, call, "experiments", uuid_or_none(call.path["experiment_id"]), "experiment")

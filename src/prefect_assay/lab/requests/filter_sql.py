@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.requests.core import uuid_or_none
-from prefect_assay.lab.requests.filters import Atom, Expression, Node, complaint, parse, parse_list
+from prefect_assay.lab.requests.filters import Atom, Expression, Node, parse, parse_list, refusal_at
 from prefect_assay.models.vocabulary import SORT_COLUMNS_MAX, snake_case
 
 Kind = Literal["text", "uuid", "enum", "int", "float", "bool", "timestamp", "date", "json", "any"]
@@ -25,7 +25,7 @@ _CASTS: Final[dict[str, tuple[str, Kind]]] = {
     "timestamp": ("lab_stamp({})", "timestamp"),
     "date": ("substr(lab_stamp({}), 1, 10)", "date"),
 }
-# Of a column that holds timestamps already: reading every one of a long list again takes seconds.
+# Of a column of timestamps: parsing all of a long list again takes seconds.
 _CASTS_OF_TIMESTAMPS: Final[dict[str, tuple[str, Kind]]] = {
     "timestamp": ("{}", "timestamp"),
     "date": ("substr({}, 1, 10)", "date"),
@@ -34,15 +34,15 @@ _INT64: Final = 2**63
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _FLOAT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LIKE_MAX: Final = 10_000
-# A way into a document that can stand in the SQL itself, where an index over it is found; others are bound.
-_PLAIN_WAY: Final = re.compile(r'\$(\."[A-Za-z0-9_]{1,64}")+')
+# A path into a document that can be part of the SQL text, where SQLite finds an index over it; others are bound.
+_PLAIN_PATH: Final = re.compile(r'\$(\."[A-Za-z0-9_]{1,64}")+')
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column a list may be filtered and sorted by: its SQL, its kind, and the values of an enum.
+    """A column that a list can be filtered and sorted by.
 
-    `aliases` are further words for those values, such as those of a second vocabulary.
+    `values` are those of an enum; `aliases` are further words for them, such as those of a second vocabulary.
     """
 
     sql: str
@@ -65,8 +65,8 @@ class _Field:
     kind: Kind
     enum: frozenset[str] = frozenset()
     aliases: Mapping[str, str] = field(default_factory=dict)
-    document: Sql | None = None  # the JSON that `sql` looks into, and the way inside
-    way: str = "$"
+    document: Sql | None = None  # the JSON that `sql` looks into, and the path inside
+    path: str = "$"
 
 
 class _Compiler:
@@ -75,7 +75,7 @@ class _Compiler:
         self._what = what
 
     def fail(self, at: Expression, message: str) -> Refusal:
-        return complaint(self._what, at.position, message)
+        return refusal_at(self._what, at.position, message)
 
     def condition(self, tree: Expression) -> Sql:
         if isinstance(tree, Atom):
@@ -95,19 +95,21 @@ class _Compiler:
         return Sql(text, tuple(value for part in parts for value in part.values))
 
     def _test(self, tree: Node) -> Sql:
-        tests: dict[str, Callable[[Node], Sql]] = {
-            "contains": self._contains,
-            "between": self._between,
-            "in": self._in,
-            "is_null": lambda node: self._null(node, "IS NULL"),
-            "is_not_null": lambda node: self._null(node, "IS NOT NULL"),
-        }
         if tree.name in _COMPARISONS:
             field, value = self._field_and(tree, 1)
             return Sql(f"{field.sql.text} {_COMPARISONS[tree.name]} ?", (*field.sql.values, *value))
-        if tree.name not in tests:
-            raise self.fail(tree, f"unknown operator {tree.name!r}")
-        return tests[tree.name](tree)
+        match tree.name:
+            case "contains":
+                return self._contains(tree)
+            case "between":
+                return self._between(tree)
+            case "in":
+                return self._in(tree)
+            case "is_null" | "is_not_null":
+                field = self.field(self._arity(tree, 1)[0])
+                return Sql(f"{field.sql.text} {tree.name.replace('_', ' ').upper()}", field.sql.values)
+            case unknown:
+                raise self.fail(tree, f"unknown operator {unknown!r}")
 
     def _between(self, tree: Node) -> Sql:
         field, bounds = self._field_and(tree, 2)
@@ -126,10 +128,6 @@ class _Compiler:
                 tree, f"contains needs a text field, and this one is {field.kind}; cast it with text(...)"
             )
         return contains(field.sql, str(self._value(_Field(field.sql, "text"), tree.arguments[1])))
-
-    def _null(self, tree: Node, test: str) -> Sql:
-        field = self.field(self._arity(tree, 1)[0])
-        return Sql(f"{field.sql.text} {test}", field.sql.values)
 
     def _arity(self, tree: Node, count: int) -> tuple[Expression, ...]:
         if len(tree.arguments) != count:
@@ -163,15 +161,15 @@ class _Compiler:
         if inner.kind not in ("json", "any"):
             raise self.fail(tree, "at(...) needs a JSON field")
         key = self._text(key_tree)
-        if any(letter in key for letter in '"\\\0'):  # SQLite's paths know no escapes, and end at a NUL
+        if any(letter in key for letter in '"\\\0'):  # SQLite's paths have no escapes, and end at a NUL
             raise self.fail(key_tree, "a key cannot contain a quotation mark, a backslash or a NUL")
-        # at(at(f,a),b) is one way into f: written inside each other, the SQL would double with every step.
-        document, way = inner.document or inner.sql, f'{inner.way}."{key}"'
-        # Only JSON text can be entered: a number or a plain string inside has no keys, and gives NULL.
-        mark, bound = (f"'{way}'", ()) if _PLAIN_WAY.fullmatch(way) else ("?", (way,))
+        # at(at(f,a),b) is one path into f: nested, the SQL would double with every step.
+        document, path = inner.document or inner.sql, f'{inner.path}."{key}"'
+        # Only JSON text has keys: a number or a plain string gives NULL.
+        mark, bound = (f"'{path}'", ()) if _PLAIN_PATH.fullmatch(path) else ("?", (path,))
         guarded = f"CASE WHEN json_valid({document.text}) THEN json_extract({document.text}, {mark}) END"
         values = (*document.values, *document.values, *bound)
-        return _Field(Sql(guarded, values), "any", document=document, way=way)
+        return _Field(Sql(guarded, values), "any", document=document, path=path)
 
     def _text(self, tree: Expression) -> str:
         if isinstance(tree, Node):
@@ -180,7 +178,7 @@ class _Compiler:
 
     def _value(self, field: _Field, tree: Expression) -> Any:
         if isinstance(tree, Node) and tree.name in _CASTS:
-            # Contract 4.1 lists casts without saying where they stand: around a value, they say how it is read.
+            # Contract 4.1 does not restrict where a cast goes: around a value, it decides how the value is read.
             kind = _CASTS[tree.name][1]
             value = self._value(_Field(field.sql, kind), self._arity(tree, 1)[0])
             if field.kind in (kind, "any") or {field.kind, kind} == {"int", "float"}:
@@ -197,7 +195,7 @@ class _Compiler:
 
 
 def _integer(text: str) -> int:
-    number = int(text)  # takes "1_000" and " 1 " as well, which are no numbers here
+    number = int(text)  # accepts "1_000" and " 1 ", too, which the pattern refuses
     if not _INTEGER.fullmatch(text) or not -_INT64 <= number < _INT64:
         raise ValueError(text)
     return number
@@ -267,7 +265,7 @@ def where(text: str, columns: Mapping[str, Column]) -> Sql:
 def compare(column: Column, operator: str, text: str, name: str) -> Sql:
     """The per-field query form, such as `geq(created_at)=value` (contract 4.1)."""
     tree = Node(operator, (Atom(name, 0), Atom(text, 0, quoted=True)), 0)
-    return _Compiler({name: column}, f"{name}").condition(tree)
+    return _Compiler({name: column}, name).condition(tree)
 
 
 def order_by(text: str, columns: Mapping[str, Column], tie_break: str) -> Sql:

@@ -1,10 +1,10 @@
 """The filter and sort language of the lists (contract 4.1): text to a tree, by recursive descent.
 
     expression := name "(" [expression {"," expression}] ")" | word | string
-    string     := '"' characters '"'      with backslash escapes; single quotes will do as well
+    string     := '"' characters '"'      with backslash escapes; or single quotes
 
-It knows neither columns nor SQL (`filter_sql` does), and caps length, depth and size, because the text is
-foreign input.
+Knows neither columns nor SQL (`filter_sql` does), and limits length, depth and size, because the text is foreign
+input.
 """
 
 import re
@@ -26,7 +26,7 @@ _MORE_WORDS = re.compile(r"""(?:\s+[^\s(),"'][^\s(),"]*)+""")
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A word or a quoted string, and where it stands."""
+    """A word or a quoted string, and its position."""
 
     text: str
     position: int
@@ -35,7 +35,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`name(arguments)`, and where it stands."""
+    """`name(arguments)`, and its position."""
 
     name: str
     arguments: tuple["Atom | Node", ...]
@@ -45,8 +45,8 @@ class Node:
 Expression = Atom | Node
 
 
-def complaint(what: str, position: int, message: str) -> Refusal:
-    """A 400 that says where the text is wrong; positions count from 0."""
+def refusal_at(what: str, position: int, message: str) -> Refusal:
+    """A 400 that names the position of an error, from 0."""
     return Refusal(400, f"{what}: {message} at position {position}")
 
 
@@ -57,31 +57,29 @@ class _Parser:
         self._position = 0
         self._nodes = 0
         if len(text) > LENGTH_MAX:
-            raise complaint(what, LENGTH_MAX, f"longer than {LENGTH_MAX} characters")
+            raise refusal_at(what, LENGTH_MAX, f"longer than {LENGTH_MAX} characters")
 
     def fail(self, message: str, position: int | None = None) -> Refusal:
-        return complaint(self._what, self._position if position is None else position, message)
-
-    def _peek(self) -> re.Match[str] | None:
-        return _TOKEN.match(self._text, self._position)
+        return refusal_at(self._what, self._position if position is None else position, message)
 
     def _take(self) -> re.Match[str]:
-        found = self._peek()
+        found = _TOKEN.match(self._text, self._position)
         if found is None:
             raise self.fail("unexpected end or character")
         self._position = found.end()
         return found
 
     def mark(self, wanted: str) -> bool:
-        """Step over a bracket or comma if it is next."""
-        found = self._peek()
+        """Skip a bracket or comma if it is next."""
+        found = _TOKEN.match(self._text, self._position)
         if found is None or found["mark"] != wanted:
             return False
         self._position = found.end()
         return True
 
-    def finished(self) -> bool:
-        return not self._text[self._position :].strip()
+    def finish(self) -> None:
+        if self._text[self._position :].strip():
+            raise self.fail("unexpected text")
 
     def expression(self, depth: int = 0) -> Expression:
         self._nodes += 1
@@ -100,7 +98,7 @@ class _Parser:
         if self.mark("("):
             return Node(word, self._arguments(depth), position)
         if depth > 0 and (more := _MORE_WORDS.match(self._text, self._position)):
-            # A bare value may hold spaces: the contract knows no quotes (4.1).
+            # A bare value may hold spaces: the contract has no quotes (4.1).
             self._position = more.end()
             word = self._text[position : more.end()]
         return Atom(word, position)
@@ -121,8 +119,7 @@ def parse(text: str, what: str = "filter") -> Expression:
     """One expression; a 400 names the position of an error."""
     parser = _Parser(text, what)
     expression = parser.expression()
-    if not parser.finished():
-        raise parser.fail("unexpected text")
+    parser.finish()
     return expression
 
 
@@ -132,6 +129,5 @@ def parse_list(text: str, what: str = "sort") -> list[Expression]:
     found = [parser.expression()]
     while parser.mark(","):
         found.append(parser.expression())
-    if not parser.finished():
-        raise parser.fail("unexpected text")
+    parser.finish()
     return found

@@ -1,4 +1,7 @@
-"""One page of a list (contract 4.1): paging, filter, search, sort and the per-field query forms."""
+"""One page of a list (contract 4.1): paging, filter, search, sort and the per-field query forms.
+
+Knows no resource: a `Listing` describes one.
+"""
 
 import json
 import re
@@ -9,14 +12,13 @@ from typing import Any, Final
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests import filter_sql
-from prefect_assay.lab.requests.core import Call, integer
+from prefect_assay.lab.requests.core import Answer, Call, integer
 from prefect_assay.lab.requests.filter_sql import Column, Sql
 from prefect_assay.models.vocabulary import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 
 __all__ = ["Column", "Listing", "Sql", "page"]
 
-# So many matches beyond the page are looked for: where there are none, the total is known without counting, and a
-# search through all rows is done once.
+# Matches looked for beyond the page: with fewer, the total is known without counting, and all rows are searched once.
 _BEYOND: Final = 500
 # `equ(field)=value` and its kin, contract 4.1.
 _QUERY_OPERATORS: Final = {"equ": "eq", "geq": "gte", "gtr": "gt", "leq": "lte", "lss": "lt"}
@@ -52,43 +54,38 @@ class Listing:
 
 
 def page(
-    db: Db,
-    listing: Listing,
-    call: Call,
-    *,
-    render: Callable[[Db, Row], dict[str, Any]],
-    only: tuple[Sql, ...] = (),
-) -> dict[str, Any]:
+    call: Call, listing: Listing, render: Callable[[Row], dict[str, Any]], *, only: tuple[Sql, ...] = ()
+) -> Answer:
     """`items`, `total`, `count`, `offset` (contract 4.1); 400 for a bad parameter.
 
     `render` makes an item of a row; `only` are conditions that the path or the endpoint sets.
     """
     query = call.query
     words = call.lab.settings.words
-    listing = replace(
-        listing,
-        columns={next(iter(words.to_wire({name: 0}))): column for name, column in listing.columns.items()},
-    )
+    wire_names = {next(iter(words.to_wire({name: 0}))): column for name, column in listing.columns.items()}
+    listing = replace(listing, columns=wire_names)
     limit = integer(query.get("limit", str(PAGE_LIMIT_DEFAULT)), "limit", low=1, high=PAGE_LIMIT_MAX)
     offset = integer(query.get("offset", "0"), "offset", low=0)
     conditions = [*only, *_conditions(listing, query)]
     if listing.by_org:
         conditions.append(Sql(f"{listing.table}.org_id = ?", (call.who.org_id,)))
     clause = " AND ".join(f"({part.text})" for part in conditions) or "1"
-    values = [value for part in conditions for value in part.values]
-    matching = Sql(f"FROM {listing.source} WHERE {clause}", tuple(values))
-    total, numbers = _numbers(db, listing, matching, _order(listing, query), limit=limit, offset=offset)
-    items = [render(db, row) for row in _rows(db, listing, numbers)]
-    return {"items": items, "total": total, "count": len(items), "offset": offset}
+    values = tuple(value for part in conditions for value in part.values)
+    matching = Sql(f"FROM {listing.source} WHERE {clause}", values)
+    order = _order(listing, query)
+    with call.lab.store.transaction() as db:
+        total, numbers = _numbers(db, listing, matching, order, limit=limit, offset=offset)
+        items = [render(row) for row in _rows(db, listing, numbers)]
+    return Answer({"items": items, "total": total, "count": len(items), "offset": offset})
 
 
 def _numbers(
     db: Db, listing: Listing, matching: Sql, order: Sql, *, limit: int, offset: int
 ) -> tuple[int, list[int]]:
-    """How many rows match, and the numbers of those on the page.
+    """How many rows match, and the `seq` of those on the page.
 
-    Numbers alone, because indexes hold what most filters and sorts need: whole rows are wide, and reading all of
-    them is what takes the time. The text comes from column lists only; what callers send is bound.
+    Only `seq` is selected, because indexes cover most filters and sorts, and reading wide rows is what takes time.
+    The text comes from column lists only; what callers send is bound.
     """
     found = db.column(
         f"SELECT {listing.table}.seq {matching.text} ORDER BY {order.text} LIMIT ? OFFSET ?",
@@ -136,7 +133,7 @@ def _conditions(listing: Listing, query: Mapping[str, str]) -> list[Sql]:
         if form := _FORM.fullmatch(key):
             operator, name = _QUERY_OPERATORS[form[1]], form[2].strip()
             if name not in listing.columns:
-                # Other unknown parameters are ignored; a filter that filters nothing would look like an answer.
+                # Other unknown parameters are ignored; an ignored filter would answer with unfiltered rows.
                 raise Refusal(400, f"{key}: unknown field {name!r}")
             found.append(filter_sql.compare(listing.columns[name], operator, value, name))
     return found

@@ -1,20 +1,19 @@
-"""Reading request bodies strictly and accumulating every finding (contract 2.2, 2.3, 7 and 8).
+"""Reading request bodies strictly and accumulating every violation (contract 2.2, 2.3, 7 and 8).
 
-Shape findings come from the strict schemas, rules that join several fields from here; both end up in one answer.
+Schemas check the shape; rules that join several fields are here. Both end up in one answer. Knows no database.
 """
 
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from prefect_assay.lab.kernel.bodies import Body
-from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Body, Refusal
 from prefect_assay.lab.requests.core import uuid_or_none
 from prefect_assay.models.vocabulary import (
     AMINO_ACIDS,
@@ -30,11 +29,11 @@ from prefect_assay.models.vocabulary import (
 
 Schema = TypeVar("Schema", bound=Body)
 
-# Violations of a limit, as opposed to a wrong type or field: a "schema mismatch" they are not (contract 4.2).
+# Violations of a limit, which are no "schema mismatch" (contract 4.2), as opposed to a wrong type or field.
 _LIMITS: Final = frozenset(
     {"greater_than_equal", "less_than_equal", "too_short", "string_too_short", "finite_number"}
 )
-# Compared as they are: some letters outside ASCII turn into amino acids when they are upper-cased.
+# Compared without upper-casing, which turns some letters outside ASCII into amino acids.
 _LETTERS: Final = AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}
 _FAB: Final = frozenset({"fab"})
 _SCFV: Final = frozenset({"scfv", "sc_fv"})
@@ -42,8 +41,8 @@ _TYPES: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong.
+class Violation:
+    """One thing wrong with a request.
 
     Attributes:
         text: field and cause.
@@ -58,23 +57,23 @@ class Finding:
     code: str | None = None
 
 
-def refuse(findings: Iterable[Finding]) -> None:
-    """Raise one Refusal for all findings, if any; 400 wins over 422, 422 over 404."""
-    found = list(findings)
+def refuse(violations: Iterable[Violation]) -> None:
+    """Raise one Refusal for all violations, if any; 400 wins over 422, 422 over 404."""
+    found = list(violations)
     if found:
-        statuses = {finding.status for finding in found}
+        statuses = {violation.status for violation in found}
         status = next(status for status in (400, 422, 404, 403) if status in statuses)
-        code = next((finding.code for finding in found if finding.code), None)
-        raise Refusal.of_findings(status, [finding.text for finding in found], code=code)
+        code = next((violation.code for violation in found if violation.code), None)
+        raise Refusal.of_all(status, [violation.text for violation in found], code=code)
 
 
-def shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Finding]]:
+def shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Violation]]:
     """The body as the schema's model, or every mismatch."""
     try:
         return schema.model_validate_json(json.dumps(raw)), []
     except ValidationError as error:
         return None, [
-            Finding(
+            Violation(
                 f"{_place(item['loc'])}: {item['msg'].removeprefix('Value error, ')}",
                 schema=item["type"] not in _LIMITS,
             )
@@ -85,16 +84,16 @@ def shape(schema: type[Schema], raw: Any) -> tuple[Schema | None, list[Finding]]
 def read(
     schema: type[Schema],
     raw: Any,
-    more: Callable[[Schema], Iterable[Finding]] = lambda _body: (),
+    more: Callable[[Schema], Iterable[Violation]] = lambda _body: (),
     *,
-    also: Iterable[Finding] = (),
+    also: Iterable[Violation] = (),
 ) -> Schema:
-    """The body as the schema's model, if `more` finds nothing wrong with it; 400 with every mismatch.
+    """The body as the schema's model, if `more` finds nothing wrong with it; 400 with every violation.
 
     `also` was found outside of the body.
     """
-    body, findings = shape(schema, raw)
-    refuse([*also, *(findings if body is None else more(body))])
+    body, mismatches = shape(schema, raw)
+    refuse([*also, *(mismatches if body is None else more(body))])
     if body is None:
         raise Refusal(400, "the body does not match its schema")
     return body
@@ -112,7 +111,7 @@ def _place(loc: tuple[int | str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One sequence of any request, in one form. `place` names it in findings."""
+    """One sequence of any request, in one form. `place` names it in violations."""
 
     place: str
     name: str
@@ -137,7 +136,7 @@ class Entry:
 
 
 def entries_of_spec(raw: Any) -> list[Entry]:
-    """The readable sequences of a raw `sequences` object; unreadable ones are shape findings already."""
+    """The readable sequences of a raw `sequences` object; the others are mismatches with the schema."""
     found: list[Entry] = []
     for name, value in raw.items() if isinstance(raw, dict) else ():
         fields = {"aa_string": value} if isinstance(value, str) else value
@@ -148,9 +147,9 @@ def entries_of_spec(raw: Any) -> list[Entry]:
     return found
 
 
-def sequence_findings(entries: list[Entry], *, earlier: Iterable[Entry] = ()) -> list[Finding]:
-    """Letters, names and duplicates, also against sequences the experiment has already."""
-    found = [finding for entry in entries for finding in _letters(entry)]
+def sequence_violations(entries: list[Entry], *, earlier: Iterable[Entry] = ()) -> list[Violation]:
+    """Letters, names and duplicates, also of the sequences that the experiment has already."""
+    found = [violation for entry in entries for violation in _letters(entry)]
     seen: dict[tuple[str, str], str] = {}
     names: set[str] = set()
     for entry in earlier:
@@ -159,106 +158,98 @@ def sequence_findings(entries: list[Entry], *, earlier: Iterable[Entry] = ()) ->
             seen.setdefault(entry.duplicate_key, entry.name)
     for entry in entries:
         if not entry.name.strip():
-            found.append(Finding(f"{entry.place}: a sequence needs a name"))
+            found.append(Violation(f"{entry.place}: a sequence needs a name"))
         if entry.name in names:
-            found.append(Finding(f"{entry.place}: duplicate sequence name {entry.name!r}"))
+            found.append(Violation(f"{entry.place}: duplicate sequence name {entry.name!r}"))
         names.add(entry.name)
         key = entry.duplicate_key
         if key is None:
             continue
         if key in seen:
-            found.append(
-                Finding(f"{entry.place}: duplicate sequence, same residues and tag location as {seen[key]!r}")
-            )
+            text = f"duplicate sequence, same residues and tag location as {seen[key]!r}"
+            found.append(Violation(f"{entry.place}: {text}"))
         seen.setdefault(key, entry.name)
     return found
 
 
-def _letters(entry: Entry) -> list[Finding]:
+def _letters(entry: Entry) -> Iterator[Violation]:
     chains = entry.aa_string.split(CHAIN_SEPARATOR)
-    found = [] if all(chains) else [Finding(f"{entry.place}: empty sequence or chain", 422)]
-    wrong = sorted(set("".join(chains)) - _LETTERS)
-    if wrong:
-        found.append(
-            Finding(f"{entry.place}: invalid amino-acid letters {', '.join(map(ascii, wrong))}", 422)
-        )
-    return found
+    if not all(chains):
+        yield Violation(f"{entry.place}: empty sequence or chain", 422)
+    if wrong := sorted(set("".join(chains)) - _LETTERS):
+        letters = ", ".join(map(ascii, wrong))
+        yield Violation(f"{entry.place}: invalid amino-acid letters {letters}", 422)
 
 
-def metadata_findings(entry: Entry) -> list[Finding]:
+def metadata_violations(entry: Entry) -> Iterator[Violation]:
     """What the type of a construct needs (service shapes, Sequences)."""
     if not isinstance(entry.metadata, dict):
-        return []
+        return
     place, metadata = f"{entry.place}.metadata", entry.metadata
-    found: list[Finding] = []
     if metadata.get("type") is not None and entry.kind not in _TYPES:
-        found.append(Finding(f"{place}.type: must be ScFv, FAB, SingleChain or IgG"))
+        yield Violation(f"{place}.type: must be ScFv, FAB, SingleChain or IgG")
     if metadata.get("tag_location") not in (None, "N", "C"):
-        found.append(Finding(f"{place}.tag_location: must be N or C"))
+        yield Violation(f"{place}.tag_location: must be N or C")
     if entry.kind in _SCFV:
-        missing = [name for name in ("VH", "VL") if not metadata.get(name)]
-        found.extend(Finding(f"{place}.{name}: required for ScFv") for name in missing)
+        for name in ("VH", "VL"):
+            if not metadata.get(name):
+                yield Violation(f"{place}.{name}: required for ScFv")
     if entry.kind in _FAB:
         regions = metadata.get("framework_regions")
-        given = regions if isinstance(regions, dict) else {}
-        missing = [name for name in ("ch", "cl") if not given.get(name)]
-        found.extend(Finding(f"{place}.framework_regions.{name}: required for FAB") for name in missing)
-    return found
+        for name in ("ch", "cl"):
+            if not isinstance(regions, dict) or not regions.get(name):
+                yield Violation(f"{place}.framework_regions.{name}: required for FAB")
 
 
-def spec_findings(
+def spec_violations(
     raw: Mapping[str, Any], n_sequences: int | None, *, target_needed: bool = True
-) -> list[Finding]:
+) -> Iterator[Violation]:
     """Which fields the experiment type needs, refuses and limits (contract 2.2 and 8).
 
     Without `n_sequences` their number is not checked; without `target_needed` a binding type may lack its target.
     """
     kind = raw.get("experiment_type")
     if not isinstance(kind, str) or kind not in set(ExperimentType):
-        return []
-    needs = {"method": kind in METHOD_TYPES, "target_id": kind in BINDING_TYPES}
-    found: list[Finding] = []
-    for name, needed in needs.items():
-        if needed and raw.get(name) is None and (target_needed or name != "target_id"):
-            found.append(Finding(f"experiment_spec.{name}: required for {kind}"))
-        if not needed and raw.get(name) is not None:
-            found.append(_inapplicable(name, kind))
-    if kind == ExperimentType.EPITOPE_BINNING:
-        if raw.get("n_replicates") is not None:
-            found.append(_inapplicable("n_replicates", kind))
-        found.extend(() if n_sequences is None else _binning_count(n_sequences))
-    if kind != ExperimentType.AFFINITY and raw.get("antigen_concentrations") is not None:
-        found.append(_inapplicable("antigen_concentrations", kind))
+        return
+    applicable = {
+        "method": kind in METHOD_TYPES,
+        "target_id": kind in BINDING_TYPES,
+        "n_replicates": kind != ExperimentType.EPITOPE_BINNING,
+        "antigen_concentrations": kind == ExperimentType.AFFINITY,
+    }
+    needed = {"method", "target_id"} if target_needed else {"method"}
+    for name, applies in applicable.items():
+        given = raw.get(name) is not None
+        if applies and name in needed and not given:
+            yield Violation(f"experiment_spec.{name}: required for {kind}")
+        if given and not applies:
+            yield Violation(f"experiment_spec.{name}: not applicable to {kind}")
+        if name == "n_replicates" and not applies and n_sequences is not None:
+            yield from _binning_count(n_sequences)
     target = raw.get("target_id")
     if isinstance(target, str) and not uuid_or_none(target):
-        found.append(Finding("experiment_spec.target_id: malformed, must be the uuid of a catalog target"))
-    return found
+        yield Violation("experiment_spec.target_id: malformed, must be the uuid of a catalog target")
 
 
-def _inapplicable(name: str, kind: str) -> Finding:
-    return Finding(f"experiment_spec.{name}: not applicable to {kind}")
-
-
-def _binning_count(count: int) -> list[Finding]:
+def _binning_count(count: int) -> Iterator[Violation]:
     low, high, step = BINNING_SEQUENCES_MIN, BINNING_SEQUENCES_MAX, BINNING_SEQUENCES_STEP
-    if low <= count <= high and count % step == 0:
-        return []
-    text = f"{low} to {high} sequences in multiples of {step}, not {count}"
-    return [Finding(f"experiment_spec.sequences: epitope_binning takes {text}")]
+    if not low <= count <= high or count % step:
+        text = f"{low} to {high} sequences in multiples of {step}, not {count}"
+        yield Violation(f"experiment_spec.sequences: epitope_binning takes {text}")
 
 
-def payment_header_findings(named: str | None) -> list[Finding]:
+def payment_header_violations(named: str | None) -> list[Violation]:
     """`X-Service-Payment-Method` names a machine rail or is absent (contract 4.2, create rule 2)."""
     if named is None or named in MACHINE_RAILS:
         return []
-    return [Finding(f"unknown payment method {named!r}; known are {', '.join(sorted(MACHINE_RAILS))}")]
+    return [Violation(f"unknown payment method {named!r}; known are {', '.join(sorted(MACHINE_RAILS))}")]
 
 
-def webhook_findings(url: Any, *, allow_http: bool) -> list[Finding]:
+def webhook_violations(url: Any, *, allow_http: bool) -> list[Violation]:
     """HTTPS only (contract 4.2); plain http on loopback where the lab was started to allow it."""
     if not isinstance(url, str):
         return []
-    wrong = [Finding("webhook_url: must be an HTTPS URL")]
+    wrong = [Violation("webhook_url: must be an HTTPS URL")]
     if re.search(r"[\s\x00-\x1f\x7f]", url):
         return wrong
     try:

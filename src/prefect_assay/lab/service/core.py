@@ -9,11 +9,11 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from prefect_assay.lab.api import Route, find
-from prefect_assay.lab.kernel.fault_list import FaultList
-from prefect_assay.lab.kernel.maintenance_gate import Gate
+from prefect_assay.lab.experiments.clock_driver import ClockDriver
+from prefect_assay.lab.kernel.concurrency import MaintenanceGate
+from prefect_assay.lab.kernel.faults import FaultList
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import LabSettings
-from prefect_assay.lab.laboratory.clock_driver import Timekeeper
 from prefect_assay.lab.requests.core import Answer, Call, Lab
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.service.faults import FaultQueue
@@ -23,7 +23,7 @@ from prefect_assay.lab.service.snapshots import Snapshot, Snapshots, new_id
 from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.registry import NOBODY, Principal
 from prefect_assay.lab.webhooks.faults import WebhookFaults
-from prefect_assay.lab.webhooks.sender import Courier
+from prefect_assay.lab.webhooks.sender import Sender
 
 
 class LabCore:
@@ -36,28 +36,28 @@ class LabCore:
         self.limiter = Limiter()
         self.journal = Journal()
         self.snapshots = Snapshots()
-        self.courier = Courier(self.lab, self.webhook_faults)
-        self.timekeeper = Timekeeper(self.lab, self.courier)
+        self.sender = Sender(self.lab, self.webhook_faults)
+        self.clock_driver = ClockDriver(self.lab, self.sender)
         self.seeded = seeding.start(self.lab)
         self._fault_lists: tuple[FaultList[Any], ...] = (
             self.faults,
             self.webhook_faults,
             self.lab.payment_faults,
         )
-        self._gate = Gate()
+        self._gate = MaintenanceGate()
         self._threads = False
 
     def start(self) -> None:
         """Start the background threads: running clocks and webhook delivery."""
         self._threads = True
-        self.courier.start()
-        self.timekeeper.start()
+        self.sender.start()
+        self.clock_driver.start()
 
     def close(self) -> None:
         """Stop the threads and close the database."""
         if self._threads:
-            self.timekeeper.stop()
-            self.courier.stop()
+            self.clock_driver.stop()
+            self.sender.stop()
         self.snapshots.close()
         self.lab.store.close()
 
@@ -75,7 +75,7 @@ class LabCore:
 
     def snapshot(self, name: str | None = None) -> Snapshot:
         """Keep the lab as it is now. Requests go on meanwhile; each is in it completely or not at all."""
-        with self.timekeeper.held(), self.courier.held():
+        with self.clock_driver.paused(), self.sender.paused():
             self.lab.clock.checkpoint_all()
             taken = Snapshot(
                 id=new_id(),
@@ -113,7 +113,7 @@ class LabCore:
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Hold requests, clocks and deliveries. The gate closes last, because receivers call the lab back."""
-        with self.timekeeper.held(), self.courier.held(), self._gate.closed():
+        with self.clock_driver.paused(), self.sender.paused(), self._gate.closed():
             yield
 
     def request(

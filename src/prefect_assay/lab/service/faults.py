@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
-from prefect_assay.lab.kernel.bodies import Body
-from prefect_assay.lab.kernel.fault_list import FaultList
+from prefect_assay.lab.kernel.faults import FaultList
+from prefect_assay.lab.kernel.refusals import Body
 from prefect_assay.lab.kernel.settings import API_PREFIX
 
 Action = Literal[

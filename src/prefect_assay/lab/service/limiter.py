@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from prefect_assay.lab.kernel.bodies import Body
+from prefect_assay.lab.kernel.refusals import Body
 
 
 class RateLimit(Body):

@@ -8,7 +8,7 @@ from prefect_assay.lab.account import organizations
 from prefect_assay.lab.account.organizations import DEFAULT_POLICY
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db
-from prefect_assay.lab.kernel.tables import ALL_TABLES
+from prefect_assay.lab.kernel.tables import RESET_TABLES
 from prefect_assay.lab.measure import CATALOG
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.tokens.roles import ROLES, Role
@@ -68,7 +68,7 @@ def email(role: str, slug: str = DEFAULT_SLUG) -> str:
 def reset(lab: Lab) -> Seeded:
     """Empty the lab. Tokens given in the settings stay valid; random ones are replaced."""
     with lab.store.transaction() as db:
-        for table in ALL_TABLES:
+        for table in RESET_TABLES:
             db.run(f"DELETE FROM {table}")  # noqa: S608 - own names
         return start(lab)
 

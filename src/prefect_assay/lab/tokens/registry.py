@@ -8,7 +8,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from prefect_assay.lab.kernel import times
@@ -84,7 +84,7 @@ class Tokens:
         (contract 5.7). `kind` is its origin; names need not be unique.
         """
         now = self._clock.now(org_id)
-        end = (expires_at or times.later(now, days=days or DEFAULT_DAYS)).replace(microsecond=0)
+        end = (expires_at or now + timedelta(days=days or DEFAULT_DAYS)).replace(microsecond=0)
         record = {"org_id": org_id, "user_id": user_id, "name": name, "kind": kind, "role": role}
         token_id = str(uuid.uuid4())
         text, revocation_id = self._write(db, token_id, record, end, session)
@@ -113,7 +113,7 @@ class Tokens:
         self._fixed.setdefault(digest, None)
         row = db.one("SELECT id FROM tokens WHERE alias = ?", digest.hex())
         if row is not None:
-            end = times.later(self._clock.now(org_id), days=FIXED_DAYS).replace(microsecond=0)
+            end = (self._clock.now(org_id) + timedelta(days=FIXED_DAYS)).replace(microsecond=0)
             db.update("tokens", row["id"], expires_at=end)
             return
         minted = self.mint(

@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from prefect_assay.lab.kernel import times
-from prefect_assay.lab.kernel.bodies import Body, documented
+from prefect_assay.lab.kernel.refusals import Body, documented
 from prefect_assay.lab.tokens.roles import ACTIONS, DESTRUCTIVE, READING, RESOURCES, plural
 from prefect_assay.models.vocabulary import PaymentMethod
 

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from prefect_assay.lab.experiments import breakage
+from prefect_assay.lab.experiments import orders
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.service.core import LabCore
@@ -171,7 +171,7 @@ class Edge:
             self._core.faults.give_back(queued)
             return
         with self._core.lab.store.transaction() as db:
-            extra = breakage.break_order(self._core.lab, db, invoice_id, exchange.path)
+            extra = orders.break_order(self._core.lab, db, invoice_id, exchange.path)
         if queued.fault.action == "post_invoice_failure":
             extra = {}
         self._fail(exchange, queued.fault, HTTPStatus.INTERNAL_SERVER_ERROR, **extra)

@@ -75,7 +75,7 @@ class Tool:
         parts = re.findall(r"\{(\w+)\}", self.path)
         missing = [name for name in parts if not isinstance(left.get(name), str) or not left[name]]
         if missing:
-            raise Refusal.of_findings(400, [f"{name}: a text is required" for name in missing])
+            raise Refusal.of_all(400, [f"{name}: a text is required" for name in missing])
         # Encoded, so that no id reaches into another path.
         path = self.path.format_map({name: quote(left.pop(name), safe="") for name in parts})
         # Lists take every field in the per-field form, and not all of these are listed (contract 4.1).

@@ -1,1 +1,6 @@
-"""Webhook configuration, the outbox, and signed delivery."""
+"""The updates feed, webhook configuration, the outbox, and signed delivery.
+
+It must not know why an experiment changes.
+"""
+
+__all__ = ["delivery", "faults", "handlers", "outbox", "sender", "updates"]

@@ -1,4 +1,4 @@
-"""One attempt to deliver an update: its body, headers and signature (contract 6), and the POST itself."""
+"""One attempt to deliver an update (contract 6): its destination, body, headers and signature, and the POST itself."""
 
 import hashlib
 import hmac
@@ -7,24 +7,49 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
 
 import httpx
 
 from prefect_assay.lab.kernel import times
-from prefect_assay.lab.kernel.store import Db, Row
+from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests.core import Lab
-from prefect_assay.lab.webhooks import addressing
-from prefect_assay.lab.webhooks.addressing import Destination, Signing
 from prefect_assay.lab.webhooks.faults import STALE_SECONDS, Target, WebhookFault, WebhookFaults
-from prefect_assay.lab.webhooks.rules import MASK
 from prefect_assay.models.vocabulary import ExperimentStatus
+
+Level = Literal["experiment", "organization", "deployment"]
 
 API_VERSION: Final = "2025-01"
 EVENT: Final = "experiment_update"
-LAB_DAYS_MAX: Final = 15  # contract 8
+# In place of a header's value that may be a secret.
+MASK: Final = "********"
+_LAB_DAYS_MAX: Final = 15  # contract 8
 _ANSWER_BYTES_MAX: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """The secret of a delivery.
+
+    Attributes:
+        secret: what signs it.
+        level: where the secret is set (contract 6, rule 2).
+        replaced: the secret before the last change, if there was one.
+    """
+
+    secret: str = field(repr=False)
+    level: Level
+    replaced: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Destination:
+    """The experiment's own address, or a webhook of the organisation."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    webhook: Row | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +62,7 @@ class Attempt:
         body: the raw bytes that are signed.
         headers: the service's own.
         custom: the customer's; their values may be secrets.
-        signed_with: the step that the secret comes from.
+        signed_with: the level of the secret.
         fault: what goes wrong on purpose.
     """
 
@@ -55,72 +80,123 @@ class Attempt:
         return self.fault.action if self.fault else None
 
     @property
-    def shown_headers(self) -> dict[str, str]:
-        """As a journal may show them."""
+    def masked_headers(self) -> dict[str, str]:
+        """All headers, without the values of the customer's."""
         return {**dict.fromkeys(self.custom, MASK), **self.headers}
 
 
-def sign(body: bytes, secret: str) -> str:
-    """`sha256=<hex>`, HMAC-SHA256 of the raw body."""
-    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+def signing(lab: Lab, db: Db, experiment: Row, webhook: Row | None) -> Signing:
+    """The experiment's secret, else the organisation's, else the deployment's (contract 6, rule 2)."""
+    if experiment["webhook_secret"]:
+        return Signing(experiment["webhook_secret"], "experiment", _replaced(db, experiment["id"]))
+    owner, secret = organization_secret(db, experiment["org_id"], webhook)
+    ids = [experiment["id"], webhook["id"] if webhook else None, owner, experiment["org_id"]]
+    replaced = _replaced(db, *ids)
+    if secret is None:
+        return Signing(lab.settings.deployment_secret, "deployment", replaced)
+    return Signing(secret, "organization", replaced)
+
+
+def organization_secret(db: Db, org_id: str, webhook: Row | None) -> tuple[str | None, str | None]:
+    """The id of the row that holds the organisation's secret, and the secret.
+
+    In order: the webhook's own, the one seeded for the organisation, that of its oldest enabled webhook with one.
+    """
+    if webhook is not None and webhook["secret"]:
+        return webhook["id"], webhook["secret"]
+    org = db.one("SELECT webhook_secret FROM organizations WHERE id = ?", org_id)
+    if org and org["webhook_secret"]:
+        return org_id, org["webhook_secret"]
+    oldest = db.one(
+        "SELECT id, secret FROM webhooks WHERE org_id = ? AND enabled AND secret IS NOT NULL ORDER BY seq LIMIT 1",
+        org_id,
+    )
+    return (oldest["id"], oldest["secret"]) if oldest else (None, None)
+
+
+def keep_replaced(db: Db, owner: str, secret: str, at: datetime) -> None:
+    """Remember the secret with which `owner` (experiment, webhook or organisation) signed until now."""
+    db.run("DELETE FROM replaced_secrets WHERE id = ?", owner)
+    db.insert("replaced_secrets", {"id": owner, "secret": secret, "replaced_at": at})
+
+
+def _replaced(db: Db, *owners: str | None) -> str | None:
+    for owner in filter(None, owners):
+        if row := db.one("SELECT secret FROM replaced_secrets WHERE id = ?", owner):
+            return str(row["secret"])
+    return None
 
 
 def prepare(lab: Lab, db: Db, row: Row, faults: WebhookFaults) -> Attempt | None:
-    """The signed attempt for an outbox row; None when it has nowhere to go any more."""
-    experiment = db.one("SELECT * FROM experiments WHERE id = ?", row["experiment_id"])
-    update = db.one("SELECT * FROM updates WHERE id = ?", row["update_id"])
-    if experiment is None or update is None:
+    """The signed attempt for an outbox row; None when its destination or subject is gone."""
+    experiment = db.get("experiments", row["experiment_id"])
+    update = db.get("updates", row["update_id"])
+    destination = _destination(db, experiment, row["webhook_id"]) if experiment else None
+    if experiment is None or update is None or destination is None:
         return None
-    place = addressing.destination(db, experiment, row["webhook_id"])
-    if place is None:
-        return None
-    signing = addressing.signing(lab, db, experiment, place.webhook)
+    signed = signing(lab, db, experiment, destination.webhook)
     fault = faults.take(
         Target(
             organization_id=row["org_id"],
             experiment_id=row["experiment_id"],
             webhook_id=row["webhook_id"],
-            rotated=signing.replaced is not None,
+            rotated=signed.replaced is not None,
             holdable=not row["was_held"],
         )
     )
-    earlier = db.one("SELECT * FROM deliveries WHERE id = ?", row["replay_of"]) if row["replay_of"] else None
-    if earlier is not None:
-        return _again(earlier, place, fault)
+    if row["replay_of"] and (earlier := db.get("deliveries", row["replay_of"])):
+        return _replayed(earlier, destination, fault)
     now = lab.clock.now(row["org_id"])
     if fault is not None and fault.action == "stale":
-        now = times.later(now, seconds=-(STALE_SECONDS if fault.seconds is None else fault.seconds))
+        now -= timedelta(seconds=STALE_SECONDS if fault.seconds is None else fault.seconds)
     delivery_id = str(uuid.uuid4())
-    content = json.dumps(body(experiment, update, delivery_id, now)).encode()
+    content = json.dumps(_body(experiment, update, delivery_id, now)).encode()
     header = lab.settings.words.header
     headers = {
         "Content-Type": "application/json",
         header("Event"): EVENT,
         header("Delivery-Id"): delivery_id,
-        header("Signature"): sign(content, _secret(signing, fault)),
+        header("Signature"): _signature(content, _secret(signed, fault)),
     }
-    return Attempt(delivery_id, place.url, content, headers, place.headers, signing.step, fault)
+    return Attempt(delivery_id, destination.url, content, headers, destination.headers, signed.level, fault)
 
 
-def _secret(signing: Signing, fault: WebhookFault | None) -> str:
-    if fault is not None and fault.action == "bad_signature":
-        return f"not {signing.secret}"
-    if fault is not None and fault.action == "old_secret" and signing.replaced is not None:
-        return signing.replaced
-    return signing.secret
+def _destination(db: Db, experiment: Row, webhook_id: str | None) -> _Destination | None:
+    """The address as it is now, because it can change at any time."""
+    if webhook_id is None:
+        own = experiment["webhook_url"]
+        return _Destination(own, {}, None) if own else None
+    row = db.one("SELECT * FROM webhooks WHERE id = ? AND enabled", webhook_id)
+    return _Destination(row["url"], load(row, "headers")["headers"], row) if row else None
 
 
-def _again(earlier: Row, place: Destination, fault: WebhookFault | None) -> Attempt:
-    """The very bytes and signature of an earlier attempt: what a replay looks like."""
+def _replayed(earlier: Row, destination: _Destination, fault: WebhookFault | None) -> Attempt:
+    """The exact bytes and signature of an earlier attempt."""
     headers = {name: value for name, value in json.loads(earlier["headers"]).items() if value != MASK}
-    content = earlier["body"].encode()
     return Attempt(
-        earlier["delivery_id"], place.url, content, headers, place.headers, earlier["signed_with"], fault
+        earlier["delivery_id"],
+        destination.url,
+        earlier["body"].encode(),
+        headers,
+        destination.headers,
+        earlier["signed_with"],
+        fault,
     )
 
 
-def body(experiment: Row, update: Row, delivery_id: str, now: datetime) -> dict[str, Any]:
-    """The delivery's body (contract 6)."""
+def _signature(body: bytes, secret: str) -> str:
+    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+
+
+def _secret(signed: Signing, fault: WebhookFault | None) -> str:
+    if fault is not None and fault.action == "bad_signature":
+        return f"not {signed.secret}"
+    if fault is not None and fault.action == "old_secret" and signed.replaced is not None:
+        return signed.replaced
+    return signed.secret
+
+
+def _body(experiment: Row, update: Row, delivery_id: str, now: datetime) -> dict[str, Any]:
     return {
         "delivery_id": delivery_id,
         "event": EVENT,
@@ -135,29 +211,28 @@ def body(experiment: Row, update: Row, delivery_id: str, now: datetime) -> dict[
             "name": update["name"],
             "description": update["description"],
             "update_type": update["type"],
-            "eta": eta(experiment, update),
+            "eta": _eta(experiment, update),
             "created_at": update["created_at"],
         },
     }
 
 
-def eta(experiment: Row, update: Row) -> str:
-    """When the results are due. The contract makes it a date-time, never null, so it is an estimate at first.
+def _eta(experiment: Row, update: Row) -> str:
+    """When the results are due: never null in the contract, so an estimate before the work begins.
 
-    Before the work has begun, the longest lab window counts from the update; a canceled experiment ends with it.
+    The estimate is the longest lab window from the update; a canceled experiment ends with its update.
     """
     if experiment["eta"] is not None:
         return str(experiment["eta"])
-    told = times.read(update["created_at"])
-    over = experiment["status"] == ExperimentStatus.CANCELED
-    return times.stamp(told if over else times.later(told, days=LAB_DAYS_MAX))
+    if experiment["status"] == ExperimentStatus.CANCELED:
+        return times.stamp(times.read(update["created_at"]))
+    return times.stamp(times.read(update["created_at"]) + timedelta(days=_LAB_DAYS_MAX))
 
 
 def post(client: httpx.Client, attempt: Attempt, seconds: float) -> tuple[int | None, str | None]:
-    """Send it; the status, or what kept it from arriving.
+    """Send it; the status, or the name of the error that kept it from arriving.
 
-    Of the answer only the status counts: its body is read so far that the connection can be used again, and no
-    further than a bound of size and time.
+    The answer's body is read, so that the connection can be used again, up to a bound of size and time.
     """
     end = time.monotonic() + seconds
     headers = {**attempt.custom, **attempt.headers}

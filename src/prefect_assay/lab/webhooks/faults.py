@@ -1,7 +1,6 @@
-"""Faults of webhook deliveries, asked for through the control surface.
+"""Faults of webhook deliveries, added through the control surface. Knows nothing of how a delivery is sent.
 
-They know nothing of how a delivery is sent: `take` says what shall happen to an attempt, and counts. The
-probability is drawn from a seed, so that the same deliveries meet the same faults again.
+Chance is drawn from a seed: the same deliveries meet the same faults again.
 """
 
 import random
@@ -10,8 +9,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field, PrivateAttr
 
-from prefect_assay.lab.kernel.bodies import Body
-from prefect_assay.lab.kernel.fault_list import FaultList
+from prefect_assay.lab.kernel.faults import FaultList
+from prefect_assay.lab.kernel.refusals import Body
 
 Action = Literal["drop", "double", "reorder", "delay", "bad_signature", "old_secret", "stale"]
 WEBHOOK_ACTIONS: Final = get_args(Action)
@@ -43,7 +42,7 @@ class WebhookFault(Body):
 
     Attributes:
         action: `drop` sends nothing and counts it as done; `double` sends the same bytes twice; `reorder` holds
-            the delivery back until the next one of the experiment is through; `delay` holds it for `seconds` of
+            the delivery back until the next one of the experiment is delivered; `delay` holds it for `seconds` of
             lab time, or until it is released; `bad_signature` signs with a wrong secret; `old_secret` with the one
             before the last change (other deliveries do not match); `stale` dates the body `seconds` back.
         count: how many attempts it still hits; None for all, which is the default with a probability.
@@ -69,7 +68,7 @@ class WebhookFault(Body):
     _random: random.Random = PrivateAttr()
 
     def model_post_init(self, _context: Any, /) -> None:
-        """Set the default count, and begin the draws."""
+        """Set the default count, and seed the draws."""
         self._random = random.Random(self.seed)  # noqa: S311 - faults, not secrets
         if "probability" in self.model_fields_set and "count" not in self.model_fields_set:
             self.count = None
@@ -99,10 +98,10 @@ class WebhookFault(Body):
 
 
 class WebhookFaults(FaultList[WebhookFault]):
-    """All faults asked for; the first that hits an attempt is the one that happens."""
+    """The webhook faults; the first that hits an attempt happens."""
 
     def add(self, action: Action, count: int | None = 1, **details: Any) -> None:
-        """Ask for a fault from inside the process."""
+        """Add a fault from inside the process."""
         self.append(WebhookFault(action=action, count=count, **details))
 
     def take(self, target: Target) -> WebhookFault | None:

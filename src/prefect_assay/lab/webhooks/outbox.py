@@ -1,7 +1,7 @@
 """The durable queue of deliveries. A row stays until it is acknowledged, refused for good, or out of retries.
 
 Rows of one experiment to one destination form a lane, and only the lane's oldest row is sent: deliveries arrive in
-order, retries included. A row that a fault holds back stands outside its lane.
+order, retries included. A row that a fault holds back is outside its lane. Knows no HTTP.
 """
 
 import time
@@ -32,7 +32,7 @@ def add(
     """Queue a delivery about an update of the experiment (`id`, `org_id`), due at lab time `at`.
 
     It goes to the organisation's webhook, or without `webhook_id` to the experiment's own address. `replay_of` is the
-    number of a delivery whose very bytes are sent again.
+    number of a delivery whose exact bytes are sent again.
     """
     db.insert(
         "outbox",
@@ -64,14 +64,13 @@ def empty(db: Db, org_id: str) -> bool:
 
 
 def organizations(db: Db) -> list[str]:
-    """Who has something that time alone will make due."""
-    rows = db.all("SELECT DISTINCT org_id FROM outbox WHERE held IN ('', 'time')")
-    return [row["org_id"] for row in rows]
+    """The organisations with deliveries that become due with time alone."""
+    return db.column("SELECT DISTINCT org_id FROM outbox WHERE held IN ('', 'time')")
 
 
 def due(db: Db, org_id: str, now: datetime, *, wait: bool = False) -> Row | None:
     """The next row to send now; with `wait`, back-offs on the real clock count as passed."""
-    _wake(db, org_id, now)
+    _free_passed(db, org_id, now)
     sql = f"{_HEADS} AND due_at <= ? AND (? OR due_real <= ?) ORDER BY due_at, id LIMIT 1"
     return db.one(sql, org_id, now, wait, time.time())
 
@@ -86,15 +85,15 @@ def next_at(db: Db, org_id: str, now: datetime) -> datetime | None:
     return times.read(row["at"]) if row and row["at"] else None
 
 
-def _wake(db: Db, org_id: str, now: datetime) -> None:
-    """Free the rows whose time has come. Looks first: a lab that delivers nothing must not write at every step."""
+def _free_passed(db: Db, org_id: str, now: datetime) -> None:
+    """Free the rows whose time has come. Reads first, to spare a write at every step of a lab without deliveries."""
     passed = "WHERE org_id = ? AND held = 'time' AND due_at <= ?"
     if db.one(f"SELECT 1 FROM outbox {passed}", org_id, now):  # noqa: S608 - own text
         db.run(f"UPDATE outbox SET held = '' {passed}", org_id, now)  # noqa: S608 - own text
 
 
 def hold(db: Db, row: Row, kind: Held, until: datetime | None) -> None:
-    """Take a row out of its lane: until the `next` one is through, a `time`, or its `release`."""
+    """Take a row out of its lane: until the `next` one is delivered, a `time`, or its `release`."""
     changes: dict[str, Any] = {"held": kind, "was_held": 1}
     if until is not None:
         changes["due_at"] = until
@@ -102,7 +101,7 @@ def hold(db: Db, row: Row, kind: Held, until: datetime | None) -> None:
 
 
 def release(db: Db, org_id: str, now: datetime, *, experiment_id: str | None = None) -> int:
-    """Free everything that is held of an organisation, or of one experiment, to be sent now; how many rows."""
+    """Free all held rows of an organisation, or of one experiment, to be sent now; how many."""
     return db.run(
         "UPDATE outbox SET held = '', due_at = ? WHERE held <> '' AND org_id = ? AND (? IS NULL OR experiment_id = ?)",
         now,
@@ -113,7 +112,7 @@ def release(db: Db, org_id: str, now: datetime, *, experiment_id: str | None = N
 
 
 def done(db: Db, row: Row) -> None:
-    """Remove a row, and free what waited for it to be through."""
+    """Remove a row, and free the rows that waited for it."""
     db.run("DELETE FROM outbox WHERE id = ?", row["id"])
     db.run(
         "UPDATE outbox SET held = '' WHERE held = 'next' AND experiment_id = ? AND webhook_id IS ?",

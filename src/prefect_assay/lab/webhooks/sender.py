@@ -1,21 +1,20 @@
 """Delivers webhooks from the durable outbox (contract 6): signed, retried, and journalled.
 
-Delivery happens outside every transaction, because receivers call the lab back before they answer. What was sent
-is written down afterwards: a lab that dies in between sends it again, and never loses it. Every organisation has
-its own thread, so that a receiver that is slow or away holds up no other organisation.
+Delivery happens outside every transaction, because receivers call the lab back before they answer. An attempt is
+recorded after it was sent: a lab that crashes in between sends it again, and never loses it. Every organisation has
+its own thread, so that a slow or missing receiver delays no other organisation.
 """
 
 import threading
 import time
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any, Final
 
 import httpx
 
-from prefect_assay.lab.kernel import times
-from prefect_assay.lab.kernel.keyed_locks import Turns
-from prefect_assay.lab.kernel.keyed_workers import Crew
+from prefect_assay.lab.kernel.concurrency import KeyedLocks, KeyedWorkers
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.webhooks import delivery, outbox
@@ -26,17 +25,16 @@ from prefect_assay.models.vocabulary import WEBHOOK_RETRIES_MAX
 BACKOFF_SECONDS: Final = 30.0  # doubles; on the lab's clock unless the settings say otherwise
 REAL_BACKOFF_SECONDS: Final = 0.5
 _POLL_SECONDS: Final = 0.5
-_SERVER_ERROR: Final = 500
-_OK: Final = range(200, 300)
+_OK: Final = range(HTTPStatus.OK, HTTPStatus.MULTIPLE_CHOICES)
 
 
-class Courier:
+class Sender:
     """Sends what is due, per organisation one at a time, and per experiment and destination in order."""
 
     def __init__(self, lab: Lab, faults: WebhookFaults) -> None:
         self._lab = lab
         self._faults = faults
-        self._sending = Turns()
+        self._sending = KeyedLocks()
         self._stopping = False
         self._timeout = lab.settings.webhook_timeout_seconds
         # trust_env: a proxy setting must not carry loopback deliveries away.
@@ -44,8 +42,8 @@ class Courier:
         self._http = httpx.Client(
             timeout=self._timeout, limits=limits, trust_env=False, follow_redirects=False
         )
-        self._crew = Crew("lab-courier", self.deliver)
-        self._thread = threading.Thread(target=self._run, name="lab-couriers", daemon=True)
+        self._workers = KeyedWorkers("lab-sender", self.deliver)
+        self._thread = threading.Thread(target=self._run, name="lab-senders", daemon=True)
 
     def start(self) -> None:
         """Start the background threads."""
@@ -60,7 +58,7 @@ class Courier:
         self.halt()
         self._lab.changed()
         self._thread.join(timeout=5)
-        self._crew.join(self._timeout + 1)
+        self._workers.join(self._timeout + 1)
         self._http.close()
 
     def _run(self) -> None:
@@ -70,25 +68,25 @@ class Courier:
                 waiting = outbox.organizations(db)
                 ready = [org_id for org_id in waiting if outbox.due(db, org_id, self._lab.clock.now(org_id))]
             for org_id in ready:
-                self._crew.call(org_id)
+                self._workers.call(org_id)
             self._lab.wait(seen, _POLL_SECONDS if waiting else None)
 
-    def held(self) -> AbstractContextManager[None]:
-        """While it is open, nothing is sent."""
-        return self._sending.held()
+    def paused(self) -> AbstractContextManager[None]:
+        """Send nothing while it is open."""
+        return self._sending.hold_all()
 
     def deliver(self, org_id: str, *, wait: bool = False) -> None:
-        """Send everything due now, and return when it is done; with `wait`, sit out back-offs on the real clock."""
+        """Send everything due now; with `wait`, sit out back-offs on the real clock."""
         while not self._stopping and self._send_one(org_id, wait=wait):
             pass
 
     def waits_until(self, org_id: str) -> datetime | None:
-        """The lab time at which the next delivery that is not due yet will be: a retry, or one that is delayed."""
+        """The lab time of the next delivery that is not due yet: a retry, or a delayed one."""
         with self._lab.store.transaction() as db:
             return outbox.next_at(db, org_id, self._lab.clock.now(org_id))
 
     def _send_one(self, org_id: str, *, wait: bool) -> bool:
-        with self._sending.turn(org_id):
+        with self._sending.lock(org_id):
             with self._lab.store.transaction() as db:
                 row = outbox.due(db, org_id, self._lab.clock.now(org_id), wait=wait)
             if row is None:
@@ -111,7 +109,7 @@ class Courier:
             status, error = delivery.post(self._http, attempt, self._timeout)
         if attempt.action == "double":
             status, error = delivery.post(self._http, attempt, self._timeout)
-        self._settle_attempt(row, attempt, status, error)
+        self._record(row, attempt, status, error)
 
     def _hold(self, db: Db, row: Row, attempt: Attempt) -> None:
         seconds = attempt.fault.seconds if attempt.fault else None
@@ -121,14 +119,16 @@ class Courier:
             outbox.hold(db, row, "release", None)
         else:
             now = self._lab.clock.now(row["org_id"])
-            outbox.hold(db, row, "time", times.later(now, seconds=seconds))
+            outbox.hold(db, row, "time", now + timedelta(seconds=seconds))
         self._journal(db, row, attempt, status=None, error=None, outcome="held")
 
-    def _settle_attempt(self, row: Row, attempt: Attempt, status: int | None, error: str | None) -> None:
+    def _record(self, row: Row, attempt: Attempt, status: int | None, error: str | None) -> None:
+        """Journal a sent attempt; queue its retry, or remove the row."""
         attempts = row["attempts"] + 1
-        failed_for_now = attempt.action != "drop" and (status is None or status >= _SERVER_ERROR)
+        dropped = attempt.action == "drop"
+        failed_for_now = not dropped and (status is None or status >= HTTPStatus.INTERNAL_SERVER_ERROR)
         again = failed_for_now and attempts <= WEBHOOK_RETRIES_MAX
-        outcome = "retry" if again else "dropped" if attempt.action == "drop" else "failed"
+        outcome = "retry" if again else "dropped" if dropped else "failed"
         if status in _OK:
             outcome = "delivered"
         with self._lab.store.transaction() as db:
@@ -144,25 +144,23 @@ class Courier:
             changes: dict[str, Any] = {"due_real": time.time() + factor * REAL_BACKOFF_SECONDS}
         else:
             now = self._lab.clock.now(row["org_id"])
-            changes = {"due_at": times.later(now, seconds=factor * BACKOFF_SECONDS)}
+            changes = {"due_at": now + timedelta(seconds=factor * BACKOFF_SECONDS)}
         db.update("outbox", row["id"], attempts=attempts, **changes)
 
     def _journal(
         self, db: Db, row: Row, attempt: Attempt, *, status: int | None, error: str | None, outcome: str
     ) -> None:
+        queued = ("org_id", "experiment_id", "update_id", "webhook_id")
         db.insert(
             "deliveries",
             {
+                **{name: row[name] for name in queued},
                 "delivery_id": attempt.delivery_id,
-                "org_id": row["org_id"],
-                "experiment_id": row["experiment_id"],
-                "update_id": row["update_id"],
-                "webhook_id": row["webhook_id"],
                 "url": attempt.url,
                 "attempt": row["attempts"] + 1,
                 "sent_at": self._lab.clock.now(row["org_id"]),
                 "fault": attempt.action,
-                "headers": attempt.shown_headers,
+                "headers": attempt.masked_headers,
                 "body": attempt.body.decode(),
                 "signed_with": attempt.signed_with,
                 "status": status,

@@ -1,14 +1,38 @@
-"""Customer-facing updates: one row in the feed, and one delivery in the outbox per webhook that gets it (contract 6)."""
+"""Customer-facing updates (contract 2.9 and 6): the feed, and one queued delivery per webhook that gets an update.
+
+Sending is `sender`'s business.
+"""
 
 import uuid
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from prefect_assay.lab.kernel.store import Db, Row
-from prefect_assay.lab.webhooks import addressing, outbox
+from prefect_assay.lab.requests import lists
+from prefect_assay.lab.requests.core import Answer, Call, experiment_of
+from prefect_assay.lab.requests.lists import Column, Listing, Sql
+from prefect_assay.lab.webhooks import outbox
 from prefect_assay.models.vocabulary import ExperimentStatus
 
 UpdateType = Literal["status_change", "progress", "error"]
+
+LISTING: Final = Listing(
+    source="updates JOIN experiments e ON e.id = updates.experiment_id",
+    select="updates.*, e.code AS experiment_code",
+    columns={
+        "id": Column("updates.id", "uuid"),
+        "experiment_id": Column("updates.experiment_id", "uuid"),
+        "experiment_code": Column("e.code"),
+        "name": Column("updates.name"),
+        "type": Column("updates.type", "enum", frozenset({"status_change", "progress", "error"})),
+        "timestamp": Column("updates.created_at", "timestamp"),
+        "created_at": Column("updates.created_at", "timestamp"),
+    },
+    search=("updates.name", "e.code"),
+    plain=("experiment_id", "type"),
+)
+IN_ORDER: Final = replace(LISTING, plain=(), order="updates.seq")
 
 DESCRIPTIONS: Final[dict[str, str]] = {
     ExperimentStatus.DRAFT: "The experiment is a draft again and can be edited.",
@@ -24,14 +48,22 @@ DESCRIPTIONS: Final[dict[str, str]] = {
 }
 
 
-def title(status: str) -> str:
-    """`waiting_for_materials` as a person reads it."""
-    return status.replace("_", " ").capitalize()
+def recipients(db: Db, experiment: Row) -> list[str | None]:
+    """The webhooks that get an update, as outbox rows name them: None is the experiment's own address.
+
+    The experiment's own webhook overrides the organisation's enabled ones.
+    """
+    return choose(experiment, webhooks_of(db, experiment["org_id"]))
 
 
-def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> None:
-    """Write an update of an experiment, given as its whole row, and queue its webhook deliveries."""
-    _write(db, experiment, entry(experiment, kind, name, description, at), at)
+def choose(experiment: Row, webhook_ids: list[str | None]) -> list[str | None]:
+    """`recipients`, given the organisation's webhooks."""
+    return [None] if experiment["webhook_url"] else webhook_ids
+
+
+def webhooks_of(db: Db, org_id: str) -> list[str | None]:
+    """The organisation's enabled webhooks, oldest first."""
+    return db.column("SELECT id FROM webhooks WHERE org_id = ? AND enabled ORDER BY seq", org_id)
 
 
 def entry(experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> Row:
@@ -48,16 +80,39 @@ def entry(experiment: Row, kind: UpdateType, name: str, description: str, at: da
 
 
 def of_status(experiment: Row, status: ExperimentStatus, at: datetime) -> Row:
-    """The row of the update that tells of a status."""
-    return entry(experiment, "status_change", title(status), DESCRIPTIONS[status], at)
+    """The row of the update that announces a status."""
+    title = status.replace("_", " ").capitalize()
+    return entry(experiment, "status_change", title, DESCRIPTIONS[status], at)
+
+
+def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> None:
+    """Write an update of an experiment, given as its whole row, and queue its webhook deliveries."""
+    _write(db, experiment, entry(experiment, kind, name, description, at), at)
+
+
+def move(db: Db, experiment: Row, status: ExperimentStatus, at: datetime, **further: Any) -> None:
+    """Set an experiment's status, and further columns, and announce it."""
+    db.update("experiments", experiment["id"], status=status, **further)
+    _write(db, experiment, of_status(experiment, status, at), at)
 
 
 def _write(db: Db, experiment: Row, update: Row, at: datetime) -> None:
     db.insert("updates", update)
-    outbox.add_all(db, experiment, update["id"], addressing.recipients(db, experiment), at)
+    outbox.add_all(db, experiment, update["id"], recipients(db, experiment), at)
 
 
-def move(db: Db, experiment: Row, status: ExperimentStatus, at: datetime, **further: Any) -> None:
-    """Give the experiment a status, and further columns that change with it, and tell the customer."""
-    db.update("experiments", experiment["id"], status=status, **further)
-    _write(db, experiment, of_status(experiment, status, at), at)
+def listing(call: Call) -> Answer:
+    """GET /updates: the whole organisation's feed, newest first."""
+    return lists.page(call, LISTING, _item)
+
+
+def of_experiment(call: Call) -> Answer:
+    """GET /experiments/{id}/updates, oldest first (service shapes)."""
+    with call.lab.store.transaction() as db:
+        own = Sql("updates.experiment_id = ?", (experiment_of(db, call)["id"],))
+        return lists.page(call, IN_ORDER, _item, only=(own,))
+
+
+def _item(row: Row) -> dict[str, Any]:
+    names = ("id", "experiment_id", "experiment_code", "name")
+    return {name: row[name] for name in names} | {"timestamp": row["created_at"], "type": row["type"]}

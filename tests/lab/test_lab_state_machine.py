@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from prefect_assay.lab.billing.delays import plan
+from prefect_assay.lab.experiments import results, state_machine
+from prefect_assay.lab.experiments.delays import drawn
 from prefect_assay.lab.kernel import times
-from prefect_assay.lab.laboratory import machine, measuring
 from support.lab.core import EPOCH, UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
 
 WORK = ["In queue", "In production", "Assay progress", "Data analysis", "In review", "Done"]
@@ -56,7 +56,7 @@ def test_results_appear_in_review_and_are_complete_when_done(core):
     experiment_id = order(core, auto_accept_quote=True).body["experiment_id"]
     seen = {}
     while status(core, experiment_id) != "done":
-        core.timekeeper.to_next(core.seeded.organization_id)
+        core.clock_driver.to_next(core.seeded.organization_id)
         detail = get(core, f"/experiments/{experiment_id}")
         results = get(core, f"/experiments/{experiment_id}/results")["items"]
         seen.setdefault(detail["status"], (detail["results_status"], results))
@@ -73,10 +73,10 @@ def test_results_appear_in_review_and_are_complete_when_done(core):
 
 
 def test_the_lab_window_is_5_to_15_days_and_decided_by_the_seed():
-    windows = [plan("lab", f"LAB-001-{n:03d}").window for n in range(500)]
+    windows = [drawn("lab", f"LAB-001-{n:03d}").window for n in range(500)]
     assert timedelta(days=5) <= min(windows) < timedelta(days=5.5)
     assert timedelta(days=14.5) < max(windows) <= timedelta(days=15)
-    assert plan("lab", "LAB-001-001") == plan("lab", "LAB-001-001") != plan("other", "LAB-001-001")
+    assert drawn("lab", "LAB-001-001") == drawn("lab", "LAB-001-001") != drawn("other", "LAB-001-001")
 
 
 def test_updates_carry_the_moment_they_happened_at(core):
@@ -123,9 +123,9 @@ def test_an_expired_quote_cannot_be_accepted(core):
     experiment_id = to_quote(core)
     expires = datetime.fromisoformat(get(core, f"/experiments/{experiment_id}/quote")["expires_at"])
     org_id = core.seeded.organization_id
-    core.timekeeper.advance(org_id, expires - timedelta(seconds=1))
+    core.clock_driver.advance(org_id, expires - timedelta(seconds=1))
     assert status(core, experiment_id) == "quote_sent"
-    core.timekeeper.advance(org_id, expires)
+    core.clock_driver.advance(org_id, expires)
     assert get(core, f"/experiments/{experiment_id}/quote")["status"] == "stale"
     assert get(core, "/quotes")["items"][0]["status"] == "expired"
     path = f"/experiments/{experiment_id}/quote/confirm"
@@ -136,7 +136,7 @@ def test_an_expired_quote_cannot_be_accepted(core):
 def test_waiting_for_the_customer_is_idle(core):
     experiment_id = to_quote(core)
     before = core.lab.clock.now(core.seeded.organization_id)
-    assert core.timekeeper.until_idle(core.seeded.organization_id) == 0
+    assert core.clock_driver.until_idle(core.seeded.organization_id) == 0
     assert core.lab.clock.now(core.seeded.organization_id) == before
     assert status(core, experiment_id) == "quote_sent"
 
@@ -164,7 +164,7 @@ def test_a_step_that_fails_leaves_clock_and_queue_as_they_were(core, monkeypatch
         raise sqlite3.OperationalError("disk full")
 
     advance(core, days=1)
-    monkeypatch.setattr(measuring, "released", broken)
+    monkeypatch.setattr(results, "package_row", broken)
     with pytest.raises(sqlite3.OperationalError):
         advance(core, days=20)
     assert status(core, experiment_id) == "data_analysis"
@@ -198,7 +198,7 @@ def test_organisations_have_clocks_of_their_own(core):
 
     other = seeding.organization(core.lab, "other", "Other")
     mine = order(core, auto_accept_quote=True).body["experiment_id"]
-    core.timekeeper.advance(other.organization_id, EPOCH + timedelta(days=30))
+    core.clock_driver.advance(other.organization_id, EPOCH + timedelta(days=30))
     assert status(core, mine) == "waiting_for_confirmation"
     # And nobody sees the other's experiments.
     assert refusal(core, "GET", f"/experiments/{mine}", token=other.member_token).status == 404
@@ -211,14 +211,16 @@ def test_the_clock_never_goes_back(core):
     org_id = core.seeded.organization_id
     refused = pytest.raises(Exception, match="moves forward only")
     with refused:
-        core.timekeeper.advance(org_id, EPOCH - timedelta(seconds=1))
+        core.clock_driver.advance(org_id, EPOCH - timedelta(seconds=1))
 
 
 def test_force_drops_what_was_queued(core):
     experiment_id = order(core, auto_accept_quote=True).body["experiment_id"]
     with core.lab.store.transaction() as db:
         row = db.one("SELECT * FROM experiments WHERE id = ?", experiment_id)
-        machine.force(db, row, machine.ExperimentStatus.CANCELED, core.lab.clock.now(row["org_id"]))
+        state_machine.force(
+            db, row, state_machine.ExperimentStatus.CANCELED, core.lab.clock.now(row["org_id"])
+        )
     advance(core, days=30)
     assert status(core, experiment_id) == "canceled"
 
@@ -244,7 +246,7 @@ def test_one_leap_writes_what_single_steps_write():
         return get(core, "/experiments", sort="code")["items"]
 
     def step_by_step(core):
-        while core.timekeeper.to_next(core.seeded.organization_id):
+        while core.clock_driver.to_next(core.seeded.organization_id):
             pass
 
     leap, steps = written(lambda core: advance(core, days=16)), written(step_by_step)

@@ -1,17 +1,19 @@
-"""Faults of machine payments, asked for through the control surface, so that a client's guard can be tested.
+"""Faults added through the control surface: the list of one kind, and the faults of machine payments.
 
-They know nothing of the rails: `take` says what is wrong with one pay call, and counts. A wrong term is in force
-for the challenge and for the credential alike, so that a client without a guard really pays it.
+Payment faults let tests check a client's guard. They know nothing of the rails: `take` names what is wrong with one
+pay call, and counts. A wrong term holds for the challenge and for the credential alike, so that a client without a
+guard really pays it.
 """
 
+import copy
+import threading
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar, get_args
 
-from prefect_assay.lab.kernel.fault_list import FaultList
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.models.vocabulary import PaymentMethod
 
-Action = Literal[
+PaymentAction = Literal[
     "always_402",
     "insufficient_funds",
     "wrong_amount",
@@ -25,8 +27,48 @@ Action = Literal[
     "no_receipt",
     "replay_403",
 ]
-PAYMENT_ACTIONS: Final = get_args(Action)
+PAYMENT_ACTIONS: Final = get_args(PaymentAction)
 RAILS: Final = (PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT)
+
+
+class _Fault(Protocol):
+    def view(self) -> dict[str, Any]: ...
+
+
+Kind = TypeVar("Kind", bound=_Fault)
+
+
+class FaultList(Generic[Kind]):
+    """All faults of one kind in order, used up ones too. The list is replaced, not changed: it is read without lock."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._faults: list[Kind] = []
+
+    def append(self, fault: Kind) -> None:
+        """Append a fault."""
+        with self._lock:
+            self._faults = [*self._faults, fault]
+
+    def view(self) -> list[dict[str, Any]]:
+        """As the control surface shows them, with their counts."""
+        with self._lock:
+            return [fault.view() for fault in self._faults]
+
+    def save(self) -> list[Kind]:
+        """A copy for a snapshot, with counts and the state of chance."""
+        with self._lock:
+            return copy.deepcopy(self._faults)
+
+    def load(self, saved: list[Kind]) -> None:
+        """Restore a copy."""
+        with self._lock:
+            self._faults = copy.deepcopy(saved)
+
+    def clear(self) -> None:
+        """Drop all."""
+        with self._lock:
+            self._faults = []
 
 
 @dataclass(slots=True)
@@ -43,7 +85,7 @@ class PaymentFault:
         hits: calls hit so far.
     """
 
-    action: Action
+    action: PaymentAction
     rail: str | None = None
     count: int | None = None
     after: int = 0
@@ -70,10 +112,10 @@ class PaymentFault:
 
 
 class PaymentFaults(FaultList[PaymentFault]):
-    """All faults asked for; the first that hits a call is the one that happens."""
+    """The payment faults; the first that hits a call happens."""
 
     def add(self, fault: PaymentFault) -> None:
-        """Ask for a fault; values that make no sense are refused with 400."""
+        """Add a fault; invalid values are refused with 400."""
         _check(fault)
         self.append(fault)
 

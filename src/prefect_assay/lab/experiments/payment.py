@@ -1,21 +1,24 @@
 """POST /invoices/{id}/pay: the 402 challenge, settlement, and "already paid" (contract 4.5).
 
-Payment rails run on real time, not on the lab's clock: an authorisation is signed with the wall clock of the
-payer. Settlement, the spent credential and the experiment's next step are one transaction, so a credential
-settles once whatever happens. The token was checked before: 401 comes first, then 402.
+Payment rails run on real time, not on the lab's clock: an authorisation is signed with the payer's wall clock. The
+settlement, the spent credential and the experiment's next step are one transaction, so that a crash cannot settle a
+credential twice. The token was checked before: 401 comes first, then 402.
 """
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from prefect_assay.lab.billing import invoices
+from prefect_assay.lab.experiments import state_machine
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.kernel.store import Db, Row
-from prefect_assay.lab.laboratory.machine import Payment, settle
 from prefect_assay.lab.rails import mpp, x402
+from prefect_assay.lab.rails.credentials import CredentialVerdict
 from prefect_assay.lab.requests.core import Answer, Call, Lab
 from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
 
@@ -27,7 +30,7 @@ _REFUSALS: Final = {"always_402": "the payment was refused", "insufficient_funds
 
 
 def pay(call: Call) -> Answer:
-    """One step of the payment: challenge without a credential, settlement with one."""
+    """A challenge without a credential, a settlement with one."""
     with call.lab.store.transaction() as db:
         invoice = invoices.find(db, call)
         _check_method(call, invoice)
@@ -46,7 +49,7 @@ def pay(call: Call) -> Answer:
 
 
 def _hosted(call: Call, invoice: Row) -> Answer:
-    """A person pays: only the state."""
+    """The state: a person pays a hosted invoice."""
     if invoice["status"] == InvoiceStatus.PAID:
         return Answer(_state(call.lab, invoice, already_paid=True))
     _check_payable(invoice)
@@ -86,20 +89,19 @@ def _x402(call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:
         return challenge()
     if fault in _REFUSALS:
         return challenge(_REFUSALS[fault])
-    settlement = x402.settle(
+    verdict = x402.settle(
         header_value=credential,
         invoice=invoice,
         pay_url=pay_url,
         settings=settings,
-        nonce_used=lambda payer, nonce: _spent(db, payer, nonce),
+        nonce_used=partial(_spent, db),
         now=datetime.now(UTC),
     )
-    response = {x402.RESPONSE_HEADER: settlement.response_header}
-    if not settlement.ok:
-        refused = challenge(settlement.reason)
+    response = {x402.RESPONSE_HEADER: str(verdict.header)}
+    if not verdict.ok:
+        refused = challenge(verdict.reason)
         return replace(refused, headers={**refused.headers, **response})
-    payment = Payment(PaymentMethod.X402_EXACT, settlement.payer, settlement.nonce, settlement.transaction)
-    return _settled(call, db, invoice, payment, response, fault)
+    return _settled(call, db, invoice, verdict, response, fault)
 
 
 def _x402_terms(settings: X402Settings, fault: str | None) -> X402Settings:
@@ -135,25 +137,24 @@ def _mpp(call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:
         return challenge(f"payment required: repeat the request with a {mpp.CREDENTIAL_HEADER} header")
     if fault in _REFUSALS:
         return challenge(_REFUSALS[fault])
-    found = mpp.settle(credential, bill, settings, used=lambda payer, nonce: _used(db, payer, nonce), now=now)
-    if not found.ok and found.status == 402:  # noqa: PLR2004
-        return challenge(found.detail)
-    if not found.ok:
-        raise Refusal(found.status, found.detail)
-    receipt = {mpp.RECEIPT_HEADER: str(found.receipt), "Cache-Control": "private"}
-    payment = Payment(PaymentMethod.MPP_SPT, found.payer, found.nonce, found.reference)
-    return _settled(call, db, invoice, payment, receipt, fault)
+    verdict = mpp.settle(credential, bill, settings, used=partial(_used, db), now=now)
+    if verdict.status == HTTPStatus.PAYMENT_REQUIRED:
+        return challenge(verdict.detail)
+    if not verdict.ok:
+        raise Refusal(verdict.status, verdict.detail)
+    receipt = {mpp.RECEIPT_HEADER: str(verdict.header), "Cache-Control": "private"}
+    return _settled(call, db, invoice, verdict, receipt, fault)
 
 
 def _settled(
-    call: Call, db: Db, invoice: Row, payment: Payment, receipt: dict[str, str], fault: str | None
+    call: Call, db: Db, invoice: Row, verdict: CredentialVerdict, receipt: dict[str, str], fault: str | None
 ) -> Answer:
-    paid = settle(call.lab, db, invoice, call.now(), rail=payment)
+    paid = state_machine.settle(call.lab, db, invoice, call.now(), verdict)
     state = _state(call.lab, paid, already_paid=False)
     if fault == "no_receipt":
         return Answer(state)
     # The reference is given once (service shapes, Invoices).
-    return Answer(state | {"settlement_reference": payment.reference}, 200, receipt)
+    return Answer(state | {"settlement_reference": verdict.reference}, 200, receipt)
 
 
 def _spent(db: Db, payer: str, nonce: str) -> bool:

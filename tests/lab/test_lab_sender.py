@@ -54,7 +54,7 @@ def place(core, hook, **fields):
 
 
 def deliver(core):
-    core.courier.deliver(core.seeded.organization_id)
+    core.sender.deliver(core.seeded.organization_id)
 
 
 def fault(core, action, **details):
@@ -252,7 +252,7 @@ def test_faults_are_aimed_and_counted(core, hook):
     fault(core, "drop", count=None, experiment_id=mine)
     fault(core, "double", count=None, organization_id=stranger.organization_id)
     deliver(core)
-    core.courier.deliver(stranger.organization_id)
+    core.sender.deliver(stranger.organization_id)
     got = Counter(json.loads(raw)["data"]["experiment_id"] for _, raw in hook.received)
     assert got[mine] == 0
     assert got[theirs] == 1
@@ -421,7 +421,7 @@ def test_a_slow_receiver_stops_neither_the_others_nor_their_clocks(hook, other):
         assert reached.wait(10)
         body = {"experiment_spec": spec(), "name": "x", "skip_draft": True, "webhook_url": other.url}
         core.request("POST", "/experiments", json_body=body, token=stranger.member_token)
-        core.timekeeper.advance(stranger.organization_id, EPOCH + timedelta(hours=1))
+        core.clock_driver.advance(stranger.organization_id, EPOCH + timedelta(hours=1))
         assert len(other.received) >= 2
         assert not answer.is_set()
         assert slow.is_alive()
@@ -448,7 +448,7 @@ def test_receivers_that_call_back_do_not_wait_for_themselves(core, hook):
 
 def test_while_it_is_held_nothing_is_sent_and_afterwards_all(core, hook):
     place(core, hook)
-    with core.courier.held():
+    with core.sender.paused():
         thread = threading.Thread(target=deliver, args=(core,))
         thread.start()
         thread.join(0.05)

@@ -1,0 +1,174 @@
+"""Results of an experiment: fixed at their release, measured at the first reading, packaged at the first download.
+
+What a release is measured from is stored with it, so that no later change alters a result. Measuring waits, because a
+lab that runs through weeks in a moment would spend most of its time on results that are never read.
+"""
+
+import json
+import secrets
+import uuid
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from prefect_assay.lab.kernel.store import Db, Row, load
+from prefect_assay.lab.measure import build_package, measure_records
+from prefect_assay.lab.requests import lists
+from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of, owned, uuid_or_none
+from prefect_assay.lab.requests.lists import Column, Listing, Sql
+from prefect_assay.models.vocabulary import REPLICATES_DEFAULT, ResultsStatus
+
+LISTING: Final = Listing(
+    source="results",
+    columns={
+        "id": Column("results.id", "uuid"),
+        "experiment_id": Column("results.experiment_id", "uuid"),
+        "result_type": Column("result_type"),
+        "title": Column("title"),
+        "size_bytes": Column("size_bytes", "int"),
+        "created_at": Column("created_at", "timestamp"),
+    },
+    search=("title",),
+    plain=("experiment_id", "result_type"),
+)
+IN_ORDER: Final = replace(LISTING, plain=(), order="position, results.seq")
+
+
+def release(
+    db: Db, experiment: Row, status: ResultsStatus, at: datetime, *, only: Collection[str] | None = None
+) -> None:
+    """Publish results. The complete release replaces the preliminary one under the same result ids.
+
+    `status` is `partial` or `all`; `only` names the sequences that have a result, None means all of them. The caller
+    writes the experiment's `results_status`.
+    """
+    db.insert("packages", package_row(db, experiment, status, at, only=only))
+
+
+def package_row(
+    db: Db, experiment: Row, status: ResultsStatus, at: datetime, *, only: Collection[str] | None = None
+) -> Row:
+    """The row of a release, with all that it is measured from."""
+    partial_release = status == ResultsStatus.PARTIAL
+    sequences = db.all("SELECT * FROM sequences WHERE experiment_id = ? ORDER BY seq", experiment["id"])
+    spec = json.loads(experiment["spec"])
+    request = {
+        "experiment_id": experiment["code"],
+        "experiment_type": experiment["experiment_type"],
+        "method": spec.get("method"),
+        "target_id": spec.get("target_id"),
+        "sequences": [
+            {
+                "id": row["id"],
+                "name": row["name"],
+                "aa_string": row["aa_string"],
+                "control": bool(row["is_control"]),
+                "metadata": load(row, "metadata")["metadata"],
+            }
+            for row in sequences
+            if only is None or row["name"] in only
+        ],
+        "n_replicates": spec.get("n_replicates") or REPLICATES_DEFAULT,
+        "antigen_concentrations": spec.get("antigen_concentrations"),
+        "partial": partial_release,
+    }
+    return {
+        "id": secrets.token_urlsafe(18),
+        "org_id": experiment["org_id"],
+        "experiment_id": experiment["id"],
+        "file_name": f"{experiment['code']}{'_preliminary' if partial_release else ''}.zip",
+        "request": request,
+        "released_at": at,
+    }
+
+
+def measure_released(db: Db, org_id: str, experiment_id: str | None = None) -> None:
+    """Measure what was released and not read yet, of an organisation or of one experiment.
+
+    To be called before results are read.
+    """
+    waiting = db.all(
+        "SELECT id, experiment_id, request, released_at FROM packages WHERE org_id = ?"
+        " AND (? IS NULL OR experiment_id = ?) AND NOT measured ORDER BY seq",
+        org_id,
+        experiment_id,
+        experiment_id,
+    )
+    # Only the last release of an experiment can be read: it replaces the earlier ones.
+    for package in {package["experiment_id"]: package for package in waiting}.values():
+        for position, record in enumerate(measure_records(**_request(db, package))):
+            _publish(db, org_id, package, position, record)
+    for package in waiting:
+        db.update("packages", package["id"], measured=1)
+
+
+def _request(db: Db, package: Row) -> Any:
+    """What is measured; the target, which never changes, is stored by its id."""
+    request = json.loads(package["request"])
+    return request | {"target": db.get("targets", request.pop("target_id"))}
+
+
+def _publish(db: Db, org_id: str, package: Row, position: int, record: dict[str, Any]) -> None:
+    experiment_id = package["experiment_id"]
+    row = {
+        **{name: record[name] for name in ("result_type", "title", "summary", "metadata")},
+        "package_key": package["id"],
+        "size_bytes": len(json.dumps(record)),
+        "created_at": package["released_at"],
+    }
+    known = db.one("SELECT id FROM results WHERE experiment_id = ? AND position = ?", experiment_id, position)
+    if known:
+        db.update("results", known["id"], **row)
+    else:
+        owner = {"org_id": org_id, "experiment_id": experiment_id, "position": position}
+        db.insert("results", {"id": str(uuid.uuid4()), **owner, **row})
+
+
+def package(db: Db, key: str) -> tuple[str, bytes] | None:
+    """File name and content of a data package, built at its first download; None for an unknown key."""
+    row = db.get("packages", key)
+    if row is None:
+        return None
+    if row["content"] is None:
+        row["content"] = build_package(**_request(db, row))
+        db.update("packages", key, content=row["content"])
+    return row["file_name"], row["content"]
+
+
+def listing(call: Call) -> Answer:
+    """GET /results: summaries (contract 2.10). `size_bytes` is the size of the record."""
+    with call.lab.store.transaction() as db:
+        measure_released(db, call.who.org_id)
+        return lists.page(call, LISTING, _summary)
+
+
+def of_experiment(call: Call) -> Answer:
+    """GET /experiments/{id}/results: whole records; empty until something is released."""
+    with call.lab.store.transaction() as db:
+        experiment = experiment_of(db, call)
+        measure_released(db, experiment["org_id"], experiment["id"])
+        own = Sql("results.experiment_id = ?", (experiment["id"],))
+        return lists.page(call, IN_ORDER, partial(view, call.lab), only=(own,))
+
+
+def detail(call: Call) -> Answer:
+    """GET /results/{result_id}."""
+    with call.lab.store.transaction() as db:
+        measure_released(db, call.who.org_id)
+        row = owned(db, call, "results", uuid_or_none(call.path["result_id"]), "result")
+    return Answer(view(call.lab, row))
+
+
+def _summary(row: Row) -> dict[str, Any]:
+    names = ("id", "experiment_id", "result_type", "title", "created_at", "size_bytes")
+    return {name: row[name] for name in names}
+
+
+def view(lab: Lab, row: Row) -> dict[str, Any]:
+    """A whole result."""
+    names = ("id", "title", "experiment_id", "result_type", "created_at", "summary", "metadata")
+    row = load(row, "summary", "metadata")
+    url = lab.portal_url("packages", row["package_key"])
+    return {name: row[name] for name in names} | {"data_package_url": url}

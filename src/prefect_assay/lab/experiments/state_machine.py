@@ -1,0 +1,259 @@
+"""The state machine of an experiment (contract 3): its transitions, and what the lab does when something falls due.
+
+`apply` carries out one row of the due-queue inside the caller's transaction. Milestones, the steps of the work in the
+lab, only write: a status or a piece of progress, what is released with it, and its update. They queue and drop
+nothing, so consecutive ones are read and written together, in few statements. Knows no requests and no clock.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from prefect_assay.lab.billing import quotes
+from prefect_assay.lab.experiments import delays, results
+from prefect_assay.lab.kernel import schedule, times
+from prefect_assay.lab.kernel.store import Db, Row
+from prefect_assay.lab.rails.credentials import CredentialVerdict
+from prefect_assay.lab.requests.core import Lab
+from prefect_assay.lab.webhooks import outbox, updates
+from prefect_assay.models.vocabulary import (
+    ExperimentStatus,
+    InvoiceStatus,
+    PaymentMethod,
+    QuoteStatus,
+    ResultsStatus,
+)
+
+MILESTONE_KINDS: Final = frozenset({"status", "progress"})
+_RELEASES: Final[Mapping[str, ResultsStatus]] = {
+    ExperimentStatus.IN_REVIEW: ResultsStatus.PARTIAL,
+    ExperimentStatus.DONE: ResultsStatus.ALL,
+}
+
+
+def submitted(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+    """Draft or nothing, to WaitingForConfirmation; the quote follows asynchronously (contract 4.2)."""
+    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
+    requote(lab, db, experiment, at)
+
+
+def requote(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+    """Queue a quote in place of whatever was queued."""
+    schedule.forget(db, experiment["id"])
+    found = delays.of_experiment(db, lab.settings.seed, experiment)
+    due_at = at + found.quote_after
+    schedule.add(db, schedule.entry(experiment, due_at, "quote_ready", held=found.hold_quote))
+
+
+def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
+    """auto_accept_quote: WaitingForConfirmation with the quote already accepted (contract 3).
+
+    With `paid_first`, on a machine rail, nothing follows before the payment settles.
+    """
+    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
+    if not paid_first:
+        found = delays.of_experiment(db, lab.settings.seed, experiment)
+        schedule.add(db, schedule.entry(experiment, at + found.review_after, "confirmed"))
+
+
+def confirmed(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
+    """QuoteSent or WaitingForConfirmation, to WaitingForMaterials; work waits for a machine payment."""
+    begun = {} if paid_first else _begun(lab, db, experiment, at)
+    updates.move(db, experiment, ExperimentStatus.WAITING_FOR_MATERIALS, at, **begun)
+    db.run(
+        "UPDATE invoices SET status = 'open' WHERE experiment_id = ? AND status = 'draft'", experiment["id"]
+    )
+
+
+def unconfirmed(db: Db, experiment: Row, quote: Row, invoice: Row, at: datetime) -> None:
+    """Lab fault: take a confirmation back, to QuoteSent; the invoice is void, and the quote pending."""
+    db.update("invoices", invoice["id"], status=InvoiceStatus.VOID)
+    db.update("quotes", quote["id"], status=QuoteStatus.PENDING, updated_at=at)
+    schedule.forget(db, experiment["id"])
+    updates.move(db, experiment, ExperimentStatus.QUOTE_SENT, at, work_started_at=None, eta=None)
+    quotes.schedule_expiry(db, experiment, quote)
+
+
+def settle(lab: Lab, db: Db, invoice: Row, at: datetime, verdict: CredentialVerdict | None = None) -> Row:
+    """Record the settlement, mark the invoice as paid and start the work; the paid invoice.
+
+    `verdict` is a machine rail's; None for a hosted invoice that a person paid.
+    """
+    db.insert(
+        "settlements",
+        {
+            "invoice_id": invoice["id"],
+            "experiment_id": invoice["experiment_id"],
+            "payment_method": invoice["payment_method"] if verdict else PaymentMethod.ASYNC_INVOICE,
+            "amount_cents": invoice["amount_cents"],
+            "payer": verdict.payer if verdict else None,
+            "nonce": verdict.nonce if verdict else None,
+            "reference": verdict.reference if verdict else None,
+            "settled_at": at,
+        },
+    )
+    changes = {"status": InvoiceStatus.PAID, "paid_at": times.stamp(at)}
+    db.update("invoices", invoice["id"], **changes)
+    experiment = db.get("experiments", invoice["experiment_id"])
+    if experiment is not None:
+        _paid(lab, db, experiment, at)
+    return invoice | changes
+
+
+def _paid(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
+    updates.record(db, experiment, "progress", "Payment received", "The invoice is paid.", at)
+    if experiment["work_started_at"] is not None:
+        return
+    if experiment["status"] == ExperimentStatus.WAITING_FOR_CONFIRMATION:
+        schedule.forget(db, experiment["id"])
+        confirmed(lab, db, experiment, at, paid_first=False)
+    elif experiment["status"] == ExperimentStatus.WAITING_FOR_MATERIALS:
+        db.update("experiments", experiment["id"], **_begun(lab, db, experiment, at))
+
+
+def _begun(lab: Lab, db: Db, experiment: Row, at: datetime) -> dict[str, Any]:
+    """Queue the whole lab window, 5 to 15 days from now (contract 8); the columns that change with it."""
+    return {"eta": queue_work(lab, db, experiment, at), "work_started_at": at}
+
+
+def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: float = 0.0) -> datetime:
+    """Queue the rest of the lab window after a share of it, from now.
+
+    Returns:
+        when it ends: the experiment's new `eta`, for the caller to write.
+    """
+    found = delays.of_experiment(db, lab.settings.seed, experiment)
+    entries = [
+        schedule.entry(
+            experiment,
+            at + (share - after_share) * found.window,
+            kind,
+            detail=detail,
+            held=found.hold_review and detail == ExperimentStatus.DONE,
+        )
+        for share, kind, detail in delays.MILESTONES
+        if share > after_share
+    ]
+    schedule.add(db, *entries)
+    return at + (1 - after_share) * found.window
+
+
+def apply_all(lab: Lab, db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
+    """Carry out the next rows of the due-queue: milestones together, anything else alone.
+
+    Returns:
+        how many were carried out, and the lab time of the last one.
+    """
+    if items[0]["kind"] in MILESTONE_KINDS:
+        return _apply_milestones(db, org_id, items, now)
+    now = max(now, times.read(items[0]["due_at"]))
+    apply(lab, db, items[0], now)
+    return 1, now
+
+
+def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
+    """Carry out one row of the due-queue and remove it."""
+    if item["kind"] in MILESTONE_KINDS:
+        # Done now, whenever it was due: a held row has no time of its own.
+        _apply_milestones(db, item["org_id"], [item | {"due_at": times.stamp(at)}], at)
+        return
+    db.run("DELETE FROM due WHERE id = ?", item["id"])
+    experiment = db.get("experiments", item["experiment_id"])
+    if experiment is None:
+        return
+    match item["kind"]:
+        case "quote_ready":
+            quotes.issue(db, experiment, at)
+            updates.move(db, experiment, ExperimentStatus.QUOTE_SENT, at)
+        case "quote_expires":
+            expire_quote(db, experiment, item["detail"], at)
+        case "confirmed":
+            confirmed(lab, db, experiment, at, paid_first=False)
+        case unknown:
+            raise ValueError(f"unknown kind of due row: {unknown!r}")
+
+
+def _apply_milestones(db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
+    """Carry out milestones in order, up to the first with a webhook delivery, and remove their rows.
+
+    `now` moves to each row's time, and never back. Returns how many were carried out, and the lab time of the last one.
+    """
+    experiments = _experiments(db, items)
+    webhook_ids = updates.webhooks_of(db, org_id)
+    announced: list[Row] = []
+    released: list[Row] = []
+    changed: dict[str, dict[str, str]] = {}
+    done = 0
+    for item in items:
+        done, now = done + 1, max(now, times.read(item["due_at"]))
+        experiment = experiments.get(item["experiment_id"])
+        if experiment is None:
+            continue
+        if item["kind"] == "progress":
+            update = updates.entry(experiment, "progress", "Assay progress", item["detail"], now)
+        else:
+            status = ExperimentStatus(item["detail"])
+            update = updates.of_status(experiment, status, now)
+            columns = changed.setdefault(experiment["id"], {})
+            columns["status"] = status
+            if release := _RELEASES.get(status):
+                released.append(results.package_row(db, experiment, release, now))
+                columns["results_status"] = release
+        announced.append(update)
+        recipients = updates.choose(experiment, webhook_ids)
+        if outbox.add_all(db, experiment, update["id"], recipients, now):
+            break
+    db.run(
+        "DELETE FROM due WHERE id IN (SELECT value FROM json_each(?))", [item["id"] for item in items[:done]]
+    )
+    db.insert_all("packages", released)
+    db.run_all(
+        "UPDATE experiments SET status = ?, results_status = coalesce(?, results_status) WHERE id = ?",
+        [(new["status"], new.get("results_status"), key) for key, new in changed.items()],
+    )
+    db.insert_all("updates", announced)
+    return done, now
+
+
+def _experiments(db: Db, items: Sequence[Row]) -> dict[str, Row]:
+    """The columns that a milestone needs of its experiment: whole rows are wide."""
+    rows = db.all(
+        "SELECT id, org_id, code, experiment_type, spec, webhook_url FROM experiments"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        sorted({item["experiment_id"] for item in items}),
+    )
+    return {row["id"]: row for row in rows}
+
+
+def expire_quote(db: Db, experiment: Row, quote_id: str | None, at: datetime) -> None:
+    """The validity has passed: the quote is expired and the experiment a draft again, as after a rejection."""
+    quote = db.one("SELECT * FROM quotes WHERE id = ? AND status = 'pending'", quote_id)
+    if quote is None:
+        return
+    db.update("quotes", quote["id"], status=QuoteStatus.EXPIRED, updated_at=at)
+    back_to_draft(db, experiment, at)
+
+
+def back_to_draft(db: Db, experiment: Row, at: datetime) -> None:
+    """Nothing stays queued for a draft."""
+    schedule.forget(db, experiment["id"])
+    updates.move(db, experiment, ExperimentStatus.DRAFT, at)
+
+
+def force(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
+    """Lab event: put the experiment into any status, regardless of the rules, and drop what was queued.
+
+    Entering InReview and Done releases results (contract 3).
+    """
+    schedule.forget(db, experiment["id"])
+    if status == ExperimentStatus.CANCELED:
+        db.run(
+            "UPDATE quotes SET status = 'rejected' WHERE experiment_id = ? AND status = 'pending'",
+            experiment["id"],
+        )
+    release = _RELEASES.get(status)
+    if release is None:
+        updates.move(db, experiment, status, at)
+        return
+    results.release(db, experiment, release, at)
+    updates.move(db, experiment, status, at, results_status=release)

@@ -1,0 +1,134 @@
+"""Locks and threads by key, and a gate for maintenance. Knows nothing of the lab."""
+
+import logging
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+logger = logging.getLogger("prefect_assay.lab")
+
+
+class KeyedLocks:
+    """A re-entrant lock per key; `hold_all` waits until all are free and keeps them so."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._locks: dict[str, threading.RLock] = defaultdict(threading.RLock)
+        self._inside: Counter[int] = Counter()
+        self._held = False
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        """Hold the key's lock. A thread that holds one may take another, even while `hold_all` waits."""
+        me = threading.get_ident()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held or self._inside[me] > 0)
+            self._inside[me] += 1
+            lock = self._locks[key]
+        try:
+            with lock:
+                yield
+        finally:
+            with self._changed:
+                self._inside[me] -= 1
+                if self._inside[me] == 0:
+                    del self._inside[me]
+                self._changed.notify_all()
+
+    @contextmanager
+    def hold_all(self) -> Iterator[None]:
+        """Wait until no key is locked, and let no thread lock one meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held)
+            self._held = True
+            self._changed.wait_for(lambda: not self._inside)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held = False
+                self._changed.notify_all()
+
+
+class MaintenanceGate:
+    """Requests pass side by side while it is open; closing it waits for them (reset and restore)."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._closed = False
+
+    @contextmanager
+    def inside(self, *, wait: bool = True) -> Iterator[None]:
+        """Pass the open gate; without `wait`, a closed gate raises BlockingIOError."""
+        with self._changed:
+            if self._closed and not wait:
+                raise BlockingIOError("the gate is closed")
+            self._changed.wait_for(lambda: not self._closed)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                if not self._inside:
+                    self._changed.notify_all()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Close the gate, and wait until nothing is inside."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._closed)
+            self._closed = True
+            self._changed.wait_for(lambda: not self._inside)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._closed = False
+                self._changed.notify_all()
+
+
+class KeyedWorkers:
+    """At most one thread per key, so that slow work for one organisation delays no other.
+
+    A call for a key whose thread is running makes it run once more: no change is missed.
+    """
+
+    def __init__(self, name: str, work: Callable[[str], None]) -> None:
+        self._name = name
+        self._work = work
+        self._lock = threading.Lock()
+        self._again: dict[str, bool] = {}
+        self._threads: dict[str, threading.Thread] = {}
+
+    def call(self, key: str) -> None:
+        """Work for this key now, or once more after the running work."""
+        with self._lock:
+            if key in self._threads:
+                self._again[key] = True
+                return
+            thread = threading.Thread(target=self._run, args=(key,), name=self._name, daemon=True)
+            thread.start()  # with the lock, so that `join` meets no thread that has not begun
+            self._threads[key] = thread
+
+    def join(self, seconds: float) -> None:
+        """Wait for the running threads, at most `seconds` in all."""
+        end = time.monotonic() + seconds
+        with self._lock:
+            running = list(self._threads.values())
+        for thread in running:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _run(self, key: str) -> None:
+        while True:
+            try:
+                self._work(key)
+            except Exception:
+                logger.exception("%s failed; it goes on with the next change", self._name)
+            with self._lock:
+                if not self._again.pop(key, False):
+                    del self._threads[key]
+                    return
