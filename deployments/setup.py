@@ -41,13 +41,21 @@ Presence = Literal["created", "present"]
 
 
 @dataclass(frozen=True)
+class WorkPool:
+    """The work pool, and whether it existed."""
+
+    name: str
+    change: Presence
+
+
+@dataclass(frozen=True)
 class Registration:
     """The state of the server after registering, or with a dry run: the state it would get.
 
     Attributes:
         block_types: slugs of the registered block types.
         automations: the change of each automation.
-        work_pool: the work pool, and whether it existed; empty without one.
+        work_pool: the work pool; None if only registered.
         deployments: deployments as `flow/name`, and whether they existed.
         advice: risks of the server's settings and of operators' changes, as sentences.
         moved: names of waiting runs that were replaced because their deployment or work pool was created again.
@@ -55,7 +63,7 @@ class Registration:
 
     block_types: tuple[str, ...]
     automations: tuple[AutomationChange, ...]
-    work_pool: Mapping[str, Presence]
+    work_pool: WorkPool | None
     deployments: Mapping[str, Presence]
     advice: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
@@ -76,7 +84,7 @@ def register(*, dry_run: bool = False, with_automations: bool = True) -> Registr
         changes = register_automations(client, wanted, dry_run=dry_run)
         advised = settings_advice(client)
     slugs = tuple(block.get_block_type_slug() for block in _BLOCKS)
-    return Registration(slugs, changes, work_pool={}, deployments={}, advice=advised)
+    return Registration(slugs, changes, work_pool=None, deployments={}, advice=advised)
 
 
 def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
@@ -101,7 +109,7 @@ def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registrat
         moved = () if dry_run else tuple(run.name for run in replace_waiting_runs(client))
     return replace(
         registered,
-        work_pool={WORK_POOL: pool},
+        work_pool=WorkPool(WORK_POOL, pool),
         deployments={name: "present" if name in present else "created" for name in _names(shipped)},
         advice=registered.advice + sweep_advice(present.get(_SWEEP)),
         moved=moved,

@@ -3,9 +3,10 @@
 import json
 import runpy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prefect_assay.cli.prefect_api import api_errors, require_api
 
@@ -58,36 +59,16 @@ def run_worker(arguments: Sequence[str]) -> None:
 
 def _show(registered: "Registration", *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(_report(registered), indent=2))
+        print(json.dumps(asdict(registered), indent=2))
         return
     print("block types  " + ", ".join(registered.block_types))
-    for title, things in (
-        ("work pool", registered.work_pool),
-        ("deployment", registered.deployments),
-    ):
-        for name, presence in things.items():
-            print(f"{title:<11}  {name}: {presence}")
+    if registered.work_pool:
+        print(f"work pool    {registered.work_pool.name}: {registered.work_pool.change}")
+    for name, presence in registered.deployments.items():
+        print(f"deployment   {name}: {presence}")
     for change in registered.automations:
         print(f"automation   {change.name}: {change.change}" + (f"; {change.note}" if change.note else ""))
     for name in registered.moved:
-        print(f"moved        run {name}: its deployment or work pool was made again")
+        print(f"moved        run {name}: its deployment or work pool was created again")
     for sentence in registered.advice:
         print(f"server       {sentence}")
-
-
-def _report(registered: "Registration") -> dict[str, Any]:
-    return {
-        "block_types": list(registered.block_types),
-        "automations": [
-            {"name": c.name, "change": c.change, "enabled": c.enabled, "note": c.note}
-            for c in registered.automations
-        ],
-        "work_pool": _only(registered.work_pool),
-        "deployments": dict(registered.deployments),
-        "advice": list(registered.advice),
-        "moved": list(registered.moved),
-    }
-
-
-def _only(things: Mapping[str, str]) -> dict[str, str] | None:
-    return next(({"name": name, "change": change} for name, change in things.items()), None)
