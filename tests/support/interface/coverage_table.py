@@ -1,7 +1,7 @@
 """Makes docs/service.md: what of the service's interface is built, where, and what shows it.
 
-Run `python tests/support/interface/coverage_table.py` to write the page again. A test holds the committed page against the code, and
-fails for any part of the interface without client, lab and test.
+Run `python tests/support/interface/coverage_table.py` to write the page again. A test compares the committed page with the
+code, and fails for any part of the interface without client, lab and test.
 """
 
 import importlib
@@ -52,15 +52,15 @@ _RULES_OF = {
 }
 _HEAD = """# The service: what of it is built
 
-Made from the code by `make docs`; a test holds it against the code, and fails where a part of the interface lacks the
-client, the lab or a test. The interface as data stands in `tests/support/interface/calls.py` and `interface_more.py`, the rules
-in `tests/support/rules*.py`. Tests are named below `tests/`.
+Made from the code by `make docs`; a test fails if the page is out of date, or if a part of the interface has no client,
+lab or test. The interface as data is `calls.py` and `more.py` in `tests/support/interface/`; the rules are in
+`tests/support/rules/`. Tests are named below `tests/`.
 
 - **walk**: `rules/test_rules_walk.py` makes every call over HTTP against a lab in a process of its own, once in neutral
-  words and once in those of a deployment. It finds each parameter and field taken, each field in the answer and each
-  status answered; and it catches what the client sends, and what it makes of each field and status.
-- **free**: any JSON may stand there, and it comes back as it was.
-- **kept**: the client's model keeps fields without a name of their own as they came.
+  words and once in those of a deployment. It checks that each parameter and field is accepted, each field is in the answer
+  and each status occurs, and it records what the client sends and reads.
+- **free**: any JSON is allowed, and comes back unchanged.
+- **kept**: the client's model keeps fields that it does not declare.
 - Every call may also answer 401, 403, 429 and 500; those are shown for all calls at once (rules 7.401, 7.403, 7.429, 7.500).
 """
 
@@ -283,7 +283,7 @@ def _rules() -> str:
         for rule in RULES
     ]
     intro = "## Rules\n\nTests are named without `rules/test_rules_`. All of them go over HTTP.\n\n"
-    return intro + _table("rule", "says", "refused by the client", "held by the lab", rows=rows)
+    return intro + _table("rule", "content", "refused by the client", "held by the lab", rows=rows)
 
 
 def main() -> None:
