@@ -1,61 +1,28 @@
-"""Every error of the package, in one tree, split by what the caller does about it.
+"""Every error of the package, in one tree below `AssayError`, split by what the caller does about it.
 
-    AssayError
-    ├── InputError                 fix the input; nothing was sent or nothing was accepted
-    │   ├── InvalidSequences       findings, each naming file, line or sequence
-    │   ├── InvalidSpec            findings, each naming a field of the specification
-    │   ├── InvalidRequest         findings, each naming a field or parameter that the service would refuse
-    │   └── RequestRefused         400, 415, 422 of the service, with its accumulated messages
-    ├── AccessError                fix the token, its role or the address
-    │   ├── Unauthorized           401
-    │   └── Forbidden              403
-    ├── NotFound                   404
-    │   └── NotReady               404 that means "not yet": no quote, no invoice
-    ├── Conflict                   409
-    │   └── OrderMismatch          an experiment carries the order key and is another one
-    ├── TransientError             try again later
-    │   ├── ServiceUnavailable     5xx, or no connection; never raised for a request that may have been handled
-    │   └── RateLimited            429, with retry_after in seconds
-    ├── PaymentError               nothing was paid; someone has to decide or to configure
-    │   ├── PaymentsDisabled       machine payments are off in the policy, or no wallet is given
-    │   ├── PaymentRefused         the guard refused the terms
-    │   ├── PaymentFailed          the service refused the payment and says so
-    │   └── BudgetExceeded         over a cap
-    ├── Stopped                    the job ended without a result, and no retry will change that
-    │   ├── ExperimentCanceled
-    │   ├── QuoteRejected
-    │   ├── QuoteExpired
-    │   ├── ApprovalRejected
-    │   ├── ApprovalExpired        nobody has answered in time
-    │   └── Overdue                the deadline of the wait has passed
-    ├── OutcomeUnknown             a request was sent and its answer was lost: look, never repeat
-    │   ├── OrderOutcomeUnknown
-    │   │   └── PartialOrder       the service failed after it created the experiment; adopt experiment_id
-    │   └── PaymentOutcomeUnknown
-    ├── UnexpectedAnswer           an answer that is not what the contract describes; the address or the version
-    ├── ArchiveError               the archive is missing, unwritable or does not agree with its manifest
-    │   └── ArchiveUnavailable     no connection, or the store is busy: the same call may succeed later
-    ├── SignatureError             a webhook delivery that is not genuine
-    │   └── MalformedDelivery      signed with a known secret, but not what the contract describes
-    ├── CampaignFailed             no experiment of the campaign gave results; its report names the causes
-    ├── CrashedTooOften            a run that has crashed again and again; look for the cause, then run it again
-    └── ConfigurationError         a block, setting or extra is missing; the message names it
-        └── BlockMissing           a block of a run was deleted; saved again under its name, it mends the run
+`InputError`: fix the input. `AccessError`: fix the token, its role or the address. `TransientError`: try again later.
+`PaymentError`: nothing was paid; someone has to decide or to configure. `Stopped`: the order ended without a result,
+and no retry changes that. `OutcomeUnknown`: read the state, never repeat the request.
 
 This module must not import anything of the package.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict, Unpack
+
+
+class _Response(TypedDict, total=False):
+    request_id: str | None
+    status_code: int | None
 
 
 class AssayError(Exception):
     """Root of all errors of this package.
 
     Attributes:
-        retriable: whether the same call may succeed later without anything being changed.
-        request_id: the service's id of the request, when there was an answer.
-        status_code: the HTTP status of the answer, when there was one.
+        retriable: the same call may succeed later without a change.
+        request_id: the service's id of the request, if it answered.
+        status_code: the HTTP status of the answer, if any.
     """
 
     retriable: ClassVar[bool] = False
@@ -72,7 +39,7 @@ class AssayError(Exception):
         return f"{self.message} (request {self.request_id})" if self.request_id else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Prefect pickles exceptions: rebuild from the attributes, whatever the constructor takes.
+        # Prefect pickles exceptions: rebuild from the attributes, independent of the constructor.
         return _rebuild, (type(self), self.message, self.__dict__)
 
 
@@ -84,7 +51,7 @@ def _rebuild(cls: type[AssayError], message: str, attributes: dict[str, object])
 
 
 class InputError(AssayError):
-    """The input is wrong; nothing was ordered."""
+    """The input is wrong; nothing was sent or accepted."""
 
 
 class _Findings(InputError):
@@ -106,19 +73,19 @@ class _Findings(InputError):
 
 
 class InvalidSequences(_Findings):
-    """The designs cannot be ordered as they are; each finding names file, line or sequence."""
+    """The designs cannot be ordered; each finding names file, line or sequence."""
 
     headline = "the sequences cannot be ordered, and nothing was"
 
 
 class InvalidSpec(_Findings):
-    """The specification breaks rules of the service; each finding names the field."""
+    """The specification breaks the service's rules; each finding names the field."""
 
     headline = "the experiment specification is not valid, and nothing was ordered"
 
 
 class InvalidRequest(_Findings):
-    """The request breaks limits of the service (contract 8); each finding names the field or the parameter."""
+    """The request breaks the service's limits (contract 8); each finding names the field or parameter."""
 
     headline = "the request is not valid, and nothing was done"
 
@@ -127,8 +94,8 @@ class RequestRefused(InputError):
     """The service refused the request as wrong (400, 415, 422).
 
     Attributes:
-        errors: every message of the service's accumulated answer, at least one.
-        code: the machine-readable code, where the service gives one.
+        errors: the service's accumulated messages, at least one.
+        code: the machine-readable code, if any.
     """
 
     def __init__(
@@ -137,10 +104,9 @@ class RequestRefused(InputError):
         *,
         errors: Sequence[str] = (),
         code: str | None = None,
-        request_id: str | None = None,
-        status_code: int | None = None,
+        **response: Unpack[_Response],
     ) -> None:
-        super().__init__(message, request_id=request_id, status_code=status_code)
+        super().__init__(message, **response)
         self.errors = tuple(errors) or (message,)
         self.code = code
 
@@ -168,61 +134,50 @@ class NotReady(NotFound):
 
 
 class Conflict(AssayError):
-    """409: the thing is in another state than the request needs.
+    """409: the state does not allow the request.
 
     Attributes:
-        code: the machine-readable cause, where the service gives one, such as submit's `error_kind`.
+        code: the machine-readable cause, if any, such as submit's `error_kind`.
     """
 
     code: str | None = None  # of the class: errors that an earlier version has pickled lack it
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        request_id: str | None = None,
-        status_code: int | None = None,
-    ) -> None:
-        super().__init__(message, request_id=request_id, status_code=status_code)
+    def __init__(self, message: str, *, code: str | None = None, **response: Unpack[_Response]) -> None:
+        super().__init__(message, **response)
         self.code = code
 
 
 class OrderMismatch(Conflict):
-    """An experiment carries the order key, and its specification is another one; nothing is ordered or paid."""
+    """An experiment has the order key and another specification; nothing is ordered or paid."""
 
 
 class TransientError(AssayError):
-    """The service or the network failed before the request took effect; try again later."""
+    """The service or the network failed before the request took effect."""
 
     retriable = True
 
 
 class ServiceUnavailable(TransientError):
-    """5xx or no connection."""
+    """5xx or no connection; never raised for a request that may have taken effect."""
 
 
 class RateLimited(TransientError):
-    """429; `retry_after` is the number of seconds the service asks to wait, if it says so."""
+    """429; `retry_after` is the service's delay in seconds, if any."""
 
     def __init__(
-        self,
-        message: str,
-        *,
-        retry_after: float | None = None,
-        request_id: str | None = None,
-        status_code: int | None = 429,
+        self, message: str, *, retry_after: float | None = None, **response: Unpack[_Response]
     ) -> None:
-        super().__init__(message, request_id=request_id, status_code=status_code)
+        response.setdefault("status_code", 429)
+        super().__init__(message, **response)
         self.retry_after = retry_after
 
 
 class PaymentError(AssayError):
-    """Nothing was paid; someone has to decide or to configure."""
+    """Nothing was paid."""
 
 
 class PaymentsDisabled(PaymentError):
-    """Machine payments are switched off, or the means to pay are not configured."""
+    """Machine payments are off in the policy, or the wallet is missing."""
 
 
 class PaymentRefused(PaymentError):
@@ -237,9 +192,9 @@ class BudgetExceeded(PaymentError):
     """The amount is over a cap of the spending policy.
 
     Attributes:
-        cap: the name of the cap that a sum has reached, where there is a sum: `rolling` or `campaign`.
-        total_cents: what the sum would come to, this amount included.
-        cap_cents: what it may come to.
+        cap: the cap of a sum, `rolling` or `campaign`; None for the cap of one payment.
+        total_cents: the sum with this amount.
+        cap_cents: the cap of the sum.
     """
 
     def __init__(
@@ -257,7 +212,7 @@ class BudgetExceeded(PaymentError):
 
 
 class Stopped(AssayError):
-    """The job ended without a result, and no retry will change that."""
+    """The order ended without a result, and no retry changes that."""
 
 
 class ExperimentCanceled(Stopped):
@@ -277,7 +232,7 @@ class ApprovalRejected(Stopped):
 
 
 class ApprovalExpired(Stopped):
-    """Nobody has answered in time; nothing was done that waited for the answer."""
+    """The question expired; what needed the answer was not done."""
 
 
 class Overdue(Stopped):
@@ -285,7 +240,7 @@ class Overdue(Stopped):
 
 
 class OutcomeUnknown(AssayError):
-    """A request was sent and its answer was lost: read the state, never repeat the request."""
+    """A request was sent and its answer was lost."""
 
 
 class OrderOutcomeUnknown(OutcomeUnknown):
@@ -296,8 +251,8 @@ class PartialOrder(OrderOutcomeUnknown):
     """The service failed after it created the experiment (contract 4.2, create rule 6): adopt it.
 
     Attributes:
-        experiment_id: the experiment that exists.
-        invoice_id: the provider's invoice id, when one was made before the failure.
+        experiment_id: the created experiment.
+        invoice_id: the provider's invoice id, if it was created before the failure.
     """
 
     def __init__(
@@ -307,10 +262,9 @@ class PartialOrder(OrderOutcomeUnknown):
         experiment_id: str,
         invoice_id: str | None = None,
         hosted_invoice_url: str | None = None,
-        request_id: str | None = None,
-        status_code: int | None = None,
+        **response: Unpack[_Response],
     ) -> None:
-        super().__init__(message, request_id=request_id, status_code=status_code)
+        super().__init__(message, **response)
         self.experiment_id = experiment_id
         self.invoice_id = invoice_id
         self.hosted_invoice_url = hosted_invoice_url
@@ -321,7 +275,7 @@ class PaymentOutcomeUnknown(OutcomeUnknown):
 
 
 class UnexpectedAnswer(AssayError):
-    """An answer to a reading request that is no JSON or not what the contract describes."""
+    """An answer that is not JSON or not what the contract describes: check the address and the version."""
 
 
 class ArchiveError(AssayError):
@@ -335,7 +289,7 @@ class ArchiveUnavailable(ArchiveError):
 
 
 class SignatureError(AssayError):
-    """A webhook delivery is not genuine, or cannot be proved to be; `reason` is one word for it, for counters."""
+    """A webhook delivery is not proved genuine; `reason` is one word, for counters."""
 
     reason: str = "signature"
 
@@ -345,13 +299,13 @@ class SignatureError(AssayError):
 
 
 class MalformedDelivery(SignatureError):
-    """A delivery signed with a known secret whose body is not what the contract describes (contract 6)."""
+    """A delivery with a valid signature and a body that breaks contract 6."""
 
     reason = "malformed"
 
 
 class CampaignFailed(AssayError):
-    """No experiment gave results; `report` is the `CampaignReport`, or None where results are stored as JSON."""
+    """No experiment gave results; `report` is the `CampaignReport`, or None if results are stored as JSON."""
 
     def __init__(self, message: str, *, report: Any = None) -> None:
         super().__init__(message)
@@ -359,20 +313,20 @@ class CampaignFailed(AssayError):
 
 
 class CrashedTooOften(AssayError):
-    """A run has crashed too often in a row to be started again by itself; nothing is lost or repeated."""
+    """A run crashed too often in a row to be rescheduled; nothing is lost or repeated. Find the cause, then retry."""
 
 
 class ConfigurationError(AssayError):
-    """A block, a setting or an extra is missing or wrong; the message names it and the next step."""
+    """A block, setting or extra is missing or wrong; the message names it and the next step."""
 
     @classmethod
     def missing_extra(cls, extra: str, purpose: str) -> Self:
-        """The error for an optional dependency that is not installed."""
+        """The error for a missing optional dependency."""
         return cls(f"{purpose} needs an extra: pip install 'prefect-assay[{extra}]'")
 
 
 class BlockMissing(ConfigurationError):
-    """A block that a run needs was deleted.
+    """A block of a run was deleted; saving it under the same name repairs the run.
 
     Attributes:
         parameter: the run's parameter.
