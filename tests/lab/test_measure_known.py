@@ -8,8 +8,7 @@ import zipfile
 import pytest
 
 from prefect_assay.lab.measure import binding, build_package, measure, measure_records
-from prefect_assay.lab.measure.bundled import data_folder
-from prefect_assay.lab.measure.draws import Replicate
+from prefect_assay.lab.measure.bundled import Replicate, data_folder
 from prefect_assay.lab.measure.request import prepare
 from support.lab.designs import EGFR, PD_L1, invented_designs, order, sequence, submitted_designs
 

@@ -9,7 +9,8 @@ import math
 from collections import Counter
 from typing import Any
 
-from prefect_assay.lab.measure.draws import Replicate, measured_of, replicates, typical_expression
+from prefect_assay.lab.measure.bundled import Replicate
+from prefect_assay.lab.measure.draws import measured_of, replicates, typical_expression
 from prefect_assay.lab.measure.formulas import interval, log_spread, mean
 from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 

@@ -23,28 +23,33 @@ _NAMESPACE: Final = uuid.UUID("6f1d3c52-6a0e-5c9b-9a44-0b7b3a4f2c10")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """One measured replicate. K_D in M, k_on in 1/(M s), k_off in 1/s."""
+class Replicate:
+    """One replicate as reported. K_D in M, k_on in 1/(M s), k_off in 1/s.
 
-    name: str
-    replicate: int
+    Attributes:
+        source: "measured" or "model".
+        name: of the design in the bundled table, if it was measured.
+    """
+
+    number: int
     expression: str
     binding: str
     binding_strength: str
     kd: float | None
     kon: float | None
     koff: float | None
+    source: str
+    name: str = ""
+
+    @property
+    def binds(self) -> bool:
+        """Whether constants were fitted."""
+        return self.kon is not None and self.koff is not None
 
 
 def data_folder() -> Traversable:
     """The folder of the bundled files."""
     return resources.files("prefect_assay.lab") / "data"
-
-
-def read_table(text: str) -> list[dict[str, str | None]]:
-    """A table of the data package: an optional byte order mark, quoted cells, the string null for nothing."""
-    rows = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
-    return [{key: None if cell == "null" else cell for key, cell in row.items()} for row in rows]
 
 
 def _catalog() -> Iterator[dict[str, Any]]:
@@ -68,28 +73,16 @@ CATALOG: Final = tuple(_catalog())
 
 
 @cache
-def measured_binders() -> dict[str, tuple[Measured, ...]]:
+def measured_binders() -> dict[str, tuple[Replicate, ...]]:
     """Residues to measured replicates, in the order of the table."""
     text = (data_folder() / "egfr_round1" / "egfr_round1_summary.csv").read_text(encoding="utf-8")
-    found: dict[str, list[Measured]] = {}
-    for row in read_table(text):
-        found.setdefault(str(row["sequence"]), []).append(
-            Measured(
-                name=str(row["name"]),
-                replicate=int(str(row["replicate"])),
-                expression=str(row["expression"]),
-                binding=str(row["binding"]),
-                binding_strength=str(row["binding_strength"]),
-                kd=_number(row["kd"]),
-                kon=_number(row["kon"]),
-                koff=_number(row["koff"]),
-            )
-        )
-    return {residues: tuple(rows) for residues, rows in found.items()}
-
-
-def _number(cell: str | None) -> float | None:
-    return None if cell is None else float(cell)
+    found: dict[str, tuple[Replicate, ...]] = {}
+    for row in csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))):
+        called = (row["expression"], row["binding"], row["binding_strength"])
+        kd, kon, koff = (None if row[name] == "null" else float(row[name]) for name in ("kd", "kon", "koff"))
+        measured = Replicate(int(row["replicate"]), *called, kd, kon, koff, "measured", row["name"])
+        found[row["sequence"]] = (*found.get(row["sequence"], ()), measured)
+    return found
 
 
 @cache

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from prefect_assay.lab.measure.bundled import Measured, measured_binders
+from prefect_assay.lab.measure.bundled import Replicate, measured_binders
 from prefect_assay.lab.measure.request import AssayRequest, seeded
 
 EXPRESSION_SHARES: Final = (("high", 0.55), ("medium", 0.22), ("low", 0.13), ("none", 0.10))
@@ -22,25 +22,6 @@ REPLICATE_DECADES: Final = 0.08
 _LOG_KD = (-7.0, 1.0, -9.7, -5.2)
 _LOG_KON = (5.0, 0.45, 3.7, 6.3)
 _KOFF_RANGE = (2e-5, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Replicate:
-    """One replicate as reported. `source` is "measured" or "model"."""
-
-    number: int
-    expression: str
-    binding: str
-    binding_strength: str
-    kd: float | None
-    kon: float | None
-    koff: float | None
-    source: str
-
-    @property
-    def binds(self) -> bool:
-        """Whether constants were fitted."""
-        return self.kon is not None and self.koff is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +74,7 @@ def _clipped_normal(standard: float, shape: tuple[float, float, float, float]) -
     return min(max(mean + deviation * standard, low), high)
 
 
-def measured_of(request: AssayRequest, residues: str) -> tuple[Measured, ...]:
+def measured_of(request: AssayRequest, residues: str) -> tuple[Replicate, ...]:
     """The bundled replicates of these residues against this antigen, or nothing."""
     return measured_binders().get(residues, ()) if request.against_egfr else ()
 
@@ -104,27 +85,12 @@ def replicates(request: AssayRequest, residues: str) -> tuple[Replicate, ...]:
     real = rows if request.method == "bli" else ()
     nature = _anchor(rows) if rows else draw_nature(residues, request.target_key)
     return tuple(
-        _as_measured(real[number - 1])
-        if number <= len(real)
-        else _modelled(request, residues, nature, number)
+        real[number - 1] if number <= len(real) else _modelled(request, residues, nature, number)
         for number in range(1, request.n_replicates + 1)
     )
 
 
-def _as_measured(row: Measured) -> Replicate:
-    return Replicate(
-        row.replicate,
-        row.expression,
-        row.binding,
-        row.binding_strength,
-        row.kd,
-        row.kon,
-        row.koff,
-        "measured",
-    )
-
-
-def _anchor(rows: tuple[Measured, ...]) -> Nature:
+def _anchor(rows: tuple[Replicate, ...]) -> Nature:
     """The geometric mean of what was measured, so that an added replicate lies among the measured ones."""
     expression = typical_expression([row.expression for row in rows])
     fitted = [(row.kon, row.koff) for row in rows if row.kon is not None and row.koff is not None]

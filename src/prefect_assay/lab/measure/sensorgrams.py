@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from prefect_assay.lab.measure.bundled import data_folder, raw_curve
-from prefect_assay.lab.measure.draws import Replicate, measured_of, replicates
+from prefect_assay.lab.measure.bundled import Replicate, data_folder, raw_curve
+from prefect_assay.lab.measure.draws import measured_of, replicates
 from prefect_assay.lab.measure.files import File, summary_file, table
 from prefect_assay.lab.measure.formulas import NM, RUN_S, STEP_S, binding_signal, timeline
 from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
