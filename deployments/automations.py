@@ -72,11 +72,7 @@ class AutomationChange:
 
 
 def automations(silence: timedelta | None = None) -> tuple[AutomationCore, ...]:
-    """The two automations.
-
-    Args:
-        silence: longest time without a heartbeat; less than three intervals would start live runs twice.
-    """
+    """The two automations; `silence` under three heartbeat intervals would start live runs twice."""
     return _zombies(silence or default_silence()), _crashes()
 
 
@@ -87,11 +83,6 @@ def register_automations(
 
     An automation that only this package has written is updated; an edited one is kept, and a disabled one stays
     disabled. A server that refuses is reported and not an error: the sweep reschedules crashed runs, too.
-
-    Args:
-        client: the Prefect API.
-        wanted: the automations.
-        dry_run: change nothing, only report.
 
     Raises:
         httpx.HTTPStatusError: the server fails for another reason than refusing automations.

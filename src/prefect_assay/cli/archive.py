@@ -19,13 +19,7 @@ _MIB = 1 << 20
 
 
 def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> None:
-    """Verify a folder or the archive of a block, and print the findings.
-
-    Raises:
-        SystemExit: with 1, if something is damaged.
-        ConfigurationError: neither or both of folder and block are given, or the block does not exist.
-        ArchiveError: the archive does not exist or cannot be listed.
-    """
+    """Verify a folder or the archive of a block, and print the findings; exit with 1 on damage."""
     store, root = opened(path, archive)
     prefix = root
     if isinstance(store, LocalStore) and not root:

@@ -20,11 +20,7 @@ _DUPLICATES_SHOWN = 20
 
 
 def check_sequences(file: str, experiment_type: str, per_experiment: int, *, as_json: bool) -> None:
-    """Print a summary of the designs, or every finding.
-
-    Raises:
-        SystemExit: with 1, if the designs cannot be ordered as they are.
-    """
+    """Print a summary of the designs, or every finding and exit with 1."""
     assay = Assay(experiment_type=ExperimentType(experiment_type))
     try:
         sequences = read_file(file)
@@ -57,11 +53,7 @@ def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> in
 
 
 def read_file(file: str) -> Sequences:
-    """Read the designs of a file, an address or pasted text.
-
-    Raises:
-        InvalidSequences: with every finding.
-    """
+    """Read the designs of a file, an address or pasted text."""
     return read_sequences(str(Path(file).expanduser()) if file.startswith("~") else file)
 
 

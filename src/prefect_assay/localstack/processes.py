@@ -137,11 +137,7 @@ class StackProcesses:
         return name in self._children and self._children[name].running
 
     def check(self) -> None:
-        """Raise if a child has ended without being stopped.
-
-        Raises:
-            ConfigurationError: with the end of its log.
-        """
+        """Raise `ConfigurationError`, with the end of its log, if a child has ended without being stopped."""
         for child in self._children.values():
             if not child.running:
                 raise child.failure("has ended")
@@ -149,11 +145,7 @@ class StackProcesses:
     def launch(
         self, name: str, arguments: Sequence[str], env: Mapping[str, str], *, errors_only: bool = False
     ) -> None:
-        """Start a child; `errors_only` keeps its standard output out of its log.
-
-        Raises:
-            ConfigurationError: it is running.
-        """
+        """Start a child that is not running; `errors_only` keeps its standard output out of its log."""
         if self.running(name):
             raise ConfigurationError(f"the {name} of this stack runs already; stop it first")
         # On a thread of its own, which no signal interrupts: a process is never started without being noted. No lock

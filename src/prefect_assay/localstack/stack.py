@@ -182,11 +182,7 @@ class LocalStack:
         return self._parts.running(name)
 
     def check(self) -> None:
-        """Raise if a part has ended without being stopped.
-
-        Raises:
-            ConfigurationError: with the end of its log.
-        """
+        """Raise `ConfigurationError`, with the end of its log, if a part has ended without being stopped."""
         self._parts.check()
 
     def failure(self, name: str, what: str) -> ConfigurationError:

@@ -29,10 +29,6 @@ _WIDTH: Final = 118  # of output that is not a terminal, so that no table breaks
 def run_demo(folder: Path | None, *, keep: bool) -> None:
     """Run the demo; everything that it started has ended when this returns or raises.
 
-    Args:
-        folder: where archive and designs go; a new `assay-demo/<number>` when None.
-        keep: leave everything running after the story, until Ctrl-C.
-
     Raises:
         ConfigurationError: an extra is missing, a part did not start, or a run failed; with the end of a log.
     """

@@ -52,11 +52,7 @@ class Story:
         self._portal = ""
 
     def play(self, began: float) -> None:
-        """Play the whole story.
-
-        Raises:
-            ConfigurationError: a part or a run failed.
-        """
+        """Play the whole story; a failed part or run is a `ConfigurationError`."""
         self._step(
             "Start",
             f"Prefect server, lab, webhook receiver and served flows are up ({time.monotonic() - began:.0f} s)",
@@ -216,11 +212,7 @@ class Story:
             raise ConfigurationError("the demo's archive is damaged")
 
     def stay(self) -> None:
-        """Leave everything running until Ctrl-C, and print where to look.
-
-        Raises:
-            ConfigurationError: a process ended.
-        """
+        """Leave everything running until Ctrl-C or the end of a process, and print where to look."""
         stack = self._stack
         self._step(
             "Look", "everything stays up until Ctrl-C; nothing of it is reachable from outside this machine"

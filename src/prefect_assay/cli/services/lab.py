@@ -25,16 +25,7 @@ def run_lab(
     allow_http_webhooks: bool,
     options: list[str],
 ) -> None:
-    """Run the lab until Ctrl-C or SIGTERM.
-
-    Args:
-        host: interface to listen on.
-        port: port to listen on; 0 takes a free one.
-        database: SQLite file; without it nothing survives the end.
-        clock: manual, scaled or auto.
-        seconds_per_day: rate of the scaled clock.
-        allow_http_webhooks: for receivers on loopback.
-        options: further options of `python -m prefect_assay.lab`, passed on as they are.
+    """Run the lab until Ctrl-C or SIGTERM; `options` are further ones of `python -m prefect_assay.lab`.
 
     Raises:
         ConfigurationError: the lab did not start; its output is above.

@@ -64,9 +64,6 @@ def set_ui_api_url(arguments: Sequence[str]) -> None:
 
     An address that the user has configured stays. So does PREFECT_API_URL, the UI's default, unless it is another port
     of this machine.
-
-    Args:
-        arguments: the options of `prefect server start`.
     """
     from prefect.settings import get_current_settings
 
