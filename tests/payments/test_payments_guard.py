@@ -105,7 +105,7 @@ def test_an_asset_without_its_network_is_told_how_to_name_it():
 
 def findings(policy=POLICY, **changes):
     terms = TERMS.model_copy(update=changes)
-    return guard.findings(policy, terms, base_url=BASE, invoice=INVOICE, cents=5000, now=NOW)
+    return guard.faults(policy, terms, base_url=BASE, invoice=INVOICE, cents=5000, now=NOW)
 
 
 def entry(**changes):

@@ -95,7 +95,7 @@ def terms(request=None, **changes):
 
 
 def findings(request=None, **changes):
-    return guard.findings(
+    return guard.faults(
         POLICY, terms(request, **changes), base_url=BASE, invoice=INVOICE, cents=5000, now=NOW
     )
 

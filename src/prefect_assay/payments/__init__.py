@@ -1,14 +1,13 @@
-"""Paying invoices by machine: rails, the guard, the ledger and the one way through them, `settle`.
+"""Paying invoices by machine: rails, the guard, the ledger and the one way through them, `settle` (docs/paying.md).
 
-Knows neither Prefect nor the client; it talks to the two calls of `PayApi`. See docs/paying.md.
+Knows neither Prefect nor where its record is kept. It calls the service by the protocol `PayApi`; only `issuer` uses
+the client's HTTP helpers.
 """
 
 from prefect_assay.payments.api import PayAnswer, PayApi
 from prefect_assay.payments.guard import PaymentPolicy, check_ready
 from prefect_assay.payments.ledger import Ledger, LedgerEntry, PaymentAttempt, RollingCap
-from prefect_assay.payments.rails.mpp import MppRail, TokenIssuer, TokenLimits
-from prefect_assay.payments.rails.registry import Rail, rail_for
-from prefect_assay.payments.rails.x402 import X402Rail
+from prefect_assay.payments.rails import MppRail, Rail, TokenIssuer, TokenLimits, X402Rail, rail_for
 from prefect_assay.payments.reconciliation import hosted
 from prefect_assay.payments.settle import settle
 

@@ -1,8 +1,7 @@
 """The guard: which payment terms are acceptable. Pure functions of the policy, the invoice and the offer.
 
-Everything is refused unless the policy allows it: payments are off by default, and an empty allow-list allows
-nothing. Each refusal names what differs from what. This module signs nothing and sends nothing; what only one
-rail's terms have to fulfil stands in `guard_terms`.
+Everything is refused unless the policy allows it: payments are off by default, and an empty allow-list allows nothing.
+Each refusal names both values that differ. Signs and sends nothing. `guard_terms` checks the terms of one rail.
 """
 
 from datetime import datetime, timedelta
@@ -38,10 +37,10 @@ class PaymentPolicy(Model):
         allowed_origins: services that may be paid, as `https://host[:port]`.
         allowed_networks: chains, as `eip155:<chain id>`.
         allowed_assets: token contracts with their network, as `eip155:<chain id>/erc20:<address>` (CAIP-19), or as the
-            address alone where one network is allowed; tokens with 6 decimals that stand for US dollars.
+            address alone where one network is allowed; US dollar tokens with 6 decimals.
         allowed_pay_to: receivers on a chain.
         allowed_network_ids: receivers of shared payment tokens, as the provider's profile ids.
-        max_valid_seconds: longest validity of an authorisation that is signed, or of a token that is issued.
+        max_valid_seconds: longest validity of a signed authorisation or an issued token.
         dry_run: show the terms, sign and send nothing.
     """
 
@@ -75,7 +74,7 @@ class PaymentPolicy(Model):
 
 
 def check_ready(policy: PaymentPolicy, base_url: str, expected_cents: int) -> None:
-    """Whether a payment of this size to this service could be made; also worth asking before an order.
+    """Raise unless a payment of this size to this service could be made; call it before an order, too.
 
     Raises:
         PaymentsDisabled: the policy has payments off.
@@ -152,11 +151,11 @@ def choose(
     """The first offered terms that the policy accepts.
 
     Raises:
-        PaymentRefused: none is acceptable; the message names every offer and what is wrong with it.
+        PaymentRefused: no offer is acceptable; the message names every offer and its faults.
     """
     lines = list(offers.ignored)
     for terms in offers.terms:
-        wrong = findings(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
+        wrong = faults(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
         if not wrong:
             return terms
         lines.append(f"{terms.kind}, {terms.summary()}: {'; '.join(wrong)}")
@@ -167,7 +166,7 @@ def choose(
 
 
 def check_owner(invoice: Invoice, experiment_id: str | None) -> None:
-    """Raise PaymentRefused unless the invoice belongs to the experiment, where one is given."""
+    """Raise PaymentRefused unless the invoice belongs to the given experiment."""
     if experiment_id is not None and invoice.experiment_id != experiment_id:
         raise PaymentRefused(
             f"invoice {invoice.id} belongs to experiment {shown(invoice.experiment_id)}, and the order is experiment "
@@ -176,7 +175,7 @@ def check_owner(invoice: Invoice, experiment_id: str | None) -> None:
 
 
 def check_repeatable(previous: LedgerEntry, *, repeatable: bool) -> None:
-    """Raise PaymentRefused for a payment in doubt on a rail on which a second credential could settle, too."""
+    """Raise PaymentRefused for a payment in doubt on a rail that could settle a second credential, too."""
     if not repeatable:
         raise PaymentRefused(
             f"a credential of {previous.rail.value} was sent and is {previous.state.value}; no other one is issued, "
@@ -187,14 +186,11 @@ def check_repeatable(previous: LedgerEntry, *, repeatable: bool) -> None:
 def check_again(
     previous: LedgerEntry | None, attempt: PaymentAttempt, now: datetime, *, repeatable: bool = True
 ) -> None:
-    """Whether an invoice may be paid by this attempt after a previous one.
+    """Raise PaymentRefused if the attempt could settle an invoice a second time after a previous one.
 
-    An authorisation that has left this process can be settled until it expires, and one whose outcome is unknown
-    may have been settled without the invoice showing it. With the same nonce on the same token contract the
-    contract refuses a second settlement; on any other, and on a rail that is not repeatable, it could not.
-
-    Raises:
-        PaymentRefused: a second settlement is conceivable.
+    An authorisation that has left this process can be settled until it expires, and one whose outcome is unknown may
+    have been settled although the invoice does not show it. Only the same nonce on the same token contract excludes a
+    second settlement, because the contract refuses it; on a rail that is not repeatable, nothing does.
     """
     if previous is None or (repeatable and _same_authorisation(previous, attempt)):
         return
@@ -207,10 +203,10 @@ def check_again(
         )
 
 
-def findings(
+def faults(
     policy: PaymentPolicy, terms: Terms, *, base_url: str, invoice: Invoice, cents: int, now: datetime
 ) -> tuple[str, ...]:
-    """Everything that is wrong with one offer; empty when it is acceptable."""
+    """The faults of one offer; empty when it is acceptable."""
     match terms:
         case X402Terms():
             own = guard_terms.transfer(
@@ -227,11 +223,11 @@ def findings(
         case _:
             own = ("terms of a kind that is not known here",)
     checks = (_amount(terms, cents), *own, _window(terms, policy.max_valid_seconds, now))
-    return tuple(finding for finding in checks if finding)
+    return tuple(fault for fault in checks if fault)
 
 
 def _same_authorisation(one: PaymentAttempt, other: PaymentAttempt) -> bool:
-    # The amount as well: an invoice that changes while a payment of it is in doubt is for a person to decide.
+    # The amount as well: a person decides about an invoice that changes while a payment of it is in doubt.
     def same(e: PaymentAttempt) -> tuple[object, ...]:
         return e.nonce, e.network, e.asset.lower(), e.amount_cents
 

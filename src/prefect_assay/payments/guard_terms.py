@@ -1,6 +1,6 @@
-"""The part of the guard that differs between rails: what is wrong with one transfer, or with one charge.
+"""The part of the guard that differs between rails: the faults of one transfer or one charge.
 
-Pure functions of the terms and of what is allowed. An empty allow-list allows nothing.
+Pure functions of the terms and the allow-lists. An empty allow-list allows nothing.
 """
 
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlparse, urlsplit
 from prefect_assay.payments.api import origin
 from prefect_assay.payments.terms import MppTerms, X402Terms, shown
 
-# The bearer token lives in Authorization; a credential beside it would need a second value of that header.
+# The bearer token is in Authorization; a credential there would need a second value of that header.
 CREDENTIAL_HEADER: Final = "Payment-Authorization"
 
 
@@ -22,7 +22,7 @@ def transfer(
     assets: Collection[str],
     pay_to: Collection[str],
 ) -> tuple[str | None, ...]:
-    """What is wrong with a stablecoin transfer, apart from its amount and its window."""
+    """The faults of a stablecoin transfer, apart from its amount and its validity."""
     return (
         _resource(terms, expected_url),
         _listed("network", terms.network, networks, "networks of the X402Wallet block"),
@@ -34,7 +34,7 @@ def transfer(
 def charge(
     terms: MppTerms, *, invoice_id: str, currency: str, network_ids: Collection[str]
 ) -> tuple[str | None, ...]:
-    """What is wrong with a charge to a shared payment token, apart from its amount and its window."""
+    """The faults of a charge to a shared payment token, apart from its amount and its validity."""
     return (
         _external(terms, invoice_id),
         _currency(terms, currency),
@@ -70,7 +70,7 @@ def _listed(name: str, value: str, allowed: Collection[str], setting: str) -> st
 
 
 def unpaired(networks: Collection[str], assets: Collection[str]) -> tuple[str, ...]:
-    """The assets that could be meant on any of several networks, and are therefore allowed on none."""
+    """The assets without a network, where several are allowed: ambiguous, so allowed on no network."""
     several = len({network.lower() for network in networks}) > 1
     return tuple(asset for asset in assets if several and "/" not in asset)
 
@@ -81,7 +81,7 @@ def caip19(network: str, asset: str) -> str:
 
 
 def _asset(terms: X402Terms, networks: Collection[str], assets: Collection[str]) -> str | None:
-    # An address is one token on one network: what is worthless on a test network may be anything on another.
+    # An address is a different token on each network: worthless on a test network, anything on another.
     usable = {asset.lower() for asset in assets} - {asset.lower() for asset in unpaired(networks, assets)}
     if usable & {terms.asset.lower(), caip19(terms.network, terms.asset).lower()}:
         return None

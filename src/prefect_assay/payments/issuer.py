@@ -1,6 +1,6 @@
-"""Asks the user's issuer for a shared payment token over HTTP. Knows no invoice and no service.
+"""Request a shared payment token from the user's issuer over HTTP. Knows no invoice and no service.
 
-One request, never repeated here: a token that was issued and whose answer was lost is never used, and expires.
+One request, never repeated: a token whose answer was lost is never used, and expires.
 """
 
 from typing import Final
@@ -21,13 +21,13 @@ _BYTES_MAX: Final = 65_536
 
 
 class HttpTokenIssuer:
-    """A callable: limits in, token out. Its key stays inside."""
+    """Callable: limits in, token out. No repr, error or log contains its key."""
 
     def __init__(self, url: str, key: SecretStr) -> None:
-        """Check address and key, and send nothing.
+        """Check address and key; send nothing.
 
         Raises:
-            ConfigurationError: the address is not https and not loopback, or the key cannot stand in a header.
+            ConfigurationError: the address is neither https nor loopback, or the key is no header value.
         """
         try:
             named = urlsplit(url)
@@ -43,7 +43,7 @@ class HttpTokenIssuer:
             self._key = checked_token(key)
         except ConfigurationError:
             raise ConfigurationError(
-                "issuer_key of the shared payment tokens is empty or cannot stand in a header"
+                "issuer_key of the shared payment tokens is empty or no valid header value"
             ) from None
         self._url = url
 

@@ -1,7 +1,6 @@
-"""What is recorded of one order's payment before and after it is sent. No credential in it.
+"""`Ledger`, the record of one order's payments, before and after each is sent. It holds no credential.
 
-`Ledger` is what `settle` needs; `prefect_assay.books` keeps it in the archive. This module knows no rail, no service
-and no store.
+`prefect_assay.books` keeps it in the archive. This module knows no rail, no service and no store.
 """
 
 from typing import Any, Final, Literal, Protocol, assert_never
@@ -32,14 +31,14 @@ class PaymentAttempt(StoredModel):
 
     Attributes:
         invoice_id: the service's own id of the invoice.
-        experiment_id: the experiment that it must belong to, where one is given.
-        payer: the wallet's address, or what else names who pays.
-        nonce: the rail's reference of the payment. On a chain it is the same for every attempt with one wallet; a
-            shared payment token is sent for one challenge, whose id it is.
+        experiment_id: the experiment that it must belong to, if given.
+        payer: the wallet's address, or another name of the payer.
+        nonce: the rail's reference of the payment: on a chain the same for every attempt with one wallet; for a shared
+            payment token the id of the challenge.
         network: the chain, or the provider of the shared payment token.
         asset: the token contract, or the currency.
         pay_to: the receiver.
-        expires_at: until when the authorisation is valid.
+        expires_at: end of the authorisation's validity.
     """
 
     invoice_id: str
@@ -59,12 +58,12 @@ class PaymentAttempt(StoredModel):
 
 
 class LedgerEntry(PaymentAttempt):
-    """An attempt, and how it stands: `sent`, `settled`, `unknown` or `failed`.
+    """An attempt and its state.
 
     Attributes:
         id: the record of the attempt.
         sent_at: when the credential left.
-        receipt: the rail's own words on the settlement; the service gives them once.
+        receipt: the rail's statement on the settlement, which the service gives once.
         remark: what was odd about the answer to the payment, for people.
     """
 
@@ -76,7 +75,7 @@ class LedgerEntry(PaymentAttempt):
 
     @property
     def in_doubt(self) -> bool:
-        """The credential has left, and its outcome is not known."""
+        """The credential has left, and its outcome is unknown."""
         match self.state:
             case PaymentState.SENT | PaymentState.UNKNOWN:
                 return True
@@ -87,18 +86,18 @@ class LedgerEntry(PaymentAttempt):
 
 
 class Ledger(Protocol):
-    """The payment record of one order. Every method is atomic against other runs of the order."""
+    """The payments of one order. Every method is atomic against other runs of the order."""
 
     def get(self) -> LedgerEntry | None:
-        """The last attempt and how it stands."""
+        """The last attempt and its state."""
         ...
 
     def reserve(self, cents: int, cap: RollingCap) -> None:
-        """Count the payment; BudgetExceeded when a cap would be passed, and nothing is counted."""
+        """Count the payment; BudgetExceeded, with nothing counted, when a cap would be passed."""
         ...
 
     def release(self) -> None:
-        """This run has sent no credential, or it was refused: its reservation does not count."""
+        """Drop this run's reservation: it has sent no credential, or the credential was refused."""
         ...
 
     def begin(self, attempt: PaymentAttempt, *, previous: LedgerEntry | None) -> LedgerEntry | None:
@@ -113,7 +112,7 @@ class Ledger(Protocol):
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> bool:
-        """Record how the attempt ended; False when the record says more than that already."""
+        """Record how the attempt ended; False when the record has moved on already."""
         ...
 
     def paid(
@@ -124,5 +123,5 @@ class Ledger(Protocol):
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> bool:
-        """Record that the invoice is paid, by whatever means."""
+        """Record that the invoice is paid, by any means."""
         ...

@@ -1,8 +1,8 @@
-"""Pay the invoice of one order, once: read, judge, record, send, and look what became of it.
+"""Pay the invoice of one order, once: read, judge, record, send, and read the outcome.
 
-Every step may run again after any crash, on any machine, because the invoice and the record are asked first. A
-credential is sent at most once per call, and never again for a payment that may have been made unless the rail's
-nonce makes a second settlement impossible. This module reads no header and signs nothing.
+Every step may run again after any crash, on any machine, because the invoice and the record are read first. A
+credential is sent at most once per call, and never again for a payment that may have been made, unless the rail's nonce
+makes a second settlement impossible. This module reads no header and signs nothing.
 """
 
 import logging
@@ -34,7 +34,7 @@ from prefect_assay.payments.terms import SettlementNotice, Terms
 
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 READ_DELAYS: Final = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each reading of an invoice in doubt
-REUSE_SECONDS: Final = 30  # an old authorisation is sent again only with at least this much of its life left
+REUSE_SECONDS: Final = 30  # an old authorisation is sent again only with more than this left of its validity
 
 logger = logging.getLogger(__name__)
 
@@ -61,11 +61,11 @@ def settle(
 
     Args:
         api: the service.
-        invoice_id: the invoice, by any id the service knows it by.
+        invoice_id: the invoice, by any id that the service accepts.
         rail: the means of payment, from `rail_for`.
         policy: what may be paid.
         ledger: the payment record of the order; it must outlive the process.
-        expected_cents: the amount that was approved, in US cents; the invoice must ask for exactly this.
+        expected_cents: the approved amount, in US cents; the invoice's amount must be exactly this.
         experiment_id: the experiment that the invoice must belong to.
         now: the wall clock.
         sleep: waits between readings of an invoice in doubt.
@@ -79,8 +79,8 @@ def settle(
         PaymentRefused: the guard refused the terms; nothing was signed or sent.
         BudgetExceeded: over a cap; nothing was signed or sent.
         PaymentFailed: the invoice is not open, or the service refused the payment and it is still unpaid.
-        PaymentOutcomeUnknown: money may have moved and the invoice does not show it yet. Calling again later is
-            safe; it reads the invoice first.
+        PaymentOutcomeUnknown: money may have moved, and the invoice does not show it yet. A later call is safe: it
+            reads the invoice first.
         TransientError: the service was away before anything was sent.
     """
     reconciliation = Reconciliation(api, ledger, rail.method, sleep, read_delays)
@@ -108,7 +108,7 @@ class _Settling:
         return address(self.api.base_url)
 
     def run(self, invoice_id: str) -> Payment:
-        """From the invoice to a payment; the only place that decides the order of the steps."""
+        """From the invoice to a payment. Only this method decides the order of the steps."""
         # From here on only the service's own id: an alias would get a nonce of its own.
         invoice = self.api.invoice_by_id(invoice_id)
         guard.check_owner(invoice, self.experiment_id)
@@ -124,17 +124,17 @@ class _Settling:
             guard.check_repeatable(previous, repeatable=self.rail.repeatable)
             return self.attempt(invoice, previous)
         except PaymentError as error:
-            # "Nothing was paid" would be wrong: an earlier credential is still out.
+            # "Nothing was paid" would be wrong: an earlier credential may still be settled.
             raise PaymentOutcomeUnknown(
                 f"an earlier payment of invoice {invoice.id} was sent, and the invoice does not show it; it is "
                 f"not sent again, because: {error}"
             ) from error
 
     def attempt(self, invoice: Invoice, previous: LedgerEntry | None) -> Payment:
-        """Judge, record and send for an unpaid invoice."""
+        """Judge, record and send, for an unpaid invoice."""
         guard.check_invoice(invoice, self.cents)
         guard.check_ready(self.policy, self.base_url, self.cents)
-        answer = self.api.pay(invoice.id)  # the probe: without a credential it can only ask
+        answer = self.api.pay(invoice.id)  # the probe: without a credential it pays nothing
         if answer.status_code != HTTPStatus.PAYMENT_REQUIRED:
             return self.unchallenged(invoice, answer)
         terms = guard.choose(
@@ -145,7 +145,7 @@ class _Settling:
             cents=self.cents,
             now=self.now(),
         )
-        payment = self.described(invoice, terms, previous)
+        payment = self.describe(invoice, terms, previous)
         guard.check_again(previous, payment, self.now(), repeatable=self.rail.repeatable)
         if self.policy.dry_run:
             raise PaymentsDisabled(
@@ -154,8 +154,8 @@ class _Settling:
         self.ledger.reserve(self.cents, self.policy.rolling_cap(self.now()))
         return self.send(invoice, terms, payment, previous)
 
-    def described(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> PaymentAttempt:
-        """The payment as it is recorded."""
+    def describe(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> PaymentAttempt:
+        """The payment, as it is recorded."""
         now = self.now()
         # Another spelling of the service's address must not give the same wallet a second nonce.
         same_wallet = previous is not None and previous.rail is self.rail.method and self.rail.repeatable
@@ -200,39 +200,39 @@ class _Settling:
             answer = self.api.pay(invoice.id, {**credential, IDEMPOTENCY_HEADER: idempotency})
         except Exception as error:  # noqa: BLE001 - whatever it was: the credential may have arrived
             status = getattr(error, "status_code", None)
-            told = f"status {status}" if status else f"nothing ({type(error).__name__})"
-            return self.resolve(sent, None, told)
+            response = f"status {status}" if status else f"nothing ({type(error).__name__})"
+            return self.resolve(sent, None, response)
         return self.resolve(sent, answer, f"status {answer.status_code}")
 
-    def resolve(self, sent: LedgerEntry, answer: PayAnswer | None, told: str) -> Payment:
-        """What became of a sent credential. The invoice decides; the answer only explains."""
-        settlement = self.rail.settlement(answer) if answer is not None else SettlementNotice()
-        told = f"{told}{f', {settlement.reason}' if settlement.reason else ''}"
-        remark = _remark(answer, settlement, told)
+    def resolve(self, sent: LedgerEntry, answer: PayAnswer | None, response: str) -> Payment:
+        """The outcome of a sent credential. The invoice decides; the answer only explains."""
+        notice = self.rail.settlement(answer) if answer is not None else SettlementNotice()
+        response = f"{response}{f', {notice.reason}' if notice.reason else ''}"
+        remark = _remark(answer, notice, response)
         latest = self.books.watch(sent.invoice_id)
         if latest is not None and latest.status == InvoiceStatus.PAID:
             already = answer is not None and bool(answer.body.get("already_paid"))
-            return self.books.paid(latest, already_paid=already, receipt=settlement.receipt, remark=remark)
+            return self.books.paid(latest, already_paid=already, receipt=notice.receipt, remark=remark)
         refused = (
             answer is not None
             and answer.status_code == HTTPStatus.PAYMENT_REQUIRED
-            and settlement.success is False
+            and notice.success is False
         )
         still_open = latest is not None and latest.status == InvoiceStatus.OPEN
         first = sent.state is PaymentState.SENT
         if refused and still_open and first and self.books.record(sent, PaymentState.FAILED, remark):
             raise PaymentFailed(
-                f"the service refused the payment of invoice {sent.invoice_id}: {settlement.reason or 'no reason given'}"
+                f"the service refused the payment of invoice {sent.invoice_id}: {notice.reason or 'no reason given'}"
             )
         self.books.record(sent, PaymentState.UNKNOWN, remark)
         raise PaymentOutcomeUnknown(
-            f"a payment of {usd(self.cents)} for invoice {sent.invoice_id} was sent and answered with {told}; the "
+            f"a payment of {usd(self.cents)} for invoice {sent.invoice_id} was sent and answered with {response}; the "
             f"invoice is {latest.status if latest else 'not readable'}. Read the invoice before anything else; "
             f"nonce {sent.nonce}, valid until {sent.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         )
 
     def unchallenged(self, invoice: Invoice, answer: PayAnswer) -> Payment:
-        """The probe was answered by something else than a challenge. Nothing was sent."""
+        """The probe was not answered by a challenge. Nothing was sent."""
         status = answer.status_code
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise ServiceUnavailable(
@@ -253,7 +253,7 @@ class _Settling:
         raise PaymentFailed(f"invoice {invoice.id} takes no {self.rail.method.value} payment: {cause}")
 
     def another_run(self, invoice: Invoice) -> Payment:
-        """The record has changed: another run pays, the order is settled, or it is another experiment by now."""
+        """The record has changed: another run pays, the order is settled, or it is another experiment now."""
         latest = self.books.watch(invoice.id)
         if latest is not None and latest.status == InvoiceStatus.PAID:
             return self.books.paid(latest, already_paid=True)
@@ -263,8 +263,8 @@ class _Settling:
         )
 
 
-def _remark(answer: PayAnswer | None, settlement: SettlementNotice, told: str) -> str | None:
-    """What a person should know about the answer to a payment, when it is no receipt."""
+def _remark(answer: PayAnswer | None, notice: SettlementNotice, response: str) -> str | None:
+    """What was odd about the answer to a payment, for people."""
     if answer is None or not is_success(answer):
-        return f"the payment was answered with {told}"
-    return None if settlement.success else "the payment was answered without a receipt"
+        return f"the payment was answered with {response}"
+    return None if notice.success else "the payment was answered without a receipt"

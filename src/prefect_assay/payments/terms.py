@@ -1,6 +1,6 @@
-"""What a service offers: the terms of one payment, and what it says about a settlement.
+"""The terms of one payment as a service offers them, and its notice of a settlement. No value holds a secret.
 
-Plain values between a rail, which reads them, and the guard, which judges them. No secret in any of them.
+A rail reads them, the guard judges them.
 """
 
 from abc import abstractmethod
@@ -18,7 +18,7 @@ SHOWN_MAX: Final = 120
 
 
 def shown(value: object) -> str:
-    """A foreign value for an error message: ASCII only, no control characters, never long."""
+    """A value of the service for an error message: ASCII, without control characters, bounded."""
     text = ascii(value)
     return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 3]}..."
 
@@ -27,9 +27,9 @@ class Terms(Model):
     """One way to pay, as the service offers it. Each rail has its own kind.
 
     Attributes:
-        network: where the money moves; with asset and pay_to it is what the ledger keeps of the terms.
-        asset: what is paid.
-        pay_to: who is paid.
+        network: where the money moves.
+        asset: the currency or token.
+        pay_to: the receiver.
         amount_units: in the asset's smallest unit; `units_per_cent` of them are one cent.
     """
 
@@ -43,11 +43,11 @@ class Terms(Model):
 
     @abstractmethod
     def valid_seconds(self, now: datetime) -> int:
-        """For how long a credential would be good; not positive when the offer has expired."""
+        """Seconds of validity of a credential made now; not positive when the offer has expired."""
 
     @abstractmethod
     def until(self, now: datetime) -> datetime:
-        """Until when a credential would be good."""
+        """End of the validity of a credential made now."""
 
     @abstractmethod
     def summary(self) -> str:
@@ -55,7 +55,7 @@ class Terms(Model):
 
     @property
     def amount(self) -> str:
-        """The amount for people; a fraction of a cent is shown in units."""
+        """The amount for people; in units when it has a fraction of a cent."""
         cents, rest = divmod(self.amount_units, self.units_per_cent)
         return f"{self.amount_units} units" if rest else usd(cents)
 
@@ -67,8 +67,8 @@ class X402Terms(Terms):
         network: chain in CAIP-2 form, `eip155:<chain id>`.
         asset: address of the token contract; 10,000 units are one cent.
         pay_to: address of the receiver.
-        max_timeout_seconds: how long the service wants the authorisation to be valid.
-        resource_url: what the service says is being paid for.
+        max_timeout_seconds: the requested validity of the authorisation.
+        resource_url: the pay path, as the service states it.
         domain_name: name in the token's EIP-712 domain.
         domain_version: version in the token's EIP-712 domain.
         accepted: the offered entry, verbatim; it is sent back with the credential.
@@ -91,11 +91,11 @@ class X402Terms(Terms):
         return int(self.network.partition(":")[2])
 
     def valid_seconds(self, now: datetime) -> int:  # noqa: ARG002 - a length, whenever it starts
-        """What the service asks for."""
+        """The requested validity."""
         return self.max_timeout_seconds
 
     def until(self, now: datetime) -> datetime:
-        """The end of a window that starts now."""
+        """The end of a validity that starts now."""
         return now + timedelta(seconds=self.max_timeout_seconds)
 
     def summary(self) -> str:
@@ -115,9 +115,9 @@ class MppTerms(Terms):
         pay_to: `networkId`, the receiver's profile in the provider's network.
         amount_units: cents.
         external_id: the invoice, as the challenge names it.
-        expires: until when the challenge can be answered.
-        credential_header: the request header that the challenge asks the credential in; None when it names none.
-        challenge: all its parameters, verbatim, known or not; sent back with the credential.
+        expires: end of the challenge's validity.
+        credential_header: the request header for the credential, if the challenge names one.
+        challenge: all its parameters, verbatim; sent back with the credential.
     """
 
     kind: ClassVar[str] = "charge"
@@ -128,11 +128,11 @@ class MppTerms(Terms):
     challenge: dict[str, str]
 
     def valid_seconds(self, now: datetime) -> int:
-        """What is left of the challenge's life."""
+        """The rest of the challenge's validity."""
         return ceil((self.expires - now).total_seconds())
 
     def until(self, now: datetime) -> datetime:  # noqa: ARG002 - fixed by the challenge
-        """The end of the challenge's life."""
+        """The end of the challenge's validity."""
         return self.expires
 
     def summary(self) -> str:
@@ -144,17 +144,17 @@ class MppTerms(Terms):
 
 
 class Offers(Model):
-    """All that a challenge offers: readable terms, and a line on everything that is none."""
+    """The readable terms of a challenge, and a line on each entry that is not."""
 
     terms: tuple[Terms, ...]
     ignored: tuple[str, ...] = ()
 
 
 class SettlementNotice(Model):
-    """What the service says became of a payment; kept, but no proof: the invoice's status is.
+    """What an answer states about a payment. Only the invoice's status is a proof.
 
     Attributes:
-        success: None when the answer carries no readable statement.
+        success: None when the answer has no readable statement.
         reason: why it failed, in the service's words.
         receipt: the known fields of the statement, as text.
     """

@@ -1,6 +1,6 @@
-"""What both rails' headers have in common: base64 of JSON, read without harm, and what is kept of a receipt.
+"""Payment headers of both rails: base64 of JSON, receipts, and the challenges of `WWW-Authenticate`.
 
-Headers come from the other side before anything is allowed: they are limited in size and in nesting.
+Headers arrive before anything is allowed, so their size and nesting are limited.
 """
 
 import json
@@ -25,7 +25,7 @@ def decode(value: str) -> dict[str, Any]:
     """The JSON object in a header, in any of the usual spellings of base64.
 
     Raises:
-        ValueError: it is too large, malformed or no object; the text says which, without any content.
+        ValueError: it is too large, malformed or no object; the text names the fault without any content.
     """
     if len(value) > HEADER_MAX:
         raise ValueError(f"it has {len(value)} characters, more than {HEADER_MAX}")
@@ -42,7 +42,7 @@ def decode(value: str) -> dict[str, Any]:
 
 
 def receipt(stated: Mapping[str, Any], fields: Iterable[str]) -> dict[str, str]:
-    """The known fields that are plain text, cut: a receipt stands in results and artifacts."""
+    """The known fields that are plain text, cut: results and artifacts show receipts."""
     return {
         name: text[:RECEIPT_VALUE_MAX] for name in fields if (text := plain(stated.get(name))) is not None
     }
@@ -71,14 +71,17 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class Challenge(NamedTuple):
-    """One challenge: its scheme in lower case and its parameters, names in lower case, values unquoted."""
+    """Scheme and parameter names in lower case, values unquoted."""
 
     scheme: str
     parameters: dict[str, str]
 
 
 def parse_challenges(value: str) -> list[Challenge]:
-    """All challenges of the header, in its order.
+    """The challenges of a `WWW-Authenticate` header (RFC 9110, 11.6.1), in its order.
+
+    A header may have several, and several headers arrive joined by commas. A comma also separates the parameters of one
+    challenge, so that only the grammar shows where the next one begins.
 
     Raises:
         ValueError: it is too large, or not what the grammar describes.
@@ -104,7 +107,7 @@ def _challenge_parameters(value: str, position: int) -> tuple[dict[str, str], in
     while match := _PARAMETER.match(value, position):
         name = match[1].lower()
         if name in parameters:
-            raise ValueError("a parameter stands twice in one challenge")
+            raise ValueError("a parameter occurs twice in one challenge")
         parameters[name] = match[3] if match[2] is None else _ESCAPED.sub(r"\1", match[2])
         position = _skip(value, match.end())
     return parameters, position

@@ -1,7 +1,12 @@
-"""The headers of the "Payment" scheme, as far as a shared payment token needs them. Judges nothing.
+"""The `mpp-spt` rail: a charge to a shared payment token, which the user's own issuer makes for this one payment.
 
-`WWW-Authenticate` comes before anything is allowed: it is limited in size, and whatever is wrong with it is a
-PaymentRefused. `Payment-Receipt` and the problem of a refusal come after the payment: reading them never fails.
+A token may be used for no more than the invoice's amount, and no longer than the challenge is valid. Nothing prevents a
+second settlement, as the nonce of a signed transfer does: each challenge and each token can be settled. So a payment in
+doubt is never sent again.
+
+`WWW-Authenticate` arrives before anything is allowed: its size is limited, and any fault in it is a PaymentRefused.
+`Payment-Receipt` and the problem of a refusal arrive after the payment: reading them never fails. The guard judges the
+terms.
 """
 
 from base64 import urlsafe_b64encode
@@ -28,8 +33,8 @@ INTENT: Final = "charge"
 RECEIPT_FIELDS: Final = ("status", "method", "reference", "timestamp", "externalId")
 REASON_MAX: Final = 200
 
-# Problems that a server of the protocol finds before it charges anything. "verification-failed" is none of
-# them: the provider may have answered too late for the server, and have charged all the same.
+# Problems that a server of the protocol finds before it charges anything. "verification-failed" does not belong here:
+# the provider may have charged and answered too late for the server.
 _PROBLEMS: Final = "https://paymentauth.org/problems/"
 _NEVER_CHARGED: Final = frozenset(
     {
@@ -62,11 +67,7 @@ class _Parameters(WireModel):
 
 
 def read_offers(authenticate: str | None, other: str | None = None) -> Offers:
-    """The `WWW-Authenticate` header of a 402.
-
-    Args:
-        authenticate: the header, None when there is none.
-        other: what is offered by another rail, only to name it.
+    """The `WWW-Authenticate` header of a 402; `other` names another rail that is offered.
 
     Raises:
         PaymentRefused: it is absent, too large, malformed, or without a challenge of the scheme.
@@ -94,13 +95,7 @@ def read_offers(authenticate: str | None, other: str | None = None) -> Offers:
 
 
 def read_settlement(status_ok: bool, value: str | None, body: Mapping[str, Any]) -> SettlementNotice:  # noqa: FBT001 - of the answer, as it came
-    """What an answer to a credential says.
-
-    Args:
-        status_ok: the status is 2xx; a receipt on any other answer is none.
-        value: the `Payment-Receipt` header.
-        body: the answer's body; a refusal is described there.
-    """
+    """The answer to a credential: the `Payment-Receipt` header of a 2xx, else the problem in the body."""
     if not status_ok:
         known = str(body.get("type")).removeprefix(_PROBLEMS) in _NEVER_CHARGED
         reason = plain(body.get("detail")) or plain(body.get("error"))
@@ -161,12 +156,12 @@ _TOKEN_MAX: Final = 2000
 
 
 class TokenLimits(Model):
-    """What a shared payment token must be limited to.
+    """The limits of a shared payment token.
 
     Attributes:
         currency: lower case, `usd`.
         max_amount: the most that may be charged, in cents: exactly the invoice's amount.
-        expires_at: when the token must stop working, in Unix seconds.
+        expires_at: the end of its validity, in Unix seconds.
         network_id: the receiver's profile in the provider's network; only it may charge the token.
     """
 
@@ -180,19 +175,14 @@ TokenIssuer = Callable[[TokenLimits], SecretStr | str]
 
 
 class MppRail:
-    """Pays with tokens of one issuer. A token stays inside: not in the repr, an error, the ledger or a log.
-
-    Attributes:
-        method: `mpp-spt`.
-        payer: who pays, for people.
-    """
+    """Pays with tokens of one issuer. No repr, error, ledger entry or log contains a token."""
 
     method = PaymentMethod.MPP_SPT
     payer = "shared payment tokens"
     repeatable = False
 
     def __init__(self, issue: TokenIssuer) -> None:
-        """Take what issues tokens: called once for each payment, after every check and right before sending."""
+        """Take the issuer: it is called once per payment, after every check and right before sending."""
         self._issue = issue
         self._tokens: list[SecretStr] = []
 
@@ -200,32 +190,23 @@ class MppRail:
         return "MppRail()"
 
     def nonce(self, base_url: str, invoice_id: str, terms: Terms) -> str:  # noqa: ARG002 - the service chooses it
-        """The challenge's id: it names the one payment that the challenge can become."""
+        """The challenge's id, which names the one payment that the challenge can become."""
         return _own(terms).challenge["id"]
 
     def offers(self, answer: PayAnswer) -> Offers:
-        """What a 402 offers; PaymentRefused when it cannot be read."""
+        """See `Rail`."""
         return read_offers(header(answer, CHALLENGE_HEADER), header(answer, REQUIRED_HEADER) and "x402")
 
     def settlement(self, answer: PayAnswer) -> SettlementNotice:
-        """What an answer says became of the payment; never fails."""
-        # A provider's words may repeat the token, and what is said here is kept and shown.
+        """See `Rail`."""
+        # A provider's text may repeat the token, and the notice is kept and shown.
         body = {name: self._hidden(value) for name, value in answer.body.items()}
         said = read_settlement(is_success(answer), header(answer, RECEIPT_HEADER), body)
         receipt = {name: self._hidden(value) for name, value in (said.receipt or {}).items()}
         return said.model_copy(update={"receipt": receipt or None})
 
     def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:  # noqa: ARG002 - the challenge has it
-        """The request header that pays, with a token that is issued now.
-
-        Args:
-            terms: accepted by the guard.
-            nonce: from `nonce`.
-            valid_before: until when the token may be charged, in Unix seconds.
-
-        Raises:
-            PaymentRefused: no token was issued.
-        """
+        """The request header that pays, with a token issued now; PaymentRefused when none was issued."""
         return {CREDENTIAL_HEADER: self._new(_own(terms), valid_before)}
 
     def _new(self, charge: MppTerms, expires_at: int) -> str:

@@ -1,7 +1,4 @@
-"""The rails: what `settle` needs of one, and which exist.
-
-Contract 2.6 names two machine rails, `x402-exact` and `mpp-spt`; `async_invoice` is paid by a person.
-"""
+"""`Rail`, the interface of a machine rail, and `rail_for`, which makes the one of a payment method (contract 2.6)."""
 
 from typing import Protocol
 
@@ -16,7 +13,7 @@ from prefect_assay.payments.terms import Offers, SettlementNotice, Terms
 
 
 class Rail(Protocol):
-    """Reads what is offered and makes the credential. It judges nothing and sends nothing."""
+    """Reads offers and makes credentials. It judges nothing and sends nothing."""
 
     @property
     def method(self) -> PaymentMethod:
@@ -25,38 +22,44 @@ class Rail(Protocol):
 
     @property
     def payer(self) -> str:
-        """Who pays, for people; no secret."""
+        """The payer, for people; no secret."""
         ...
 
     @property
     def repeatable(self) -> bool:
-        """Whether a second credential with the same nonce cannot settle besides the first."""
+        """Two credentials with the same nonce can settle only once."""
         ...
 
     def nonce(self, base_url: str, invoice_id: str, terms: Terms) -> str:
-        """The reference of the payment: two credentials with the same one can settle only once."""
+        """The rail's reference of the payment."""
         ...
 
     def offers(self, answer: PayAnswer) -> Offers:
-        """What a 402 offers; PaymentRefused when it cannot be read."""
+        """The offers of a 402; PaymentRefused when it cannot be read."""
         ...
 
     def settlement(self, answer: PayAnswer) -> SettlementNotice:
-        """What an answer says became of the payment; never fails."""
+        """What an answer states about the payment; never fails."""
         ...
 
     def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
-        """The request headers that pay; the same arguments give the same headers."""
+        """The request headers that pay; the same arguments give the same headers on a repeatable rail.
+
+        Args:
+            terms: accepted by the guard.
+            nonce: from `nonce`.
+            valid_before: end of the credential's validity, in Unix seconds.
+        """
         ...
 
 
 def rail_for(
     method: PaymentMethod, *, private_key: SecretStr | None = None, issue_token: TokenIssuer | None = None
 ) -> Rail:
-    """The rail of a payment method, ready to pay. Ask before anything is ordered.
+    """The rail of a payment method, ready to pay. Call it before anything is ordered.
 
     Args:
-        method: the payment method.
+        method: `x402-exact` or `mpp-spt`; a person pays an `async_invoice`.
         private_key: the wallet's key, for `x402-exact`.
         issue_token: makes a shared payment token within given limits, for `mpp-spt`.
 

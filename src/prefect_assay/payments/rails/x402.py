@@ -1,7 +1,11 @@
-"""The x402 v2 headers: base64 JSON in and out. Reads anything without harm, judges nothing.
+"""The `x402-exact` rail: a stablecoin transfer that the payer authorises by signature (EIP-3009, x402 v2).
 
-`PAYMENT-REQUIRED` comes from the other side before anything is allowed: it is limited in size, and whatever
-is wrong with it is a PaymentRefused. What comes after the payment is read without failing.
+The nonce of an authorisation is the payer's choice. Here it follows from the service's address, the invoice and the
+wallet, so that every authorisation ever signed for one invoice has the same nonce, and the token contract itself
+refuses to settle a second one.
+
+`PAYMENT-REQUIRED` arrives before anything is allowed: its size is limited, and any fault in it is a PaymentRefused.
+What arrives after the payment is read without failing. The guard judges the terms.
 """
 
 import json
@@ -33,9 +37,9 @@ TRANSFER_METHOD: Final = "eip3009"
 OFFERS_MAX: Final = 32
 RECEIPT_FIELDS: Final = ("success", "transaction", "network", "payer", "errorReason")
 
-# A reason for a refusal is one word; a sentence is the challenge's own text.
+# The reason of a refusal is one word; a sentence is the text of the challenge.
 _REASON = re.compile(r"\w{1,80}", re.ASCII)
-# Reasons found before anything is broadcast. One about the nonce or a transaction may come of an earlier sending.
+# Reasons found before anything is broadcast. One about the nonce or a transaction may come from an earlier sending.
 _NEVER_BROADCAST = re.compile(
     r"(?!\w*(nonce|transaction|transfer|settle))((insufficient|invalid|missing|unsupported)_\w+|\w+_(expired|mismatch))"
 )
@@ -59,11 +63,7 @@ class _Entry(WireModel):
 
 
 def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
-    """The `PAYMENT-REQUIRED` header of a 402.
-
-    Args:
-        value: the header, None when there is none.
-        authenticate: the answer's `WWW-Authenticate`, only to name what is offered instead.
+    """The `PAYMENT-REQUIRED` header of a 402; `authenticate`, its `WWW-Authenticate`, names what is offered instead.
 
     Raises:
         PaymentRefused: it is absent, too large, malformed, or of another version.
@@ -91,7 +91,7 @@ def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
 
 
 def read_settlement(value: str | None, refusal: str | None = None) -> SettlementNotice:
-    """The `PAYMENT-RESPONSE` header; without one, the `PAYMENT-REQUIRED` of a 402. An unreadable one says nothing."""
+    """The `PAYMENT-RESPONSE` header or, without one, the `PAYMENT-REQUIRED` of a 402; empty when unreadable."""
     try:
         if value is None:
             reason = plain(decode(refusal or "").get("error")) or ""
@@ -168,22 +168,13 @@ _AUTHORIZATION_TYPES: Final = {
 
 
 class X402Rail:
-    """Signs with one wallet key. The key stays inside: not in the repr, an error, the ledger or a log.
-
-    Attributes:
-        method: `x402-exact`.
-        payer: the wallet's address.
-    """
+    """Signs with one wallet key. No repr, error, ledger entry or log contains the key; `payer` is its address."""
 
     method = PaymentMethod.X402_EXACT
     repeatable = True
 
     def __init__(self, private_key: SecretStr) -> None:
-        """Take the wallet's key.
-
-        Raises:
-            ConfigurationError: the extra `x402` is missing, or the key is no private key.
-        """
+        """Take the wallet's key; ConfigurationError when it is no private key, or without the extra `x402`."""
         self._key = private_key
         self.payer = _address_of(private_key)
 
@@ -196,11 +187,11 @@ class X402Rail:
         return f"0x{sha256(parts.encode()).hexdigest()}"
 
     def offers(self, answer: PayAnswer) -> Offers:
-        """What a 402 offers; PaymentRefused when it cannot be read."""
+        """See `Rail`."""
         return read_offers(header(answer, REQUIRED_HEADER), header(answer, "WWW-Authenticate"))
 
     def settlement(self, answer: PayAnswer) -> SettlementNotice:
-        """What an answer says became of the payment; never fails."""
+        """See `Rail`."""
         refused = answer.status_code == HTTPStatus.PAYMENT_REQUIRED
         said = read_settlement(
             header(answer, RESPONSE_HEADER), header(answer, REQUIRED_HEADER) if refused else None
@@ -209,16 +200,7 @@ class X402Rail:
         return said if said.reason or not why else said.model_copy(update={"reason": why[:RECEIPT_VALUE_MAX]})
 
     def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
-        """The request header that pays, signed.
-
-        Args:
-            terms: accepted by the guard.
-            nonce: from `nonce`.
-            valid_before: end of the authorisation, in Unix seconds.
-
-        Raises:
-            PaymentRefused: the terms cannot be signed.
-        """
+        """The request header that pays, signed; PaymentRefused when the terms cannot be signed."""
         if not isinstance(terms, X402Terms):
             raise PaymentRefused(f"these are no terms of {self.method.value}: {terms.summary()}")
         authorization = {
@@ -250,7 +232,7 @@ def _eth_account() -> tuple[type[Any], ModuleType]:
 
 def _address_of(private_key: SecretStr) -> str:
     account, _ = _eth_account()
-    # The cause is dropped and not only hidden: its frames and text could carry the key.
+    # The cause is dropped and not only hidden: its frames and text could contain the key.
     with suppress(Exception):
         return str(account.from_key(private_key.get_secret_value()).address)
     raise ConfigurationError("the wallet's private key is not 32 bytes in hex; check the wallet block")
