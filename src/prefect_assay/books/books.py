@@ -32,7 +32,7 @@ class _ArchiveIdentity(StoredModel):
 
 
 class OrderBook:
-    """The log of one order. `read` first; each action towards the service follows an own record."""
+    """The log of one order. `read` first; each action at the service follows a record of this run."""
 
     def __init__(
         self, books: "Books", campaign_id: str, order_key: str, *, folder: str | None = None
@@ -46,7 +46,7 @@ class OrderBook:
 
     @property
     def location(self) -> str:
-        """Where a person finds the log."""
+        """The log's address, for people."""
         return self._log.store.location(self._log.folder)
 
     def read(self) -> OrderState:
@@ -72,11 +72,11 @@ class OrderBook:
             yield record
 
     def record(self, decide: Callable[[OrderState], OrderRecord | None]) -> OrderRecord | None:
-        """Append what `decide` makes of the state, or nothing where it makes None.
+        """Append the record that `decide` makes of the state, or nothing when it makes None.
 
-        Another writer's record leads to another decision, so the answer is this call's own record or None.
+        Another writer's record leads to another decision, so the result is this call's own record or None.
         """
-        state = self.state if self.state.count else self.read()  # a number that is taken says that it is old
+        state = self.state if self.state.count else self.read()  # if it is old, its next number is taken
         while True:
             record = decide(state) if state.planned else self._planned()
             if record is not None:
@@ -100,9 +100,9 @@ class Books:
     Args:
         store: the archive's store.
         prefix: the archive's folder in the store.
-        account: what names the organisation at the service.
+        account: the id of the organisation at the service.
         imported: see `Budget`.
-        scope: the folder of the organisation, where only that is known.
+        scope: the folder of the organisation, if only that is known.
     """
 
     @classmethod
@@ -131,7 +131,7 @@ class Books:
 
     @cached_property
     def archive_id(self) -> str:
-        """The archive's own id, made at its first use.
+        """The archive's id, created at its first use.
 
         Raises:
             ArchiveError: it cannot be read.
@@ -148,7 +148,7 @@ class Books:
             raise ArchiveError(f"{self.store.location(key)} is damaged; restore it from a backup") from None
 
     def scope(self, base_url: str) -> str:
-        """What sets runs apart that order at different services, organisations or archives."""
+        """A digest that differs between services, organisations and archives."""
         return _digest(json.dumps([base_url, self.account, self.archive_id]))
 
     def order(self, campaign_id: str, order_key: str) -> OrderBook:
@@ -156,7 +156,7 @@ class Books:
         return OrderBook(self, campaign_id, order_key)
 
     def orders(self) -> Iterator[OrderBook]:
-        """The logs of all orders, for reports; a listing is a hint and decides nothing."""
+        """The logs of all orders, for reports; a listing decides nothing."""
         seen = set()
         for key in self.store.keys(self.folder):
             campaign, _, rest = key.removeprefix(f"{self.folder}/").partition("/")

@@ -1,7 +1,7 @@
-"""What orders commit a campaign to, and what machine payments come to: one log per service and archive.
+"""The budget: the commitments of campaigns and the sum of machine payments, one log per service and archive.
 
-A reservation names its order, so that it counts once. Every `EVERY`th record is a checkpoint with all that counts,
-so that a decision reads the last checkpoint and what follows it. Archives do not share caps.
+A reservation names its order, so that it counts once. Every `EVERY`th record is a checkpoint with all reservations, so
+that a decision reads the last checkpoint and the records after it. Archives do not share caps.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,11 +23,11 @@ LONGEST_WINDOW: Final = timedelta(days=366)
 
 
 class Reservation(StoredModel):
-    """What one order counts, in US cents.
+    """The commitment of one order, in US cents.
 
     Attributes:
-        paid_at: when it was last to be paid by machine; None otherwise.
-        runs: the runs that were to pay it and have not released it.
+        paid_at: the last time a machine payment of it was reserved; None otherwise.
+        runs: the runs that reserved a machine payment and have not released it.
     """
 
     order_key: str
@@ -39,14 +39,14 @@ class Reservation(StoredModel):
 
 
 class Reserved(Record):
-    """A reservation is made, changed, or with 0 cents released."""
+    """A reservation is made or changed; 0 cents release it."""
 
     kind: Literal["reserved"] = "reserved"
     reservation: Reservation
 
 
 class CapRaised(Record):
-    """A person has allowed a campaign more than the policy does."""
+    """A person has raised a campaign's cap above the policy's."""
 
     kind: Literal["cap_raised"] = "cap_raised"
     campaign_id: str
@@ -55,7 +55,7 @@ class CapRaised(Record):
 
 
 class Checkpoint(Record):
-    """Everything that counts so far."""
+    """All reservations and raised caps so far."""
 
     kind: Literal["checkpoint"] = "checkpoint"
     reservations: tuple[Reservation, ...]
@@ -67,18 +67,18 @@ _RECORDS: Final[TypeAdapter[BudgetRecord]] = TypeAdapter(BudgetRecord)
 
 
 class BudgetState(Model):
-    """The reservations by order key, and the campaign caps that people have raised."""
+    """The reservations by order key, and the raised caps by campaign."""
 
     last: int = 0
     reservations: dict[str, Reservation] = Field(default_factory=dict)
     caps: dict[str, int] = Field(default_factory=dict)
 
     def campaign_cents(self, campaign_id: str) -> int:
-        """What the orders of a campaign come to."""
+        """The sum of a campaign's orders."""
         return sum(r.cents for r in self.reservations.values() if r.campaign_id == campaign_id)
 
     def paid_cents(self, since: datetime) -> int:
-        """What has been paid by machine since then, or may have been."""
+        """The sum that was paid by machine since then, or may have been."""
         return sum(r.cents for r in self.reservations.values() if r.paid_at and r.paid_at >= since)
 
 
@@ -88,7 +88,7 @@ class Budget:
     Args:
         store: the archive's store.
         folder: the log's folder.
-        imported: reservations of an earlier version, asked for once, when the log is empty.
+        imported: reads the reservations of an earlier version, once, when the log is empty.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Budget:
         self._state = BudgetState()
 
     def read(self) -> BudgetState:
-        """What counts now."""
+        """The state after all records that exist now."""
         state = self._state
         fresh = not state.last
         if fresh:
@@ -119,7 +119,7 @@ class Budget:
         rolling: RollingCap | None = None,
         run: str = "",
     ) -> None:
-        """Count an order with this amount, once; with `rolling` also as a machine payment that `run` is to make.
+        """Reserve this amount for an order, once; with `rolling` also as a machine payment by `run`.
 
         Raises:
             BudgetExceeded: a cap would be passed; nothing is reserved.
@@ -132,7 +132,7 @@ class Budget:
                 before or Reservation(order_key=order_key, campaign_id=campaign_id, cents=0)
             ).model_copy(update={"campaign_id": campaign_id, "cents": cents, "changed": now})
             had = before.cents if before else 0
-            if rolling is not None:  # money may move from now on, whenever it was tried before
+            if rolling is not None:  # money may move from now on
                 paid_at = max(now, wanted.paid_at or now)
                 runs = tuple(dict.fromkeys((*wanted.runs, run)))
                 wanted = wanted.model_copy(update={"paid_at": paid_at, "runs": runs})
@@ -153,7 +153,7 @@ class Budget:
         self._append(decide)
 
     def release(self, order_key: str, *, payment_only: bool = False, run: str | None = None) -> None:
-        """Stop counting an order, or only its machine payment: by one run, if given, while no other run pays it."""
+        """Release an order, or only its machine payment; with `run`, unless another run pays it."""
 
         def decide(state: BudgetState) -> BudgetRecord | None:
             before = state.reservations.get(order_key)
@@ -172,7 +172,7 @@ class Budget:
         self._append(decide)
 
     def raise_cap(self, campaign_id: str, cents: int, approver: str) -> None:
-        """Note that a person allows a campaign so much."""
+        """Record a campaign's cap that a person has raised."""
         self._append(
             lambda state: (
                 None
@@ -196,7 +196,7 @@ class Budget:
                     return
 
     def _last_checkpoint(self) -> int:
-        """The number of the last checkpoint, in a logarithm of requests; 1 when there is none but the first."""
+        """The number of the last checkpoint, by bisection; 1 is the first."""
         high = 1
         while self._log.exists(EVERY * high):
             high *= 2
@@ -223,7 +223,7 @@ def _after(state: BudgetState, record: BudgetRecord) -> BudgetState:
 
 
 def _checkpoint(state: BudgetState) -> Checkpoint:
-    """All that counts: released reservations, and those of campaigns without a change for a year, are left out."""
+    """A checkpoint without released reservations and campaigns that have not changed for a year."""
     since = datetime.now(UTC) - LONGEST_WINDOW
     counting = [r for r in state.reservations.values() if r.cents or r.paid_at]
     recent = {r.campaign_id for r in counting if r.changed >= since}

@@ -22,11 +22,11 @@ from prefect_assay.books.state import OrderState
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.models.plan import Plan
 
-Orders = dict[str, set[str]]  # the experiments of each order key, surplus ones included
+Orders = dict[str, set[str]]  # experiments by order key, surplus ones included
 
 
 def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
-    """What does not agree in a whole archive; `verify` checks its versions.
+    """The discrepancies of a whole archive; `verify` checks its versions.
 
     Raises:
         ArchiveError: the store cannot be listed.
@@ -68,7 +68,7 @@ def _experiments(state: OrderState) -> set[str]:
 
 
 def _archived(store: Store, prefix: str) -> dict[str, set[str]]:
-    """The codes that each campaign's folder has versions of."""
+    """The experiment codes with versions, by campaign."""
     found: dict[str, set[str]] = {}
     for key in store.keys(prefix):
         campaign, code, version, *rest = [*key.removeprefix(f"{prefix}/").split("/"), "", ""]

@@ -1,4 +1,4 @@
-"""The payment record of one order, as `settle` needs it: on the order's log and the budget."""
+"""`OrderLedger`: the payments of one order, recorded in the order's log and the budget."""
 
 from typing import assert_never
 from uuid import uuid4
@@ -11,14 +11,14 @@ from prefect_assay.payments.ledger import AttemptEnd, LedgerEntry, PaymentAttemp
 
 
 class OrderLedger:
-    """`Ledger` of one order."""
+    """The `Ledger` of one order; see there."""
 
     def __init__(self, book: OrderBook) -> None:
         self._book = book
         self._run = uuid4().hex
 
     def get(self) -> LedgerEntry | None:
-        """The last payment attempt of the order, and how it ended."""
+        """The last payment attempt and its state."""
         return self._book.read().payment
 
     def reserve(self, cents: int, cap: RollingCap) -> None:
@@ -35,7 +35,7 @@ class OrderLedger:
         )
 
     def release(self) -> None:
-        """This run has sent no credential, or it was refused: its reservation does not count."""
+        """Drop this run's reservation."""
         self._book.books.budget.release(self._book.order_key, payment_only=True, run=self._run)
 
     def begin(self, attempt: PaymentAttempt, *, previous: LedgerEntry | None) -> LedgerEntry | None:
@@ -63,7 +63,7 @@ class OrderLedger:
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> bool:
-        """Record how an attempt has ended; False when the log says more than that already."""
+        """Record how an attempt has ended; False when the log has moved on."""
         match state:
             case PaymentState.SETTLED:
                 return self.paid(entry.invoice_id, entry.amount_cents, receipt=receipt, remark=remark)
@@ -80,7 +80,7 @@ class OrderLedger:
                 assert_never(state)
 
     def _record_end(self, entry: LedgerEntry, end: InDoubt | NotSettled) -> bool:
-        """Record the end, unless the log says more than `entry` already."""
+        """Record the end, unless the log has moved on from `entry`."""
         written = self._book.record(
             lambda now: None if now.settled or _key(now.payment) != _key(entry) else end
         )

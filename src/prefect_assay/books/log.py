@@ -1,7 +1,7 @@
 """A log of numbered records in a store: read in order, append with a conditional write. Knows no order.
 
-A writer reads the log, decides from its last state and writes the next number. The store gives a number to one
-writer, so that all decisions about one thing are in one order that everybody agrees on, without a lock.
+A writer reads the log, decides from its last state and writes the next number. The store gives a number to one writer,
+so that all writers agree on one sequence of decisions, without a lock.
 """
 
 import random
@@ -29,7 +29,7 @@ class Log(Generic[R]):
         self._adapter = adapter
 
     def read(self, first: int = 1, *, all_of_it: bool = True) -> Iterator[R]:
-        """The records from a number on, until one is absent; what follows a reading needs no look for gaps.
+        """The records from a number on, until one is absent; with `all_of_it`, gaps are detected.
 
         Raises:
             ArchiveError: a record is missing although the next one exists, or cannot be read.
@@ -64,16 +64,16 @@ class Log(Generic[R]):
             ) from None
 
     def exists(self, number: int) -> bool:
-        """Whether the number is taken."""
+        """Return True if the number is taken."""
         return self.store.stat(self._key(number)) is not None
 
     def append(self, number: int, record: R) -> bool:
         """Write the record under the number; False when the number belongs to another record.
 
-        An answer that was lost is no answer: the record under the number decides by its id.
+        When the store's answer was lost, the id of the record under the number decides.
 
         Raises:
-            ArchiveUnavailable: the store was away; whether the record was written is found by the next reading.
+            ArchiveUnavailable: the store was away; the next reading shows whether the record was written.
         """
         body = self._adapter.dump_json(record)
         for wait in (*_WAITS, None):

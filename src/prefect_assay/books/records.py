@@ -15,7 +15,7 @@ from prefect_assay.payments.ledger import PaymentAttempt
 
 
 class Record(StoredModel):
-    """What every record has: a random id, the wall clock's time, and the process that wrote it."""
+    """A record: a random id, the wall clock's time, and the process that wrote it."""
 
     id: str = Field(default_factory=lambda: uuid4().hex)
     at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
@@ -23,7 +23,7 @@ class Record(StoredModel):
 
 
 class Planned(Record):
-    """The order is about to be worked on; written before anything else."""
+    """The first record, written before anything else."""
 
     kind: Literal["planned"] = "planned"
     archive_id: str
@@ -31,7 +31,7 @@ class Planned(Record):
 
 
 class Sending(Record):
-    """A create is about to leave; written right before it."""
+    """Written right before a create is sent."""
 
     kind: Literal["sending"] = "sending"
     attempt: int
@@ -40,12 +40,12 @@ class Sending(Record):
 
     @property
     def commits(self) -> bool:
-        """The create accepts its quote in the same call, and the invoice is billed (contract 4.2, rule 3)."""
+        """Return True if the create accepts its quote and is billed in the same call (contract 4.2, rule 3)."""
         return self.route is OrderRoute.SELF_SERVICE and self.rail not in MACHINE_RAILS
 
 
 class Refused(Record):
-    """The create of an attempt was refused for certain, or never left."""
+    """The create of an attempt was refused for certain, or never sent."""
 
     kind: Literal["refused"] = "refused"
     attempt: int
@@ -62,10 +62,9 @@ class Ordered(Record):
 
 
 class Surplus(Record):
-    """An experiment that carries the key and is not the order: never confirmed, never paid.
+    """An experiment with the key that is not the order: never confirmed, never paid.
 
-    `kept` is the order. It is another one than before when an older experiment has come to light while nothing was
-    committed.
+    `kept` is the order. The order moves to an older experiment only while nothing is committed.
     """
 
     kind: Literal["surplus"] = "surplus"

@@ -1,8 +1,7 @@
 """The state of an order: one class per state, and `next` for the state after one more record. Pure.
 
-`OrderState` is the union of the states. All of them have the same fields, so that a reader may ask for
-`state.ordered` without knowing the state; a state narrows the fields that it guarantees. A record that contradicts
-those before it is an error, and nothing is written, ordered or paid.
+`OrderState` is the union of the states. They share all fields, so that `state.ordered` can be read in any state, and
+each narrows the fields that it guarantees. A record that contradicts those before it is an ArchiveError.
 
     NotBegun -> NotOrdered -> Unpaid -> PaymentSent -> PaymentInDoubt -> Paid
                                 |            v  ^                         ^
@@ -46,11 +45,11 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         open_attempts: creates that were sent and neither refused nor answered.
         attempts: creates that were sent, refused ones included.
         rail: the payment method of the last create.
-        ordered: the experiment of this order; its id is the order from then on, whatever its name becomes.
-        surplus: other experiments that carry the order's key.
+        ordered: the experiment of this order, identified by its id from then on.
+        surplus: other experiments with the order's key.
         approved: what the order may cost, by the last approval.
         confirmed: a quote was confirmed, or was about to be.
-        withdrawn: the quote came to nothing, and nothing has followed but approvals and surplus.
+        withdrawn: the quote came to nothing, and only approvals and surplus have followed.
         payment: the last payment attempt and its state.
         settled: the invoice is paid.
     """
@@ -148,7 +147,7 @@ class _Placed(_State, frozen=True):
     ordered: Ordered
 
     def _shared(self, record: OrderRecord) -> "Self | Paid":
-        """What a record leads to in every state with an experiment, unless the state has its own rule."""
+        """The next state by the rules that all states with an experiment share."""
         match record:
             case Approved():
                 return self._note(record)

@@ -1,4 +1,4 @@
-"""The PostgreSQL server that belongs to one Prefect home: `EmbeddedDatabase`, and where its programs are."""
+"""The PostgreSQL server of one Prefect home: `EmbeddedDatabase` and its programs. Knows nothing of its contents."""
 
 from prefect_assay.database.cluster import EmbeddedDatabase
 from prefect_assay.database.programs import Programs, find_programs

