@@ -1,7 +1,7 @@
-"""Open the books of a run: the log of its service account in its archive, with what earlier versions have recorded.
+"""Open the books of a run: the log of its service account in its archive.
 
-Versions before the books kept orders and payments in Prefect variables. Those of an order are read once, when its log
-is begun; the reservations once, when the archive's budget is.
+Earlier versions kept orders and payments in Prefect variables. Those of an order are imported once, when its log is
+created; their reservations once, when the archive's budget is created.
 """
 
 import json
@@ -38,6 +38,8 @@ _PAGE: Final = 200
 
 _Imported = Approved | Sending | Paying | Settled | NotSettled | InDoubt
 
+__all__ = ["import_variables", "open_books"]
+
 
 def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
     """The books of the organisation behind the token, in this archive.
@@ -53,7 +55,7 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
 
 
 def _account(client: AssayClient) -> str:
-    """The organisation's id, which is the same by every address of the service; else the address."""
+    """The organisation's id, which does not depend on the service's address; else the address."""
     try:
         identity = client.whoami()
     except NotFound:  # contract: not shown, so a service need not have it
@@ -63,30 +65,24 @@ def _account(client: AssayClient) -> str:
 
 
 def import_variables(book: OrderBook, base_url: str, invoice_id: str | None = None) -> None:
-    """Bring what an earlier version recorded of this order into its log.
-
-    Args:
-        book: the order's log.
-        base_url: the service's address.
-        invoice_id: the order's invoice, once it is known; its payment is then brought, too.
-    """
+    """Import an earlier version's records of this order into its log; with the invoice's id, also its payment."""
     where = address(base_url)
     with get_client(sync_client=True) as client:
         state = book.read()
         if state.ordered is None and not state.attempts:
             intent = _value(client, _intent_name(book.campaign_id, where) + book.order_key)
             for record in _of_intent(intent) if intent else ():
-                _bring(book, [record])
+                _import(book, [record])
         if invoice_id is not None and book.state.payment is None and book.state.settled is None:
             payment = _value(client, _PAYMENTS + _payment_key(where, invoice_id))
-            if payment and payment["sent_at"]:  # what was only intended never left
-                _bring(book, _of_payment(payment))
+            if payment and payment["sent_at"]:  # an intended payment was never sent
+                _import(book, _of_payment(payment))
                 if payment["state"] != PaymentState.FAILED:
                     _count_once(book, payment)
 
 
-def _bring(book: OrderBook, records: Iterable[_Imported]) -> None:
-    """Write the records in turn; the first that the log does not need ends it."""
+def _import(book: OrderBook, records: Iterable[_Imported]) -> None:
+    """Write the records in turn, up to the first that the log does not need."""
     for record in records:
         own = book.record(lambda state, new=record: new if _is_missing(state, new) else None)  # type: ignore[misc]
         if own is None:
@@ -94,7 +90,7 @@ def _bring(book: OrderBook, records: Iterable[_Imported]) -> None:
 
 
 def _count_once(book: OrderBook, entry: dict[str, Any]) -> None:
-    """The budget has imported the payment by its invoice; from here on it counts with its order."""
+    """Count the payment with its order; the budget imported it by its invoice."""
     everything = RollingCap(max_cents=sys.maxsize, since=datetime.now(UTC))
     OrderLedger(book).reserve(entry["amount_cents"], everything)
     book.books.budget.release(_reserved_as(entry))
@@ -141,7 +137,7 @@ def _of_payment(entry: dict[str, Any]) -> Iterator[_Imported]:
 
 
 def _reservations(base_url: str) -> Iterator[Reservation]:
-    """What orders and machine payments of an earlier version count, on the Prefect server at hand."""
+    """The reservations of an earlier version's orders and machine payments, on the current Prefect server."""
     with get_client(sync_client=True) as client:
         for name, intent in _values(client, _ORDERS):
             if name.startswith(_intent_name(intent["campaign_id"], base_url)):

@@ -1,1 +1,3 @@
-"""What people see of a run: artifacts and amounts."""
+"""Artifacts of the Prefect UI; it must not know how a run decides or waits."""
+
+__all__ = ["artifacts"]

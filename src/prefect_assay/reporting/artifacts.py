@@ -1,8 +1,8 @@
-"""What people see in the Prefect UI: figures, links, tables. No secrets, and no decision is made here."""
+"""Artifacts of the Prefect UI: figures, links, tables. No secrets and no decisions."""
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from prefect.artifacts import (
     LinkArtifact,
@@ -27,6 +27,19 @@ from prefect_assay.results.row import ArchivedResults, CampaignTable
 
 _ROWS_SHOWN: Final = 200
 
+__all__ = [
+    "label_of",
+    "payment_lines",
+    "show_campaign",
+    "show_campaign_estimate",
+    "show_estimate",
+    "show_loop",
+    "show_order",
+    "show_payment",
+    "show_results",
+    "show_surplus",
+]
+
 
 def label_of(campaign_id: str, batch_index: int | None = None) -> str:
     """The end of an artifact's key, `my-campaign-1`: Prefect allows lower case, digits and dashes."""
@@ -37,49 +50,33 @@ def label_of(campaign_id: str, batch_index: int | None = None) -> str:
 def show_estimate(label: str, name: str, spec: ExperimentSpec, estimate: CostEstimate) -> None:
     """The price of one experiment before it is ordered."""
     lines = [f"# Estimate for {name}", "", f"{len(spec.sequences)} designs, {spec.experiment_type}", ""]
-    if estimate.breakdown:
-        lines += [
-            "| part | price |",
-            "|---|---:|",
-            f"| assay | {usd(estimate.breakdown.assay.subtotal_cents)} |",
-        ]
-        if estimate.breakdown.materials:
-            lines.append(f"| materials | {usd(estimate.breakdown.materials.subtotal_cents)} |")
-        lines.append(f"| **total without VAT** | **{usd(estimate.breakdown.total_cents)}** |")
+    if parts := estimate.breakdown:
+        lines += ["| part | price |", "|---|---:|", f"| assay | {usd(parts.assay.subtotal_cents)} |"]
+        if parts.materials:
+            lines.append(f"| materials | {usd(parts.materials.subtotal_cents)} |")
+        lines.append(f"| **total without VAT** | **{usd(parts.total_cents)}** |")
     elif estimate.incomplete:
-        lines.append(
-            f"No price yet: {estimate.incomplete.materials_unavailable.reason}. A quote is asked for."
-        )
+        reason = estimate.incomplete.materials_unavailable.reason
+        lines.append(f"No price yet: {reason}. The experiment is ordered by quote.")
     lines += ["", *(f"- {warning}" for warning in estimate.warnings)]
-    create_markdown_artifact(
-        "\n".join(lines), key=f"assay-estimate-{label}", description=f"Estimate for {name}"
-    )
+    _show(lines, key=f"assay-estimate-{label}", description=f"Estimate for {name}")
 
 
 def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None:
-    """The prices of all experiments of a campaign that are not ordered yet."""
-    lines = [f"# Estimate for campaign {plan.campaign_id}", ""]
-    lines += [
-        f"Source: `{plan.source}`",
-        "",
-        "| experiment | designs | price without VAT |",
-        "|---:|---:|---:|",
-    ]
+    """The prices of a campaign's experiments that are not ordered yet."""
+    lines = [f"# Estimate for campaign {plan.campaign_id}", "", f"Source: `{plan.source}`", ""]
+    lines += ["| experiment | designs | price without VAT |", "|---:|---:|---:|"]
     for planned in plan.experiments:
         if planned.order_key in totals:
-            price = totals[planned.order_key]
-            shown = usd(price) if price is not None else "quote needed"
-            lines.append(f"| {planned.batch_index + 1} | {len(planned.spec.sequences)} | {shown} |")
+            total = totals[planned.order_key]
+            price = usd(total) if total is not None else "quote needed"
+            lines.append(f"| {planned.batch_index + 1} | {len(planned.spec.sequences)} | {price} |")
     known = sum(total for total in totals.values() if total is not None)
     lines.append(f"| **total** | | **{usd(known)}** |")
     if plan.duplicates:
         lines += ["", f"{len(plan.duplicates)} duplicates are left out:", ""]
         lines += [f"- {d.name} (same as {d.same_as})" for d in plan.duplicates[:_ROWS_SHOWN]]
-    create_markdown_artifact(
-        "\n".join(lines),
-        key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}",
-        description=plan.campaign_id,
-    )
+    _show(lines, key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}", description=plan.campaign_id)
 
 
 def show_order(label: str, order: Order) -> None:
@@ -94,7 +91,7 @@ def show_order(label: str, order: Order) -> None:
 
 
 def show_surplus(label: str, order: Order) -> None:
-    """Other experiments that carry the order's key: an artifact and an event for each list."""
+    """Other experiments with the order's key: an artifact and an event for each list."""
     if not order.surplus:
         return
     listed = "\n".join(f"- `{experiment_id}`" for experiment_id in order.surplus)
@@ -102,7 +99,7 @@ def show_surplus(label: str, order: Order) -> None:
         key=f"assay-surplus-{label}",
         description="Other experiments of the same order: do not confirm or pay them",
         markdown=f"# Surplus experiments\n\nThe order is experiment {order.experiment_code or order.experiment_id}. "
-        f"These carry its key as well. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
+        f"These have its key as well. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
         "Ask the laboratory to cancel them, and do not pay their invoices.\n",
     )
     if _show_once(artifact):
@@ -126,11 +123,8 @@ def show_payment(label: str, payment: Payment) -> None:
         )
         return
     lines = [f"# Invoice {payment.invoice_id}", "", "| | |", "|---|---|"]
-    lines += [
-        f"| state | {payment.state} |",
-        f"| rail | {payment.method} |",
-        f"| amount | {usd(payment.amount_cents)} |",
-    ]
+    lines += [f"| state | {payment.state} |", f"| rail | {payment.method} |"]
+    lines.append(f"| amount | {usd(payment.amount_cents)} |")
     if payment.remark:
         lines.append(f"| remark | {_verbatim(payment.remark)}; the invoice says that it is paid |")
     lines += [f"| {name} | {_verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
@@ -142,28 +136,27 @@ def show_payment(label: str, payment: Payment) -> None:
 
 
 def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> bool:
-    """Show what a run comes by after each wake-up: a version for each change, not for each execution."""
-    new = (current_run.id, artifact.format()) != _shown_last(artifact.key)
-    if new:
-        artifact.create()
-    return new
-
-
-def _shown_last(key: str | None) -> tuple[str, Any] | None:
-    """The run and the data of the newest artifact with a key."""
-    wanted = ArtifactFilter(key=ArtifactFilterKey(any_=[str(key)]))
+    """Create an artifact unless this run's newest one with its key is the same; a run repeats it at each wake-up."""
+    same_key = ArtifactFilter(key=ArtifactFilterKey(any_=[str(artifact.key)]))
     with get_client(sync_client=True) as client:
-        found = client.read_artifacts(artifact_filter=wanted, sort=ArtifactSort.CREATED_DESC, limit=1)
-    return (str(found[0].flow_run_id), found[0].data) if found else None
+        found = client.read_artifacts(artifact_filter=same_key, sort=ArtifactSort.CREATED_DESC, limit=1)
+    if found and (str(found[0].flow_run_id), found[0].data) == (current_run.id, artifact.format()):
+        return False
+    artifact.create()
+    return True
+
+
+def _show(lines: list[str], *, key: str, description: str) -> None:
+    create_markdown_artifact("\n".join(lines), key=key, description=description)
 
 
 def _verbatim(text: str) -> str:
-    """A service's words in a cell of a table: no markup, no link, no further cell."""
+    """Foreign text in a table cell: without markup, links or further cells."""
     return f"`{text.replace('`', chr(39)).replace('|', '/')}`"
 
 
 def show_results(label: str, kept: ArchivedResults) -> None:
-    """The measured values of one experiment, and where its archive stands."""
+    """The measured values of one experiment, and the address of its archive."""
     lines = [
         f"# Results of {kept.record.experiment_code}",
         "",
@@ -173,11 +166,11 @@ def show_results(label: str, kept: ArchivedResults) -> None:
         "",
         markdown_table(kept.rows, limit=_ROWS_SHOWN),
     ]
-    create_markdown_artifact("\n".join(lines), key=f"assay-results-{label}", description="Measured values")
+    _show(lines, key=f"assay-results-{label}", description="Measured values")
 
 
 def show_campaign(plan: Plan, report: CampaignReport, table: CampaignTable) -> None:
-    """The report of a campaign: what was measured, what was not, and the table."""
+    """The report of a campaign: its results, its problems, and the table."""
     measured = sum(1 for e in report.experiments if e.location)
     lines = [
         f"# Campaign {plan.campaign_id}",
@@ -191,11 +184,7 @@ def show_campaign(plan: Plan, report: CampaignReport, table: CampaignTable) -> N
         "",
         markdown_table(table.rows, limit=_ROWS_SHOWN) if table.rows else "",
     ]
-    create_markdown_artifact(
-        "\n".join(lines),
-        key=f"assay-campaign-report-{label_of(plan.campaign_id)}",
-        description=plan.campaign_id,
-    )
+    _show(lines, key=f"assay-campaign-report-{label_of(plan.campaign_id)}", description=plan.campaign_id)
 
 
 def show_loop(report: LoopReport) -> None:
@@ -205,9 +194,7 @@ def show_loop(report: LoopReport) -> None:
     for entry in report.rounds:
         best = molar(entry.best_kd_M) if entry.best_kd_M else "none"
         lines.append(f"| {entry.name} | {best} | {entry.table or ''} | {entry.problem or ''} |")
-    create_markdown_artifact(
-        "\n".join(lines), key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id
-    )
+    _show(lines, key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id)
 
 
 def payment_lines(status: PaymentStatus) -> dict[str, str]:
