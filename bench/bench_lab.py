@@ -1,7 +1,7 @@
 """The lab's speed: create + get beside a bare FastAPI service, a full schedule, and lists of many experiments.
 
-Both servers run side by side for the whole time, each in its own process, and are asked in turns over eight
-keep-alive connections, so the machine's mood hits both alike.
+Both servers run side by side for the whole time, each in its own process, and are asked in turn over eight
+keep-alive connections, so that other load on the machine affects both alike.
 """
 
 import asyncio

@@ -12,7 +12,7 @@ from pydantic import Field
 from prefect_assay.lab.api.shapes import Count, Moment, NamedTarget, Page, Shape, Url, absent
 from prefect_assay.models.vocabulary import ExperimentType, Method
 
-Call = Literal["true", "false", "unknown", "in_progress"]
+BindingCall = Literal["true", "false", "unknown", "in_progress"]
 Strength = Literal["strong", "medium", "weak", "none", "unknown"]
 Expression = Literal["high", "medium", "low", "none"]
 Source = Annotated[
@@ -43,7 +43,7 @@ class BindingReplicate(Shape):
     """One replicate of a screen."""
 
     replicate: Replicate
-    binding: Call
+    binding: BindingCall
     binding_strength: Strength
     expression: Expression
     data_source: Source
@@ -66,7 +66,7 @@ class BindingEntry(Shape):
 
     sequence: MeasuredSequence
     target: NamedTarget | None = None
-    binding: Call
+    binding: BindingCall
     binding_strength: Strength
     positive_control: bool
     method: list[Method] = absent()

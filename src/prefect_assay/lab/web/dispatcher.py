@@ -66,7 +66,7 @@ class Dispatcher:
         except Refusal as refusal:
             return refused(self._core, request, refusal)
         except Exception:
-            logger.exception("the lab failed on %s %s", request.method, request.url.path)
+            logger.exception("the lab failed on %s %s", request.method, request.scope["path"])
             return error(self._core, request, 500, "internal server error")
         return self._rendered(answer, request)
 
