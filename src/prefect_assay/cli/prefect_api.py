@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from prefect_assay.errors import ConfigurationError, ServiceUnavailable, Unauthorized
@@ -33,7 +34,7 @@ def api_errors() -> Iterator[None]:
             "`prefect-assay server`, or set PREFECT_API_URL to the one in use"
         ) from error
     except httpx.HTTPStatusError as error:
-        if error.response.status_code in {401, 403}:
+        if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise Unauthorized(
                 f"the Prefect API at {_api_url()} refuses this user; check PREFECT_API_KEY or PREFECT_API_AUTH_STRING"
             ) from error
