@@ -21,38 +21,38 @@ def folder_of(package):
     raise AssertionError(package)
 
 
-def documented_levels():
-    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", PAGE, re.MULTILINE)
+def documented(prefix=""):
+    """The rooms of one table of the page, level by level."""
     levels = {}
-    for level, room in rows:
+    for level, room in re.findall(rf"^\| (\d+) \| `{prefix}(\w+)` \|", PAGE, re.MULTILINE):
         levels.setdefault(int(level), set()).add(room)
     return [levels[level] for level in sorted(levels)]
 
 
-def test_the_page_lists_the_rooms_in_the_order_that_the_import_rules_enforce():
-    layers = CONTRACTS["imports run one way"]["layers"]
-    enforced = [
-        {name.strip().removeprefix("prefect_assay.") for name in layer.split("|")} for layer in layers
+def enforced(contract, prefix):
+    return [
+        {name.strip().removeprefix(prefix) for name in layer.split("|")}
+        for layer in CONTRACTS[contract]["layers"]
     ]
-    assert documented_levels() == enforced
+
+
+def test_the_page_lists_the_rooms_in_the_order_that_the_import_rules_enforce():
+    assert documented() == enforced("imports run one way", "prefect_assay.")
+    assert documented("lab/") == enforced("the lab's rooms import one way", "prefect_assay.lab.")
 
 
 def test_every_room_is_in_the_import_rules():
     packages = {name.split(".")[1] for name in PYPROJECT["setuptools"]["packages"] if "." in name}
     modules = {path.stem for path in (ROOT / "src" / "prefect_assay").glob("*.py")} - {"__init__"}
-    assert set().union(*documented_levels()) == (packages | modules) - {"lab"}
-
-
-def test_the_page_lists_the_rooms_of_the_lab():
-    listed = re.findall(r"^\| `lab/(\w+)` \|", PAGE, re.MULTILINE)
+    assert set().union(*documented()) == (packages | modules) - {"lab"}
     lab = ROOT / "src" / "prefect_assay" / "lab"
-    assert sorted(listed) == sorted(path.parent.name for path in lab.glob("*/__init__.py"))
+    assert set().union(*documented("lab/")) == {path.parent.name for path in lab.glob("*/__init__.py")}
 
 
 def test_the_lab_is_forbidden_every_room():
     """But the vocabulary: of `models` single modules are forbidden."""
     forbidden = set(CONTRACTS["the lab shares only the vocabulary"]["forbidden_modules"])
-    rooms = set().union(*documented_levels()) - {"models", "errors"}
+    rooms = set().union(*documented()) - {"models", "errors"}
     assert {f"prefect_assay.{room}" for room in rooms} - forbidden == set()
 
 
