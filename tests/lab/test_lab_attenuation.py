@@ -70,7 +70,7 @@ EACH = [
 
 @pytest.mark.parametrize("how", ["online", "offline"])
 @pytest.mark.parametrize(("restrictions", "passes", "refused"), EACH)
-def test_each_restriction_refuses_what_it_says_with_403(shared, how, restrictions, passes, refused):
+def test_each_restriction_refuses_with_403(shared, how, restrictions, passes, refused):
     token = made(shared, how, **restrictions)
     assert status(shared, token, *passes, json_body=ORDER if passes[0] == "POST" else None) in (
         200,

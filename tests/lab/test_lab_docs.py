@@ -15,7 +15,7 @@ from prefect_assay.lab.webhooks.faults import WEBHOOK_ACTIONS
 PAGE = (Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
 
 
-def test_every_option_and_variable_stands_in_the_page():
+def test_every_option_and_variable_is_on_the_page():
     options = {option for action in command._parser()._actions for option in action.option_strings}
     assert options - {"-h", "--help"} == set(re.findall(r"`(--[a-z-]+)`", PAGE))
     for variable in (
@@ -28,16 +28,16 @@ def test_every_option_and_variable_stands_in_the_page():
 
 
 @pytest.mark.parametrize("word", [*ACTIONS, *WEBHOOK_ACTIONS, *PAYMENT_ACTIONS, *events.EVENTS])
-def test_every_fault_and_event_stands_in_the_page(word):
+def test_every_fault_and_event_is_on_the_page(word):
     assert f"`{word}`" in PAGE
 
 
-def test_every_control_call_stands_in_the_page():
+def test_every_control_call_is_on_the_page():
     table = [entry for entry in vars(commands).values() if isinstance(entry, commands.Command)]
     calls = {f"{command.method} /_sim{command.path}" for command in table}
     assert calls == set(re.findall(r"`((?:GET|POST|DELETE) /_sim/[a-z0-9/{}_-]+)`", PAGE))
 
 
-def test_the_milestones_stand_in_the_page():
+def test_the_milestones_are_on_the_page():
     for share, kind, detail in delays.MILESTONES:
         assert f"| {share:.2f} | {f'`{detail}`' if kind == 'status' else 'a progress update'}" in PAGE

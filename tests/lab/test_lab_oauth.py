@@ -193,7 +193,7 @@ def test_a_code_gets_old(core, http, client_id, code):
     refused(exchange(http, client_id, code), "invalid_grant")
 
 
-def test_a_secret_is_asked_for_where_one_was_given(http):
+def test_a_client_with_a_secret_must_send_it(http):
     made = registered(http, token_endpoint_auth_method="client_secret_post").json()
     code = decided(http, authorize(http, made["client_id"]).headers["location"])["code"]
     refused(exchange(http, made["client_id"], code), "invalid_client", 401)
@@ -210,7 +210,7 @@ def test_a_secret_is_asked_for_where_one_was_given(http):
         "https://evil.example/callback",
     ],
 )
-def test_a_foreign_redirect_address_gets_no_redirect(http, client_id, uri):
+def test_an_unregistered_redirect_address_gets_no_redirect(http, client_id, uri):
     answer = authorize(http, client_id, redirect_uri=uri)
     assert answer.status_code == 400
     assert "location" not in answer.headers
@@ -334,7 +334,7 @@ def test_redirect_rules(uri, may):
     assert oauth_provider._may_redirect(uri) is may
 
 
-def test_requests_that_nobody_answers_are_forgotten(core):
+def test_unanswered_requests_are_deleted(core):
     with core.lab.store.transaction() as db:
         oauth.request_access(db, "forgetful", "{}")
         db.run("UPDATE oauth_grants SET expires_at = 1")

@@ -68,7 +68,7 @@ def test_a_finished_experiment_shows_its_measurements():
     assert "refresh" not in {attrs.get("http-equiv") for _, attrs in page.tags}
 
 
-def test_a_running_experiment_refreshes_itself_and_says_what_is_in_progress():
+def test_a_running_experiment_refreshes_and_shows_what_is_in_progress():
     [result] = affinity(submitted_designs(), partial=True)
     page = Page(experiment_page({**EXPERIMENT, "status": "in_review"}, [], [result])).check()
     assert page.text.count("in progress") == 6
@@ -104,7 +104,7 @@ def test_progress_fills_what_is_behind():
     assert progress("unheard_of").count('class="stage next"') == 9
 
 
-def test_everything_foreign_is_escaped():
+def test_every_value_is_escaped():
     [result] = affinity([{**row, "name": EVIL + row["name"]} for row in submitted_designs()])
     record = dict.fromkeys(
         ("code", "name", "status", "experiment_type", "created_at", "id", "quote_number", "valid_until",
@@ -126,7 +126,7 @@ def test_everything_foreign_is_escaped():
 
 @given(st.text())
 @settings(max_examples=100)
-def test_any_text_stands_on_the_page_as_text(text):
+def test_any_text_is_shown_as_text(text):
     record = {"code": text, "name": text, "status": text}
     entry = {"sequence": {"name": text}, "tm": 50.0}
     Page(experiment_page(record, [record], [{"title": text, "summary": [entry]}])).check()

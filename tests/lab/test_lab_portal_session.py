@@ -97,7 +97,7 @@ def test_a_link_of_another_lab_or_user_is_no_key_here(core, http):
     assert http.post(mixed).status_code == 404
 
 
-def test_a_pasted_link_goes_on_to_where_one_wanted_to_be(core, http):
+def test_a_pasted_link_returns_to_the_page_opened_first(core, http):
     link = sessions.sign_in_link(core.lab.settings, "viewer@lab.example")
     assert f'value="{TOKENS}"' in http.get(TOKENS).text
     for follow, target in ((TOKENS, TOKENS), ("//evil.example/", "/portal/"), ("https://evil.example/", "/portal/"), ("/portal//evil.example/", "/portal/")):  # fmt: skip
@@ -127,7 +127,7 @@ def test_signing_out_ends_the_session(core, http):
     assert "Sign out" not in http.get("/portal/").text
 
 
-def test_a_session_ends_by_itself(core, http):
+def test_a_session_expires(core, http):
     signed_in(core, http)
     with core.lab.store.transaction() as db:
         db.run("UPDATE portal_sessions SET expires_at = 1")

@@ -59,13 +59,13 @@ def test_the_tables_of_faults_and_events_are_those_of_the_code():
         assert f"`{name}`" in section("Faults"), name
 
 
-def test_the_fields_of_every_event_stand_in_the_table():
+def test_the_fields_of_every_event_are_in_the_table():
     for event in events.EVENTS:
         for field in events.body_of(event).model_fields:
             assert re.search(rf"`[^`]*\b{field}\b[^`]*`", section("Events")), (event, field)
 
 
-def test_every_method_and_fixture_stands_in_the_page():
+def test_every_method_and_fixture_is_on_the_page():
     table = section("In tests")
     for kind in (LocalLab, LabOrganization, PlacedFault):
         for name, item in inspect.getmembers(kind):

@@ -157,7 +157,7 @@ def test_preliminary_results_of_one_sequence_of_any_type(lab, kind):
     assert len(result["summary"]) == 1
 
 
-def test_progress_and_errors_are_told(lab):
+def test_progress_and_errors_are_updates(lab):
     experiment_id = ordered(lab)
     happen(lab, "progress", experiment_id, name="Half way", description="x")
     happen(lab, "error", experiment_id, description="The chip broke.")
@@ -282,7 +282,7 @@ def test_an_experiments_own_plan_comes_before_its_organisations(lab):
     assert lab.sim("POST", "/plan", json=both).status_code == 400
 
 
-def test_a_lab_filled_at_once_goes_on_like_any_other(lab):
+def test_a_filled_lab_continues_like_any_other(lab):
     made = lab.sim("POST", "/experiments", json={"experiments": 3, "stage": "ordered", "sequences": 2})
     drafts = lab.sim("POST", "/experiments", json={"experiments": 120}).json()["experiment_ids"]
     (waiting,) = lab.sim("POST", "/experiments", json={"experiments": 1, "stage": "submitted"}).json()[

@@ -135,7 +135,7 @@ def test_the_clock_advances_while_requests_run():
         core.close()
 
 
-def test_a_running_clock_goes_on_from_the_snapshot(monkeypatch):
+def test_a_running_clock_continues_from_the_snapshot(monkeypatch):
     real = [0.0]
     monkeypatch.setattr(clock.time, "monotonic", lambda: real[0])
     core = lab_core(clock_mode="scaled", seconds_per_day=1)

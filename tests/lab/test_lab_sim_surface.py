@@ -167,7 +167,7 @@ def test_what_does_not_exist_is_404(lab):
         assert lab.sim(method, path, json=body).status_code == 404, path
 
 
-def test_the_journal_can_be_asked_for_what_matters(lab):
+def test_the_journal_can_be_filtered(lab):
     other = lab.sim("POST", "/seed", json={"slug": "journal"}).json()
     begin = lab.sim("GET", "/journal").json()["position"]
     lab.order()

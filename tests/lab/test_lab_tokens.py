@@ -68,7 +68,7 @@ def test_a_token_names_its_organisation_outside_and_its_owner_inside(shared):
     assert (user["email"], user["role"]) == ("member@lab.example", "member")
 
 
-def test_every_route_asks_for_a_capability_that_whoami_knows():
+def test_every_route_requires_a_capability_that_whoami_lists():
     asked = {(route.resource, route.action) for route in ROUTES if not route.open}
     known = set(capabilities.of_role("partner"))
     assert asked <= known
@@ -121,7 +121,7 @@ def claims(core, **changes):
     return Claims(**(whole | changes))
 
 
-def test_what_is_not_genuine_is_401_and_says_no_more(core):
+def test_what_is_not_genuine_is_401_without_a_reason(core):
     genuine = core.seeded.member_token
     other = lab_core()
     second = seeding.organization(core.lab, "lab2", "Other")
@@ -253,7 +253,7 @@ def test_the_list_is_flat_and_has_what_is_published(core):
     assert core.request("GET", "/tokens", token=other.viewer_token).body["total"] == 3
 
 
-def test_revoking_kills_the_whole_family_and_nobody_else(core):
+def test_revoking_ends_the_whole_family_and_no_other(core):
     root = minted(core).token
     child = online(core, root, allowed_resources=["token", "experiment"])
     grandchild = online(core, child["token"], child["id"], expires_at="2026-04-01T00:00:00Z")["token"]
@@ -309,7 +309,7 @@ def test_a_restricted_token_may_not_revoke_its_family(core):
     assert told(core, core.seeded.viewer_token, "POST", "/tokens/revoke")[0] == 403
 
 
-def test_a_lab_on_its_file_goes_on_accepting_and_refusing_its_tokens(tmp_path):
+def test_a_restarted_lab_accepts_and_refuses_the_same_tokens(tmp_path):
     first = lab_core(database=tmp_path / "lab.sqlite3")
     known = online(first, first.seeded.member_token, read_only=True)["token"]
     unknown = offline(first, known, allowed_resources=["experiment"])
@@ -327,7 +327,7 @@ def test_a_lab_on_its_file_goes_on_accepting_and_refusing_its_tokens(tmp_path):
     second.close()
 
 
-def test_a_fixed_token_stands_for_a_real_one_over_restarts(tmp_path):
+def test_a_fixed_token_represents_the_same_one_over_restarts(tmp_path):
     settings = {
         "database": tmp_path / "lab.sqlite3",
         "member_token": "my fixed token",

@@ -85,7 +85,7 @@ def _path():
     return {"PYTHONPATH": ":".join(part for part in sys.path if part)}
 
 
-def test_a_sequence_keeps_its_answer_whatever_it_is_measured_with():
+def test_a_sequence_keeps_its_result_in_any_company():
     first, *others = invented_designs(5)
     [alone] = measure_records(**order([first], experiment_id="a"))
     [among] = measure_records(**order([*others, {**first, "name": "renamed"}], experiment_id="b"))
@@ -101,7 +101,7 @@ def test_another_antigen_gives_another_answer():
     assert [e["expression"] for e in egfr["summary"]] == [e["expression"] for e in pd_l1["summary"]]
 
 
-def test_the_three_kinds_of_no_answer_are_told_apart():
+def test_the_three_kinds_of_no_result_are_distinguished():
     [record] = measure_records(**order(MANY))
     kinds = {(e["expression"] == "none", e["binding"], e["binding_strength"]) for e in record["summary"]}
     assert (True, "unknown", "unknown") in kinds  # not expressed

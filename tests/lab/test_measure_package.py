@@ -200,7 +200,7 @@ def test_the_packages_of_other_assays_can_be_read():
     assert [row["name"] for row in matrix] == [design["name"] for design in designs]
 
 
-def test_a_plate_is_packed_quickly_and_says_that_it_is_sampled_more_coarsely():
+def test_a_plate_is_packed_quickly_and_sampled_more_coarsely():
     started = time.process_time()
     archive = opened(measure(**order(invented_designs(96))).package)
     assert time.process_time() - started < 6

@@ -108,7 +108,7 @@ def test_the_rail_is_pinned(org):
 
 
 @lab_holds("4.2.create.draft")
-def test_it_is_a_draft_unless_told_otherwise(org):
+def test_it_is_a_draft_by_default(org):
     assert org.made()["status"] == "draft"
     assert org.made(skip_draft=False)["status"] == "draft"
     assert org.made(skip_draft=True)["status"] == "waiting_for_confirmation"
@@ -174,7 +174,7 @@ def test_the_lab_sees_the_conflict(org, methods):
 
 @lab_holds("4.2.create.2.policy")
 @pytest.mark.parametrize(("policy", "status"), [(["x402-exact"], 200), (["async_invoice"], 201)])
-def test_the_policy_decides_where_nobody_selects(lab, policy, status):
+def test_the_policy_decides_without_a_selector(lab, policy, status):
     with organisation(lab, payment_policy=policy) as org:
         assert org.post(auto_accept_quote=True).status_code == status
         refused(org.post(payment={"method": "mpp-spt"}), 403, "mpp-spt")
@@ -234,7 +234,7 @@ def estimated(http, specification):
 
 
 @lab_holds("4.2.estimate.read", "4.2.estimate.nothing")
-def test_a_viewer_may_ask_for_a_price_and_nothing_comes_of_it(org):
+def test_a_viewer_may_request_a_price_without_effect(org):
     answer = estimated(org.viewer, spec())
     assert answer.status_code == 200
     assert answer.json()["breakdown"]["total_cents"] > 0
@@ -287,7 +287,7 @@ def test_the_client_refuses_an_estimate_off_the_limits(org):
         ({"method": None}, 400),
     ],
 )
-def test_the_lab_tells_a_wrong_shape_from_a_broken_rule(org, changes, status):
+def test_the_lab_distinguishes_a_wrong_shape_from_a_broken_rule(org, changes, status):
     refused(estimated(org.http, spec(**changes)), status)
 
 

@@ -96,7 +96,7 @@ def test_a_viewer_writes_nowhere(shared, route):
     refused(call(shared.viewer, route), 403)
 
 
-def test_the_client_says_forbidden(lab, org):
+def test_the_client_raises_forbidden(lab, org):
     with AssayClient(lab.base_url, org.lab.viewer_token) as client:
         assert client.experiments().total == 0
         with pytest.raises(Forbidden):

@@ -240,7 +240,7 @@ def test_sequences_are_added_to_a_draft_only(org, status):
 
 
 @lab_holds("4.3.answer")
-def test_adding_says_how_many_where_and_which(org):
+def test_adding_returns_how_many_where_and_which(org):
     made = org.made()
     entries = [
         {"name": "y", "aa_string": "gghh"},

@@ -108,7 +108,7 @@ _MANY = {
 
 
 @client_holds("2.2.all")
-def test_the_client_says_everything_at_once(org):
+def test_the_client_reports_everything_at_once(org):
     request = CreateRequest(experiment_spec=typed(spec(**_MANY)), name="", webhook_url="http://example.org")
     findings = org.refuses(lambda client: client.create(request)).findings
     said = {finding.partition(":")[0] for finding in findings}
@@ -117,7 +117,7 @@ def test_the_client_says_everything_at_once(org):
 
 
 @lab_holds("2.2.all")
-def test_the_lab_says_everything_at_once(org):
+def test_the_lab_reports_everything_at_once(org):
     answer = refused(org.post(spec(**_MANY, colour="red"), webhook_url="http://example.org"), 400)
     for word in (
         "method",

@@ -1,7 +1,5 @@
 """Handlers of the control surface, except those about webhooks (docs/lab.md has the table of calls)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
@@ -81,7 +79,6 @@ def _change_mode(core: Core, body: bodies.Mode) -> dict[str, Any]:
 
 @router.handles(commands.JOURNAL)
 def _journal(core: Core, query: bodies.JournalQuery) -> dict[str, Any]:
-    """Requests to the API, oldest first."""
     found = core.journal.entries(
         query.after, method=query.method, path=query.path, organization_id=query.organization_id
     )
@@ -112,7 +109,6 @@ def _payment_faults(core: Core) -> dict[str, Any]:
 
 @router.handles(commands.ADD_PAYMENT_FAULT)
 def _add_payment_fault(core: Core, body: bodies.AddPaymentFault) -> dict[str, Any]:
-    """Add a payment fault; without a count it lasts until it is dropped."""
     core.lab.payment_faults.add(PaymentFault(**body.model_dump()))
     return _payment_faults(core)
 
@@ -174,12 +170,12 @@ def _seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
     with core.lab.store.transaction() as db:
         policy = None if body.payment_policy is None else [str(method) for method in body.payment_policy]
         seeded = seeding.organization(core.lab, body.slug, body.name or body.slug, policy)
+        org_id = seeded.organization_id
         if body.webhook_secret is not None:
-            db.update("organizations", seeded.organization_id, webhook_secret=body.webhook_secret)
+            db.update("organizations", org_id, webhook_secret=body.webhook_secret)
         if body.plan is not None:
-            _fix(db, seeded.organization_id, seeded.organization_id, body.plan)
+            _fix(db, org_id, org_id, body.plan)
         if body.experiments:
-            org_id = seeded.organization_id
             bulk.fill(core.lab, db, org_id, experiments=body.experiments, stage="draft", sequences=1)
     return seeded.view()
 
@@ -202,27 +198,20 @@ def _fill(core: Core, body: bodies.Fill) -> dict[str, Any]:
 
 @router.handles(commands.FIX_DELAYS)
 def _fix_delays(core: Core, body: bodies.FixPlan) -> dict[str, Any]:
-    with _owner(core, body.organization_id, body.experiment_id) as (db, org_id, owner_id):
+    if body.organization_id is not None and body.experiment_id is not None:
+        raise Refusal(400, "either organization_id or experiment_id")
+    org_id = owner_id = _organization(core, body.organization_id)
+    with core.lab.store.transaction() as db:
+        if body.experiment_id is not None:
+            row = db.known("experiments", uuid_or_none(body.experiment_id), "experiment")
+            org_id, owner_id = row["org_id"], row["id"]
         return _fix(db, org_id, owner_id, body)
 
 
 def _fix(db: Db, org_id: str, owner_id: str, body: bodies.FixedDelays) -> dict[str, Any]:
+    """Fix the delays of an experiment or an organisation, the owner."""
     delays.fix(db, org_id, owner_id, body.model_dump(include=set(delays.FIXABLE), exclude_none=True))
     return delays.fixed_for(db, owner_id)
-
-
-@contextmanager
-def _owner(core: LabCore, org_id: str | None, experiment_id: str | None) -> Iterator[tuple[Db, str, str]]:
-    """The organisation, and the experiment or organisation that owns the delays."""
-    if org_id is not None and experiment_id is not None:
-        raise Refusal(400, "either organization_id or experiment_id")
-    org_id = _organization(core, org_id)
-    with core.lab.store.transaction() as db:
-        if experiment_id is None:
-            yield db, org_id, org_id
-            return
-        row = db.known("experiments", uuid_or_none(experiment_id), "experiment")
-        yield db, row["org_id"], row["id"]
 
 
 @router.handles(commands.EVENTS)

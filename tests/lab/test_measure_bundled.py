@@ -93,7 +93,7 @@ def test_the_packaged_sensorgrams_are_the_measured_ones(package):
         assert packed == real
 
 
-def test_the_package_says_of_each_curve_where_it_is_from(package):
+def test_the_package_has_the_source_of_each_curve(package):
     rows = list(csv.DictReader(io.StringIO(package.read("aux/curve_sources.csv").decode())))
     measured = {row["file"] for row in rows if row["source"] == "measured"}
     folder = data_folder() / "egfr_round1" / "raw_data"
@@ -162,7 +162,7 @@ def test_other_conditions_are_the_model(changes):
     assert "attribution" not in record["metadata"]
 
 
-def test_spr_of_the_measured_binder_stands_near_its_measured_constant():
+def test_spr_of_the_measured_binder_is_near_its_measured_constant():
     [record] = measure_records(**order([sequence("x", BINDER)], method="spr", n_replicates=5))
     assert 4e-8 < record["summary"][0]["kd_mean"] < 2e-7
 
@@ -195,6 +195,6 @@ def test_a_screening_call_is_measured_too_and_is_no_affinity():
     assert record["metadata"]["modelled_sequences"] == []
 
 
-def test_a_package_without_measured_designs_carries_no_foreign_licence():
+def test_a_package_without_measured_designs_has_no_licence_file():
     packed = zipfile.ZipFile(io.BytesIO(build_package(**order(invented_designs(2)))))
     assert not [name for name in packed.namelist() if "LICENSE" in name]
