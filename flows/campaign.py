@@ -85,27 +85,27 @@ def campaign(
     Args:
         designs: a FASTA, CSV or TSV file: a path on the worker, an s3:// address, or pasted FASTA text.
         assay: what to measure.
-        credentials: the service's address and your own token.
-        policy: caps, and whether machine payments are allowed.
-        archive: where results are kept.
-        campaign_id: the same id is ordered once, ever. Empty: a digest of designs and assay, so the same file
-            submitted twice is ordered once; measure again under an id of your own.
-        payment_method: async_invoice shows hosted invoices to a person; a machine rail pays by itself.
-        wallet: what a machine rail pays with: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
+        credentials: the service's address and your API token.
+        policy: caps, and permission for machine payments.
+        archive: where results are archived.
+        campaign_id: the same id is ordered only once. Empty: a digest of designs and assay, so the same file
+            submitted twice is ordered once; to measure again, choose another id.
+        payment_method: async_invoice: a person pays the hosted invoices; a machine rail pays with the wallet.
+        wallet: for a machine rail: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
         webhook: where the service delivers updates; without it the sweep or polling finds them.
         request_quote: order by quote, even if the estimates are complete.
-        sequences_per_experiment: how many designs one experiment takes at most.
-        deadline_days: when to stop waiting for an experiment, counted from its order.
-        poll_seconds: longest pause between two looks of a run that is not deployed.
+        sequences_per_experiment: most designs in one experiment.
+        deadline_days: how long to wait for an experiment, counted from its order.
+        poll_seconds: longest pause between two polls of a run that is not deployed.
 
     Returns:
-        CampaignReport: every experiment with its archive, or why there is none, and the table of all rows.
+        CampaignReport: every experiment with its archive or its problem, and the table of all rows.
 
     Raises:
         InputError: the designs or the assay are wrong, with every finding; nothing was ordered.
-        PaymentError: over the campaign's cap and nobody could be asked; nothing was ordered.
+        PaymentError: over the campaign's cap, and this run cannot ask a person; nothing was ordered.
         Stopped: the spending was not approved; nothing was ordered.
-        CrashedTooOften: its process was killed more than five times since it last waited.
+        CrashedTooOften: its process was killed more than five times since its last suspension.
     """
     stop_crash_loop()
     options = RunOptions(
@@ -124,7 +124,7 @@ def campaign(
     plan = plan or _make_plan(run, designs, assay, campaign_id, sequences_per_experiment)
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
     try:
-        # A run that has started its children has had its approval; they are its result, whatever became of them.
+        # A run with started children has its approval; their results count, whatever they are.
         started = WAITS_TAG + _group(run, plan) in own_tags()
         limits = Limits() if started else approved_in_time(run, plan)
     except ApprovalExpired as error:
@@ -145,8 +145,8 @@ def _pinned_plan(run: CampaignRun) -> Plan | None:
         plan = kept_plan(run.options.archive, campaign_id)
         if plan is None or plan.archive_id not in {None, run.options.books.archive_id}:
             raise ArchiveError(
-                f"the plan of campaign {campaign_id} is not in this archive any more; nothing new was ordered. "
-                "Bring the archive back, or point its block there, and run it again"
+                f"the plan of campaign {campaign_id} is no longer in this archive; nothing new was ordered. "
+                "Restore the archive, or point its block to it, and run it again"
             )
         return plan
     return None
@@ -155,7 +155,7 @@ def _pinned_plan(run: CampaignRun) -> Plan | None:
 def _make_plan(
     run: CampaignRun, designs: str, assay: Assay, campaign_id: str | None, sequences_per_experiment: int
 ) -> Plan:
-    """Read, validate, deduplicate, split; then fix the plan before anything costs money."""
+    """Read, validate, deduplicate, split; then archive the plan before anything costs money."""
     refuse_unknown_parameters()
     require_blocks("wallet", "webhook")
     require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
@@ -174,7 +174,7 @@ def _make_plan(
 
 
 def _group(run: CampaignRun, plan: Plan) -> str:
-    """The group of the campaign's children; one that an earlier version has begun keeps its own."""
+    """The group of the campaign's children; a group that an earlier version started keeps its name."""
     earlier = campaign_group(plan.campaign_id)
     begun = WAITS_TAG + earlier in own_tags()
     return earlier if begun else campaign_group(plan.campaign_id, run.options.scope)
@@ -192,7 +192,7 @@ def _child(run: CampaignRun, plan: Plan, planned: PlannedExperiment, limits: Lim
 
 
 def _run_deployed(run: CampaignRun, plan: Plan, limits: Limits) -> dict[str, str]:
-    """One top-level run per experiment, then wait for all; returns the problems by order key."""
+    """Start one top-level run per experiment and wait for all; returns the problems by order key."""
     group = _group(run, plan)
     if WAITS_TAG + group not in own_tags():
         require_blocks("wallet", "webhook")
@@ -217,14 +217,14 @@ def _run_deployed(run: CampaignRun, plan: Plan, limits: Limits) -> dict[str, str
 
 
 def _has_results(run: CampaignRun, plan: Plan, planned: PlannedExperiment, _run: FlowRun) -> bool:
-    """An earlier child's success counts only if this campaign's archive holds its results."""
+    """An earlier child's success counts only if this campaign's archive has its results."""
     order = _order_of(run, plan, planned)
     code = order.experiment_code if order else None
     return code is not None and kept_location(run.options.archive, plan.campaign_id, code) is not None
 
 
 def _order_of(run: CampaignRun, plan: Plan, planned: PlannedExperiment) -> Order | None:
-    """The order, if it can be seen: one experiment must not hide the others' results. Its own run says what is wrong."""
+    """The order, or None if it cannot be read: it must not hide the other results, and its own run reports it."""
     try:
         return find_order(run.options.credentials, run.book(plan, planned), planned.spec)
     except (OrderMismatch, OrderOutcomeUnknown) as error:
@@ -243,7 +243,7 @@ def _problem_of(run: FlowRun | None) -> str:
 
 
 def _run_here(run: CampaignRun, plan: Plan, limits: Limits) -> dict[str, str]:
-    """Without a deployment: the children run side by side in this process, and poll."""
+    """Without a deployment: run the children side by side in this process."""
     calls = [
         partial(experiment, **_child(run, plan, planned, limits).parameters()) for planned in plan.experiments
     ]
@@ -256,7 +256,7 @@ def _run_here(run: CampaignRun, plan: Plan, limits: Limits) -> dict[str, str]:
 
 
 def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[CampaignReport]:
-    """Collate what the archive holds; the archive, not a cached result, says what there is."""
+    """Collate the archived results; the archive, not a run's result, decides what exists."""
     lines = tuple(_line(run, plan, planned, problems.get(planned.order_key)) for planned in plan.experiments)
     table = collate_campaign(
         run.options.archive,
@@ -271,7 +271,7 @@ def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[Cam
     if report.problems:
         message = "; ".join([message, *report.problems])
     if not table.rows:
-        # An exception: Prefect cannot raise anything else for a failed run.
+        # Prefect can only raise an exception for a failed run.
         return Failed(message=message, data=CampaignFailed(message, report=report))
     return Completed(
         name="CompletedWithGaps" if report.problems else "Completed", message=message, data=report

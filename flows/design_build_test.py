@@ -1,7 +1,7 @@
-"""`design_build_test`: measure design files as they appear, and hand every measured table on to the designer.
+"""`design_build_test`: measure design files as they appear, and pass every measured table to the designer.
 
-One design file is one round and one campaign. A round is known by its file's name, so a scheduled run finds the
-earlier rounds done and goes on with the new files only.
+One design file is one round and one campaign. The file's name identifies the round, so a scheduled run finds the
+earlier rounds and measures the new files only.
 """
 
 import re
@@ -85,34 +85,33 @@ def design_build_test(
 ) -> LoopReport:
     """Run one campaign per design file of a folder, in the order of their names, until rounds or goal end it.
 
-    Schedule it, or start it by an event when the designer has written a file: rounds that are done are found,
-    not repeated.
+    Schedule it, or start it by an event when the designer has written a file: finished rounds are not repeated.
 
     Args:
         source: a folder that the worker sees; every .fasta, .fa, .faa, .csv or .tsv file in it is a round.
         loop_id: names the loop; part of every round's campaign id.
         assay: what to measure in every round.
-        credentials: the service's address and your own token.
-        policy: caps, and whether machine payments are allowed.
-        archive: where results are kept.
-        payment_method: async_invoice shows hosted invoices to a person; a machine rail pays by itself.
-        wallet: what a machine rail pays with: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
+        credentials: the service's address and your API token.
+        policy: caps, and permission for machine payments.
+        archive: where results are archived.
+        payment_method: async_invoice: a person pays the hosted invoices; a machine rail pays with the wallet.
+        wallet: for a machine rail: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
         webhook: where the service delivers updates.
-        max_rounds: how many rounds the loop has at most.
+        max_rounds: most rounds of the loop.
         goal_kd_nM: stop as soon as a round's best K_D is at or below this, in nM.
         designer: deployment (`flow/name`) to start after each round, with the parameters `round_name` and
             `measurements` (the table's address), so that it writes the next design file.
         request_quote: order by quote, even if the estimates are complete.
-        sequences_per_experiment: how many designs one experiment takes at most.
-        deadline_days: when to stop waiting for an experiment, counted from its order.
-        poll_seconds: longest pause between two looks of a run that is not deployed.
+        sequences_per_experiment: most designs in one experiment.
+        deadline_days: how long to wait for an experiment, counted from its order.
+        poll_seconds: longest pause between two polls of a run that is not deployed.
 
     Returns:
         LoopReport: every round with its table and best K_D (M), and why the loop stopped.
 
     Raises:
-        InvalidSequences: the folder does not exist. A round's own problem stands in its report.
-        CrashedTooOften: its process was killed more than five times since it last waited.
+        InvalidSequences: the folder does not exist. A round's own problem is in its report.
+        CrashedTooOften: its process was killed more than five times since its last suspension.
     """
     stop_crash_loop()
     options = RunOptions(
@@ -139,7 +138,7 @@ def design_build_test(
         if len(rounds) == max_rounds:
             stopped = f"the loop has had its {max_rounds} rounds"
             break
-        # Safe to repeat: a round that has run is found, and its table read again.
+        # Safe to repeat: a finished round is found, and its table read again.
         rounds.append(
             outlast(
                 partial(_run_round, run, campaign_id, file),
@@ -159,7 +158,7 @@ def design_build_test(
 
 
 def _design_files(run: _LoopRun, source: str) -> dict[str, Path]:
-    """The design files in the order of their names, by the campaign id that each one's round gets."""
+    """The design files by their round's campaign id, in the order of their names."""
     folder = Path(source).expanduser()
     if not folder.is_dir():
         raise InvalidSequences([f"{source}: no such folder; create it and put design files into it"])
@@ -188,7 +187,7 @@ def _run_round(run: _LoopRun, campaign_id: str, file: Path) -> RoundReport:
         problem = str(error)  # a round that cannot be started must not hide the others
     table = kept_table(run.options.archive, campaign_id)
     if table is not None:
-        _hand_on(run, file.stem, table)
+        _start_designer(run, file.stem, table)
     return RoundReport(
         name=file.stem,
         campaign_id=campaign_id,
@@ -200,7 +199,7 @@ def _run_round(run: _LoopRun, campaign_id: str, file: Path) -> RoundReport:
 
 def _deployed_round(run: _LoopRun, campaign_id: str, file: Path) -> str | None:
     group = f"round-{campaign_id}"
-    if WAITS_TAG + group not in own_tags():  # else an earlier version has begun it
+    if WAITS_TAG + group not in own_tags():  # else an earlier version started it
         group = f"{group}@{run.options.scope}"
     child = start_child(
         "campaign",
@@ -224,8 +223,8 @@ def _round_here(parameters: dict[str, Any]) -> str | None:
     return None if state.name == "Completed" else f"{state.name}: {state.message}"
 
 
-def _hand_on(run: _LoopRun, round_name: str, table: CampaignTable) -> None:
-    """Start the designer once per round, whatever happens to this run."""
+def _start_designer(run: _LoopRun, round_name: str, table: CampaignTable) -> None:
+    """Start the designer once per round, however often this run repeats it."""
     if run.designer is None:
         return
     start_run(

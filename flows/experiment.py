@@ -68,30 +68,30 @@ def experiment(
 
     Args:
         spec: what to measure, with sequences and the target's catalog id.
-        credentials: the service's address and your own token.
-        policy: caps, and whether machine payments are allowed.
-        archive: where results are kept.
+        credentials: the service's address and your API token.
+        policy: caps, and permission for machine payments.
+        archive: where results are archived.
         campaign_id: part of the order key: the same id and specification are ordered once, ever.
         batch_index: position of this experiment in its campaign, from 0.
         batch_count: number of experiments in the campaign, for names only.
-        payment_method: async_invoice shows a hosted invoice to a person; a machine rail pays by itself.
-        wallet: what a machine rail pays with: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
+        payment_method: async_invoice: a person pays the hosted invoice; a machine rail pays with the wallet.
+        wallet: for a machine rail: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
         webhook: where the service delivers updates; without it the sweep or polling finds them.
-        limit_cents: a lower cap for this experiment than the policy's; more than the policy allows takes an approval.
+        limit_cents: a lower cap for this experiment than the policy's.
         campaign_limit_cents: a lower cap for the whole campaign than the policy's.
         request_quote: order by quote, even if the estimate is complete.
-        deadline_days: when to stop waiting, counted from the order.
-        poll_seconds: longest pause between two looks of a run that is not deployed.
+        deadline_days: how long to wait, counted from the order.
+        poll_seconds: longest pause between two polls of a run that is not deployed.
 
     Returns:
-        ExperimentReport: the order, its payment, how it ended and where the results are.
+        ExperimentReport: the order, its payment, its outcome and its archive.
 
     Raises:
         InputError: the specification is wrong; nothing was ordered.
-        PaymentError: over a cap or not payable; the message says whether something was ordered.
+        PaymentError: over a cap or not payable; the message names what was ordered.
         Stopped: canceled, quote rejected or expired, not approved, or overdue.
-        OutcomeUnknown: an answer was lost; running the flow again looks first.
-        CrashedTooOften: its process was killed more than five times since it last waited.
+        OutcomeUnknown: an answer was lost; another run reads the state first.
+        CrashedTooOften: its process was killed more than five times since its last suspension.
     """
     stop_crash_loop()
     options = RunOptions(
@@ -147,7 +147,7 @@ def _adopt_earlier(run: ExperimentRun) -> None:
     if archives and run.book.books.archive_id not in archives:
         raise ArchiveError(
             f"this run has ordered in another archive than {run.book.location}; nothing is ordered or paid. Point the "
-            "archive block to the archive in which the run was begun, and run it again"
+            "archive block to the archive in which the run started, and run it again"
         )
     if not archives:
         for experiment_id in tag_values(tags, EXPERIMENT_TAG):
@@ -157,7 +157,7 @@ def _adopt_earlier(run: ExperimentRun) -> None:
 
 
 def _place_order(run: ExperimentRun) -> Order:
-    """Check, estimate, check the budget, order. An incomplete estimate is never a price: it takes the quoted route."""
+    """Check, estimate, approve, order. An incomplete estimate is never a price: the order takes the quoted route."""
     refuse_unknown_parameters()
     require_blocks("wallet", "webhook")
     InvalidSpec.check(check_spec(run.spec))
@@ -165,7 +165,7 @@ def _place_order(run: ExperimentRun) -> Order:
     check_archive(run.options.archive)
     estimate = estimate_cost(run.options.credentials, run.spec)
     artifacts.show_estimate(run.label, run.name, run.spec, estimate)
-    # With a quote to come, the quote is the price. Without a target there is no other way (contract 4.2).
+    # On the quoted route the quote is the price. Without a target it is the only route (contract 4.2).
     total = None if run.options.request_quote or not run.spec.takes_target else estimate.total_cents
     if total is not None:
         approve_price(run, what=f"Experiment {run.name}", amount_cents=total, otherwise="nothing was ordered")

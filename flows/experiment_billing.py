@@ -1,6 +1,6 @@
-"""The steps of an experiment that cost money: its price, its quote, its invoice. Where a policy stops, a person is asked.
+"""The steps of an experiment that cost money: its price, its quote, its invoice. Over a cap, a person is asked.
 
-Once the laboratory works on an experiment, nobody is asked any more: no trouble with money stands before its results.
+Once the laboratory works on an experiment, no question is asked: a payment problem must not hold back its results.
 """
 
 from collections.abc import Callable
@@ -25,6 +25,8 @@ from prefect_assay.tasks.order import order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
 from prefect_assay.tasks.quote import check_total, confirm_quote
 
+__all__ = ["accept_quote", "approve_price", "pay", "place_order"]
+
 T = TypeVar("T")
 
 _NOT_ACCEPTED: Final = "the quote was not accepted, and nothing is billed"
@@ -42,7 +44,7 @@ def approve_price(
 ) -> int:
     """What this experiment may cost, in US cents. See `approve_spending`.
 
-    What was approved for the order before is the limit, even below the cap; each approval is recorded in its log.
+    An earlier approval of the order is the limit, even below the cap; each approval is recorded in its log.
     """
     before = run.book.read().approved
     if before is not None and amount_cents <= before.amount_cents and not always:
@@ -77,10 +79,10 @@ def _record_approval(run: ExperimentRun, approval: Approval) -> None:
 
 
 def place_order(run: ExperimentRun, total_cents: int | None) -> Order:
-    """Order it, once: at the estimated price, or by a quote to come when there is none.
+    """Order once, at the estimated price, or by quote without one.
 
-    Over the campaign's cap a person is asked, and nothing is ordered meanwhile. So is one before an order whose answer
-    was lost is sent again, where the order itself costs money or the policy wants it.
+    A person is asked over the campaign's cap, and before an order whose answer was lost is sent again, if the order
+    itself commits money or the policy requires it. Nothing is ordered meanwhile.
     """
     commits = total_cents is not None and run.options.payment_method not in MACHINE_RAILS
     try:
@@ -89,7 +91,7 @@ def place_order(run: ExperimentRun, total_cents: int | None) -> Order:
         )
     except OrderOutcomeUnknown:
         state = run.book.read()
-        # An earlier run may have ordered by another route.
+        # An earlier run may have used another route.
         commits = commits or any(sent.commits for sent in state.open_attempts)
         asks = commits or run.options.policy.ask_before_reordering
         if not (asks and can_suspend() and state.open_attempts):
@@ -127,10 +129,10 @@ def _order(run: ExperimentRun, total_cents: int | None, *, may_repeat: bool | No
 
 
 def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> None:
-    """The quote's real total is the price; it is checked against the budget, and shown to a person first.
+    """Accept the quote if its total is within the budget, or a person approved it.
 
     Raises:
-        PaymentRefused: it names no total, or is not in US dollars.
+        PaymentRefused: the quote has no total, or is not in US dollars.
         ApprovalRejected, ApprovalExpired: nothing is accepted, and the quote stays open until it expires.
     """
     approved = approve_price(
@@ -154,12 +156,12 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> None:
 
 
 def pay(run: ExperimentRun, order: Order) -> Payment:
-    """Pay what has been approved. A person's earlier approval of the same amount is found, not asked again.
+    """Pay the approved amount. An earlier approval of the same amount is not asked for again.
 
     Raises:
-        PaymentError: nothing was paid; the message says why.
+        PaymentError: nothing was paid.
         PaymentOutcomeUnknown: money may have moved, and this run cannot ask a person.
-        Stopped: a person was asked, and said no or nothing.
+        Stopped: a person refused, or the question expired.
     """
     payment = (
         _by_machine(run, order) if run.options.payment_method in MACHINE_RAILS else _invoice(run, order, 0)
@@ -173,7 +175,7 @@ def _by_machine(run: ExperimentRun, order: Order) -> Payment:
     answer = payment_decision(run.key, run.name, lambda: _status(run, order)) if asks else None
     due = read_due(run.options.credentials, order, book=run.book)
     if answer == "paid" and due is not None:
-        _ask_about_payment(run, order, "A person has said that it was paid. The invoice does not say so.")
+        _ask_about_payment(run, order, "A person answered that it was paid. The invoice does not show it.")
     limit = run.cap_cents
     if due is not None:
         require_blocks("wallet")
@@ -192,7 +194,7 @@ def _by_machine(run: ExperimentRun, order: Order) -> Payment:
 
 
 def _within_campaign(run: ExperimentRun, step: Callable[[int], T], *, otherwise: str) -> T:
-    """Take a step that commits money, under the campaign's cap or what a person has approved in its place."""
+    """Run a step that commits money, under the campaign's cap or under what a person approved instead."""
     while True:
         try:
             return step(run.campaign_cap_cents)
@@ -212,7 +214,7 @@ def _within_campaign(run: ExperimentRun, step: Callable[[int], T], *, otherwise:
 
 
 def _within_sums(run: ExperimentRun, order: Order, limit: int, *, asks: bool) -> Payment:
-    """Pay within the sums of the budget. Over one of them a person is asked, with what it would come to."""
+    """Pay within the caps of the budget's sums. Over a cap, a person is asked, with the new sum."""
     sums = {"campaign": run.campaign_cap_cents}
     while True:
         try:
