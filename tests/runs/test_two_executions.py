@@ -37,7 +37,7 @@ def go_on_in_a_run_that_is(state, monkeypatch, step):
     monkeypatch.setattr(suspend, "suspend_flow_run", refused)
     monkeypatch.setattr(suspend.FlowRunContext, "get", lambda: SimpleNamespace(flow_run=run))
     monkeypatch.setattr(questions, "add_tags", lambda _run_id, _tags: None)
-    monkeypatch.setattr(questions, "_kept", lambda form, _key: form)
+    monkeypatch.setattr(questions, "_stored", lambda form, _key: form)
     step()
 
 

@@ -120,7 +120,7 @@ class Prefect:
     def count_flow_runs(self, *, flow_run_filter):
         return len(self.read_flow_runs(flow_run_filter=flow_run_filter))
 
-    def resume_flow_run(self, run_id):
+    def resume_flow_run(self, run_id, **_):
         self._fail(run_id)
         self.resumed.append(run_id)
         return SimpleNamespace(status=SetStateStatus.ACCEPT)

@@ -13,15 +13,16 @@ from uuid import UUID, uuid4
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State
-from prefect.client.schemas.responses import SetStateStatus
 from prefect.context import FlowRunContext
 from prefect.input import Keyset, RunInput, keyset_from_base_key
 from prefect.states import Failed
 from pydantic import Field
 
 from prefect_assay.errors import ApprovalExpired
+from prefect_assay.runs.states import resume, suspension_key
 from prefect_assay.runs.suspend import suspend, this_run
 from prefect_assay.runs.tags import ASKS_TAG, add_tags
+from prefect_assay.waiting import WaitsFor
 
 __all__ = [
     "FormAnswer",
@@ -159,7 +160,7 @@ def answer_expired(client: SyncPrefectClient, runs: list[FlowRun], now: datetime
         name = _question_of(run)
         if name is None or int(name["until"]) >= now.timestamp():
             continue
-        refusal = "stop" if name["question"].startswith("doubt-") else "reject"
+        refusal = "stop" if name["question"].startswith(f"{WaitsFor.PAYMENT_ANSWER}-") else "reject"
         if answer_automatically(client, run, {"decision": refusal, "note": _UNANSWERED}):
             woken.append(str(run.id))
     return woken
@@ -167,7 +168,7 @@ def answer_expired(client: SyncPrefectClient, runs: list[FlowRun], now: datetime
 
 def answer_automatically(client: SyncPrefectClient, run: FlowRun, values: dict[str, Any]) -> bool:
     """Submit a suspended run's form; return False if someone else was faster."""
-    return client.resume_flow_run(run.id, run_input=values).status == SetStateStatus.ACCEPT
+    return resume(client, run.id, values)
 
 
 def is_about(run: FlowRun, topic: str) -> bool:
@@ -182,4 +183,4 @@ def unanswered(error: ApprovalExpired) -> State[Any]:
 
 
 def _question_of(run: FlowRun) -> re.Match[str] | None:
-    return _NAME.fullmatch(str(run.state.state_details.pause_key)) if run.state else None
+    return _NAME.fullmatch(suspension_key(run))

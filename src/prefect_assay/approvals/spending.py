@@ -12,6 +12,7 @@ from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
 from prefect_assay.models.billing import usd
 from prefect_assay.runs import can_suspend
+from prefect_assay.waiting import WaitsFor
 
 __all__ = ["Approval", "SpendingApproval", "approve_spending"]
 
@@ -73,7 +74,7 @@ def approve_spending(
     """
     if amount_cents <= cap_cents and not always:
         return Approval(amount_cents, f"within {usd(cap_cents)}")
-    topic = f"approve-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+    topic = f"{WaitsFor.APPROVAL}-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
     changed = _changed_cap(topic) if can_suspend() else None
     if changed is not None and amount_cents <= changed.cents:
         return changed

@@ -20,6 +20,7 @@ from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_st
 from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
+from prefect_assay.waiting import WaitsFor
 
 __all__ = [
     "PaymentDoubt",
@@ -29,7 +30,7 @@ __all__ = [
     "payment_decision",
 ]
 
-_TOPIC: Final = "doubt-"
+_TOPIC: Final = f"{WaitsFor.PAYMENT_ANSWER}-"
 _PAID: Final = "paid: the invoice is read again, and must say so. "
 _STOP: Final = "stop: end this run; the order remains."
 

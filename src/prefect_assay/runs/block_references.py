@@ -109,7 +109,7 @@ def with_saved_blocks(
         run: the run, with its labels.
         arguments: the arguments of the flow.
         gone: references to deleted blocks, by parameter.
-        required_later: parameters that a step requires (`require_blocks`), because the run may not need them any more.
+        required_later: parameters that only some steps need, which call `require_blocks`.
 
     Raises:
         ConfigurationError: a block is missing, and the run has never waited.

@@ -79,7 +79,7 @@ def start_child(
     failed afterwards is not: its failure is this parent's result.
 
     Args:
-        flow_name: the child's flow; its deployment is called `prefect-assay`.
+        flow_name: the child's flow.
         key: idempotency key without the attempt.
         parameters: the child's parameters; blocks are passed by reference.
         run_name: shown to people.

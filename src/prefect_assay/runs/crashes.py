@@ -75,12 +75,8 @@ def stop_crash_loop() -> None:
 def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[str]) -> list[str]:
     """Reschedule runs that crashed or never began and that no automation rescheduled; returns their ids.
 
-    A run that crashed too often is set to Failed. Runs that crashed more than a week ago are left alone.
-
-    Args:
-        client: the Prefect API.
-        now: the present, with a time zone.
-        problems: gets a line for every run that is set to Failed.
+    A run that crashed too often is set to Failed, with a line in `problems`. Runs that crashed more than a week ago are
+    left alone.
     """
     rescheduled: list[str] = []
     for run, state in _abandoned(client, now):

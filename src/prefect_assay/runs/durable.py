@@ -75,9 +75,7 @@ def durable_flow(
 ) -> Callable[[Callable[P, R]], DurableFlow[P, R]]:
     """`prefect.flow`, for flows that wait for days; takes the same options.
 
-    Args:
-        asks_for: parameters whose block may be missing, because the steps that need it call `require_blocks`.
-        options: those of `prefect.flow`.
+    The blocks of the parameters in `asks_for` may be missing: the steps that need them call `require_blocks`.
     """
 
     def decorated(function: Callable[P, R]) -> DurableFlow[P, R]:

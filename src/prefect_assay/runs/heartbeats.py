@@ -42,17 +42,9 @@ def default_silence() -> timedelta:
 
 
 def mark_missing_heartbeats_crashed(client: SyncPrefectClient, now: datetime, noted: Silence) -> Silence:
-    """Set runs to Crashed that were silent at an earlier sweep and still are.
+    """Set runs to Crashed that were silent at an earlier sweep (`noted`) and still are; returns what to note now.
 
     A run without any heartbeat since it was started is left alone: its process may send none.
-
-    Args:
-        client: the Prefect API.
-        now: the present, with a time zone.
-        noted: what the previous sweep noted.
-
-    Returns:
-        Silence: what the next sweep has to know.
     """
     if noted.since and now - noted.since < _heartbeat() + _MARGIN:  # too early; the noted runs stay noted
         return noted

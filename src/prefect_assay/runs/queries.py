@@ -38,17 +38,10 @@ def run_filter(
     ended_after: datetime | None = None,
     expected_before: datetime | None = None,
 ) -> FlowRunFilter:
-    """Build a filter; every condition that is given must hold.
+    """Build a filter; every given condition must hold.
 
-    Args:
-        states: the run is in one of these.
-        tags: the run has all of these.
-        any_tags: the run has at least one of these; not together with `tags`.
-        ids: the run is one of these.
-        deployed: the run belongs to a deployment, so that a worker can start it again.
-        started_after: its last execution began later.
-        ended_after: it ended later.
-        expected_before: it should have started earlier.
+    A run matches if it is in one of `states`, has all of `tags` or at least one of `any_tags`, is one of `ids`, belongs
+    to a deployment (`deployed`), and started, ended or should have started in time.
     """
     built = FlowRunFilter()
     if states is not None:

@@ -64,12 +64,12 @@ def successor_of(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
     return run
 
 
-def resume(client: SyncPrefectClient, run_id: UUID) -> bool:
-    """Resume a suspended run; True if this call did it.
+def resume(client: SyncPrefectClient, run_id: UUID, answer: dict[str, Any] | None = None) -> bool:
+    """Resume a suspended run, with the values of its form if it has one; True if this call did it.
 
     The API also answers 200 for a run that is not paused, so the status counts.
     """
-    return client.resume_flow_run(run_id).status == SetStateStatus.ACCEPT
+    return client.resume_flow_run(run_id, run_input=answer).status == SetStateStatus.ACCEPT
 
 
 def reschedule(client: SyncPrefectClient, run_id: UUID, message: str, *, force: bool = False) -> bool:

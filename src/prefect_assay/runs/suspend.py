@@ -67,13 +67,11 @@ def wait_until(
     """Return `ready()`'s value as soon as it is not None.
 
     A deployed run does not return: its process ends, and the run starts again from the top when it is woken; then the
-    check at this point succeeds. Any other run polls in its process.
+    check at this point succeeds. Any other run polls in its process. After a temporary error the wait goes on.
 
     Args:
-        ready: the check; harmless to call at any time. A temporary error (`is_temporary`) means "not known": the
-            wait goes on, and a suspended run is woken soon to try again.
-        key: what the run waits for, beginning with a word of `WaitsFor`; made unique here, because Prefect lets a
-            run pass a key that fired once.
+        ready: the check; harmless to call at any time.
+        key: what the run waits for, beginning with a word of `WaitsFor`.
         timeout: how long to wait at most.
         poll: back-off of a run that cannot suspend.
         sleep: replaces `time.sleep` between polls.
@@ -108,16 +106,8 @@ def outlast(
 ) -> T:
     """Return `step()`'s value, however long its service or store is away.
 
-    After a temporary error, a deployed run suspends and starts again from the top when the sweep wakes it; any other
-    run repeats the step in its process. So the step must be safe to repeat.
-
-    Args:
-        step: what to do.
-        key: names the step in the run's history.
-        timeout: how long to try at most.
-        poll: back-off of a run that cannot suspend.
-        retry_on: which errors are temporary.
-        sleep: replaces `time.sleep` between attempts.
+    After a temporary error (`retry_on`), a deployed run suspends and starts again from the top when the sweep wakes it;
+    any other run repeats the step in its process. So the step must be safe to repeat. `key` names it in the history.
 
     Raises:
         AssayError: a permanent error, or the last one at the timeout.
@@ -157,6 +147,7 @@ def _suspend(
     else:
         clear_marks(run)
     try:
+        # Unique, because Prefect lets a run pass a key that fired once.
         suspend(run, key=f"{key}:{uuid4()}", timeout=int(timeout.total_seconds()))
     except Pause:
         # The server has the run as Suspended now; any earlier wake-up found it running.

@@ -71,12 +71,7 @@ class Waker:
     """
 
     def __init__(self, *, patience_seconds: float = 10.0, request_seconds: float = 10.0) -> None:
-        """Prepare; nothing is connected yet.
-
-        Args:
-            patience_seconds: how long one wake-up is retried while Prefect is away or busy.
-            request_seconds: how long one request to Prefect may take.
-        """
+        """Set how long a wake-up is retried while Prefect is away or busy, and how long one request may take."""
         self._patience = patience_seconds
         # Taken from this thread: new threads would fall back to the settings of the process.
         context = get_settings_context()
@@ -91,11 +86,7 @@ class Waker:
         self._waking, self._asking = thread("assay-wake"), thread("assay-ready")
 
     async def __call__(self, experiment_id: str, order_key: str | None = None) -> int:
-        """Resume the runs that wait for an experiment; returns how many this call resumed.
-
-        Args:
-            experiment_id: the experiment.
-            order_key: the order that the runs must belong to; None for any.
+        """Resume the runs of an order, or of any, that wait for an experiment; returns their number.
 
         Raises:
             ConfigurationError: no Prefect API is configured.

@@ -75,14 +75,7 @@ class CanceledRuns:
 def report_canceled_runs(
     client: SyncPrefectClient, now: datetime, problems: list[str], *, since: datetime | None = None
 ) -> CanceledRuns:
-    """Report every run canceled since then (at most 60 days ago) that has no final report yet.
-
-    Args:
-        client: the Prefect API.
-        now: the present, with a time zone.
-        problems: gets a line for every run that failed.
-        since: where to begin.
-    """
+    """Report every run canceled since then (at most 60 days ago) that has no final report yet; adds to `problems`."""
     ended = run_filter(
         states=[StateType.CANCELLED], ended_after=max(now - LOOK_BACK, since or now - LOOK_BACK)
     )

@@ -54,8 +54,6 @@ class ExperimentWatch:
     """The feeds and the full check of one sweep.
 
     Attributes:
-        progress: where wake-ups and problems are recorded.
-        state: the stored watermarks.
         deadline_days: the deadline of runs without a parameter for it.
         updates: how many updates were new.
         marks: the watermarks to save, by the reference of their credentials block.
@@ -134,11 +132,7 @@ class ExperimentWatch:
         return found
 
     def block(self, mark: Watermark) -> AssayCredentials:
-        """Return the credentials block of a watermark, read once per sweep.
-
-        Raises:
-            ConfigurationError: it was deleted.
-        """
+        """Return the credentials block of a watermark, read once per sweep."""
         reference = mark.reference or ""
         if reference not in self._credentials:
             self._credentials[reference] = read_block(mark)

@@ -14,15 +14,7 @@ from prefect_assay.runs.transient_failures import is_away
 
 @dataclass
 class SweepProgress:
-    """The results of the parts, in the order in which they happen.
-
-    Attributes:
-        prefect: the Prefect API.
-        now: the present, with a time zone.
-        woken: ids of the runs that were resumed or rescheduled.
-        problems: one line for each failure, for people.
-        failed: names of the parts that failed.
-    """
+    """The runs resumed or rescheduled so far, one line for people per problem, and the parts that failed."""
 
     prefect: SyncPrefectClient
     now: datetime

@@ -33,13 +33,7 @@ _STATES: Final = {
 def settle_cancellation(
     client: AssayClient, book: OrderBook, order: Order | None, *, reject: bool
 ) -> CancellationReport:
-    """Reject the order's open quote, if wanted, and report what remains. Safe to repeat.
-
-    Args:
-        client: the service.
-        book: the order's log.
-        order: the canceled run's order; None without one.
-        reject: whether an open quote is rejected.
+    """Reject the order's open quote, if `reject`, and report what remains. Safe to repeat.
 
     Raises:
         AssayError: the service could not be read; nothing is known.

@@ -60,11 +60,7 @@ class FeedPage:
 class WakeSelection:
     """The runs to wake, and the next deadline of the others.
 
-    Attributes:
-        wake: the runs.
-        next_deadline: the earliest one ahead, of the experiments that could be read.
-        complete: every experiment was read.
-        problem: why the list, or an experiment, could not be read.
+    `complete` is False if an experiment could not be read, for the reason in `problem`.
     """
 
     wake: tuple[UUID, ...]
@@ -141,11 +137,7 @@ def select_runs_to_wake(
 ) -> WakeSelection:
     """Read the experiments of these runs, and select the runs that may go on.
 
-    Args:
-        client: the service.
-        waits: the runs.
-        now: the present, with a time zone.
-        news: the feed has new updates of all these experiments.
+    `news`: the feed has new updates of all these experiments.
     """
     by_id: dict[str, list[WaitingRun]] = {}
     for waiting in waits:

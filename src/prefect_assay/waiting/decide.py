@@ -41,12 +41,6 @@ def decide(status: str, results_status: str, now: datetime, deadline: datetime) 
 
     Complete results win over the deadline, and the deadline wins over preliminary ones. An unknown status means "not
     yet": an interface that grows must not end a run that has waited for ten days.
-
-    Args:
-        status: the experiment's status, any spelling the models accept.
-        results_status: `none`, `partial` or `all`.
-        now: the present, with a time zone.
-        deadline: when to stop waiting, with a time zone.
     """
     if status == ExperimentStatus.DONE and results_status == ResultsStatus.ALL:
         return Ready()

@@ -41,14 +41,10 @@ def waits_for(suspension_key: str | None) -> WaitsFor | None:
 def is_worth_waking(
     kind: WaitsFor | None, found: ExperimentSummary, *, patience: timedelta, now: datetime, news: bool
 ) -> bool:
-    """Decide whether the run may go on.
+    """Decide whether a run may go on, by its experiment as the service lists it.
 
-    Args:
-        kind: what it waits for, from `waits_for`.
-        found: its experiment as the service lists it.
-        patience: the run's own deadline, counted from the experiment's creation.
-        now: the present, with a time zone.
-        news: the service has published an update about the experiment since the last look.
+    `patience` is the run's deadline, counted from the experiment's creation; `news` is True if the service has published
+    an update of the experiment since the last look.
     """
     decision = decide(found.status, found.results_status, now, found.created_at + patience)
     match kind:

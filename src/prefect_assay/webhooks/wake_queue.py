@@ -29,12 +29,9 @@ class WakeQueue:
     async def run(
         self, work: Callable[[], Awaitable[T]], *, seconds: float, order_key: str | None = None
     ) -> T:
-        """Run the work once all earlier work is done; returns its result.
+        """Run the work once all earlier work is done; `seconds` limits waiting and working together.
 
-        Args:
-            work: the wake-up.
-            seconds: limit of waiting and working together.
-            order_key: the order that the wake-up is for; None counts against the queue's own bound only.
+        Without an order key only the queue's own bound counts.
 
         Raises:
             RetryLater: too many wait, the turn does not come in time, or the work takes too long (and goes on).
