@@ -1,4 +1,4 @@
-"""What the archive holds for one experiment."""
+"""The archive's records of one experiment."""
 
 from datetime import datetime
 
@@ -21,7 +21,7 @@ class ArchivedFile(StoredModel):
 
 
 class Manifest(StoredModel):
-    """`manifest.json`: written last, so that its presence means the version is complete."""
+    """`manifest.json`, written last: a version with a manifest is complete."""
 
     manifest_schema: int = MANIFEST_SCHEMA
     experiment_id: str
@@ -34,14 +34,14 @@ class Manifest(StoredModel):
 
 
 class RegisteredVersion(StoredModel):
-    """A version's entry in the register, written after its manifest: what `verify` misses a version by."""
+    """A version's entry in the register, written after its manifest; `verify` finds missing versions by it."""
 
     experiment_id: str
     manifest_sha256: str
 
 
 class ArchiveRecord(Model):
-    """Where one experiment's version stands: an address a person can open, and its manifest's SHA-256."""
+    """One archived version: an address that a person can open, and its manifest's SHA-256."""
 
     location: str
     experiment_code: str
@@ -50,4 +50,4 @@ class ArchiveRecord(Model):
     manifest_sha256: str
     files: int
     total_bytes: int
-    unchanged: bool  # True: this version was complete before, and nothing was written
+    unchanged: bool  # it was complete before, and nothing was written

@@ -1,4 +1,4 @@
-"""Experiments: what is asked for and what the service says of them (contract 2.1, 3 and 4.2)."""
+"""Experiments: the create request and the service's answers (contract 2.1, 3 and 4.2)."""
 
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ class CreateRequest(Model):
     webhook_secret: SecretStr | None = None
 
     def wire(self) -> dict[str, Any]:
-        """The JSON body. Holds the webhook secret in plain: it goes to the wire and nowhere else."""
+        """The JSON body, with the webhook secret in plain text: only for the wire."""
         secret = self.webhook_secret
         body = {
             "experiment_spec": self.experiment_spec.wire(),

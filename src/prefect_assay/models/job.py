@@ -1,7 +1,4 @@
-"""What this package makes of one experiment, stage by stage: order, payment, outcome.
-
-Each stage takes the last one's value. Nothing here is a secret: these models stand in results and artifacts.
-"""
+"""The stages of one experiment: order, payment, outcome. No secrets: results and artifacts contain these models."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +8,7 @@ from prefect_assay.models.vocabulary import AnyExperimentStatus, AnyResultsStatu
 
 
 class OrderRoute(StrEnum):
-    """Self-service orders at the estimated price; quoted waits for a quote first."""
+    """Self-service orders at the estimated price; quoted waits for a quote."""
 
     SELF_SERVICE = "self_service"
     QUOTED = "quoted"
@@ -25,13 +22,13 @@ class Order(Model):
     experiment_code: str | None = None
     experiment_url: str | None = None
     status: AnyExperimentStatus
-    adopted: bool  # True: it existed already (an earlier run, or a create whose answer was lost)
-    surplus: tuple[str, ...] = ()  # other experiments that carry the order key: unpaid and not confirmed
-    hosted_invoice_url: str | None = None  # from the create answer; the service is asked again without it
+    adopted: bool  # it existed already: an earlier run, or a create whose answer was lost
+    surplus: tuple[str, ...] = ()  # other experiments with the order key: unpaid and not confirmed
+    hosted_invoice_url: str | None = None  # from the create answer; read from the service without it
 
 
 class PaymentState(StrEnum):
-    """Ledger states of one payment. Only `settled` means that money has moved for certain."""
+    """States of a payment in the log. Only `settled` proves that money has moved."""
 
     INTENDED = "intended"
     SENT = "sent"
@@ -41,9 +38,9 @@ class PaymentState(StrEnum):
 
 
 class Payment(Model):
-    """How an invoice stands after the pay step. `receipt` is the rail's own words; no credential in it.
+    """An invoice after the pay step.
 
-    `remark` says what was odd about the answer to the payment; None when it was as it should be.
+    `receipt` has the rail's own words, without a credential; `remark` describes an unexpected answer to the payment.
     """
 
     invoice_id: str | None
@@ -67,7 +64,7 @@ class OutcomeKind(StrEnum):
 
 
 class Outcome(Model):
-    """How one experiment ended, as the service last told it."""
+    """How one experiment ended, from its last read."""
 
     kind: OutcomeKind
     experiment_id: str

@@ -1,8 +1,7 @@
-"""Links in the service's answers that work without a token.
+"""Links in the service's answers that work without a token: pages of quotes and invoices, signed package addresses.
 
-The page of a quote with its accept button, the page of an invoice, the signed address of a data package. The archive
-keeps answers byte for byte, and its manifest names the fields that hold such a link. Nothing else that this package
-writes repeats one, except where a person needs it to pay.
+The archive keeps answers byte for byte, and its manifest names the fields with such a link. Nothing else that this
+package writes repeats one, except where a person needs it to pay.
 """
 
 import re
@@ -14,7 +13,7 @@ _SIGNED: Final = re.compile(r"[?&][a-z0-9_.~-]*(signature|sig|token)=", re.IGNOR
 
 
 def open_links(body: Any) -> tuple[str, ...]:
-    """The fields of a JSON value that hold such a link, as `costs.provider_quote_url` or `items[].data_package_url`."""
+    """The fields of a JSON value with such a link, as `costs.provider_quote_url` or `items[].data_package_url`."""
     found: set[str] = set()
     waiting = [("", body)]
     while waiting:
@@ -38,7 +37,7 @@ def without_open_links(value: Any, name: str = "") -> Any:
 
 
 def is_open_link(name: str, value: object) -> bool:
-    """Whether a field holds one, by its name or by the signature in its query."""
+    """Return True if a field is such a link, by its name or by the signature in its query."""
     if not isinstance(value, str) or not value.lower().startswith(("http://", "https://")):
         return False
     return bool(_FIELD.search(name) or _SIGNED.search(value))

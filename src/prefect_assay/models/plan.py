@@ -1,7 +1,7 @@
-"""What a campaign will order, fixed at its first execution.
+"""The plan of a campaign, archived at its first execution.
 
-A campaign waits for days and runs again from the top on every wake-up. Its designs file may have changed by
-then, so the plan is written to the archive once and read from there ever after.
+A campaign waits for days and starts from the top at every wake-up. Its designs file may have changed by then, so every
+execution reads the archived plan.
 """
 
 from prefect_assay.models.base import StoredModel
@@ -20,7 +20,7 @@ class PlannedExperiment(StoredModel):
 
 
 class Plan(StoredModel):
-    """A whole campaign. Compared by content: the same designs and assay give the same plan."""
+    """A campaign's experiments. The same designs and assay give the same plan."""
 
     plan_schema: int = PLAN_SCHEMA
     campaign_id: str

@@ -1,4 +1,4 @@
-"""What a flow returns: small, without secrets, and enough to find everything else."""
+"""Results of the flows: small, without secrets, with references to everything else."""
 
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
@@ -6,16 +6,16 @@ from prefect_assay.models.job import Order, Outcome, Payment
 
 
 class ExperimentReport(Model):
-    """How one experiment went."""
+    """The result of `experiment`."""
 
     order: Order
-    payment: Payment | None  # None: the invoice could not be read any more, and its results could
+    payment: Payment | None  # None: the results were readable, and the invoice was not
     outcome: Outcome
     archive: ArchiveRecord | None
 
 
 class CampaignExperiment(Model):
-    """One line of a campaign's report; `problem` says why there are no results."""
+    """One line of a campaign's report; `problem` is the reason for missing results."""
 
     order_key: str
     batch_index: int
@@ -26,7 +26,7 @@ class CampaignExperiment(Model):
 
 
 class CampaignReport(Model):
-    """How a campaign went. `table` is the archived CSV of all measured rows."""
+    """The result of `campaign`. `table` is the archived CSV of all measured rows."""
 
     campaign_id: str
     experiments: tuple[CampaignExperiment, ...]
@@ -35,7 +35,7 @@ class CampaignReport(Model):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why experiments gave no results, one line each."""
+        """The reasons for missing results, one line each."""
         return tuple(e.problem for e in self.experiments if e.problem)
 
 
@@ -50,7 +50,7 @@ class RoundReport(Model):
 
 
 class LoopReport(Model):
-    """How a design-build-test loop stands, and why it stopped."""
+    """The result of `design_build_test`: its rounds, and why it stopped."""
 
     loop_id: str
     rounds: tuple[RoundReport, ...]
@@ -58,7 +58,7 @@ class LoopReport(Model):
 
 
 class SweepReport(Model):
-    """What a sweep looked at and whom it woke.
+    """The result of `sweep`.
 
     Attributes:
         updates_seen: rows of the updates feeds that were news.

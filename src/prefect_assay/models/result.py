@@ -14,14 +14,14 @@ from prefect_assay.models.base import WireModel
 
 
 def _word(value: Any) -> str | None:
-    """A call as text: `true` and `"true"` are the same. The body as received is in the archive."""
+    """A call as text: `true` and `"true"` are the same. The archive has the body as received."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float) else None
 
 
 def _number(value: Any) -> float | None:
-    """A finite number, or None for what is none: a new notation must not end a run that has waited ten days."""
+    """A finite float, or None. Unknown notations are tolerated so that a long wait does not fail on parsing."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -43,7 +43,7 @@ def _mapping(value: Any) -> Any:
 
 
 def _objects(value: Any) -> Any:
-    """The objects of a list, as received or as models; whatever else stands in it is no entry."""
+    """The objects of a list, as received or as models; other items are left out."""
     if not isinstance(value, list | tuple):
         return ()
     return tuple(item for item in value if isinstance(item, dict | WireModel))
@@ -95,14 +95,14 @@ class ResultEntry(WireModel):
 
     @property
     def name(self) -> str | None:
-        """The design's name, wherever this variant carries it."""
+        """The design's name, in whichever field this variant has it."""
         if self.sequence_name:
             return self.sequence_name
         return _word(self.sequence.get("name")) if isinstance(self.sequence, dict) else None
 
     @property
     def aa_string(self) -> str | None:
-        """The design's residues, wherever this variant carries them."""
+        """The design's residues, in whichever field this variant has them."""
         return _word(self.sequence.get("aa_string")) if isinstance(self.sequence, dict) else self.sequence
 
 

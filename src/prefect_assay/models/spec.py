@@ -1,4 +1,4 @@
-"""What to measure: the assay a user chooses, and the specification the service is sent (contract 2.2, 2.3)."""
+"""What to measure: the assay that a user chooses, and the specification of an order (contract 2.2, 2.3)."""
 
 from typing import Any, Self
 
@@ -63,7 +63,7 @@ class Assay(Model):
 
     @property
     def effective_method(self) -> Method | None:
-        """The method to send: the chosen one, else bli where the type needs one (contract 2.2)."""
+        """The chosen method, else bli if the type needs one (contract 2.2)."""
         if self.method is None and self.experiment_type in METHOD_TYPES:
             return Method.BLI
         return self.method
@@ -95,7 +95,7 @@ class ExperimentSpec(Model):
 
     @classmethod
     def of(cls, assay: Assay, batch: Batch, target_id: str | None) -> Self:
-        """Join an assay, a batch of designs and the resolved target into one specification."""
+        """Combine an assay, a batch of designs and the resolved target."""
         return cls(
             experiment_type=assay.experiment_type,
             method=assay.effective_method,
@@ -111,7 +111,7 @@ class ExperimentSpec(Model):
 
     @property
     def takes_target(self) -> bool:
-        """Whether it measures binding to a target. Only then can a create accept its own quote (contract 4.2)."""
+        """Whether the type has a target. Only then can a create accept its own quote (contract 4.2)."""
         return self.experiment_type in BINDING_TYPES
 
     def wire(self) -> dict[str, Any]:

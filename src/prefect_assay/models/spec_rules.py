@@ -1,8 +1,7 @@
-"""`check_spec`: the service's rules for a specification, checked here, with every finding at once.
+"""The service's rules for a specification (contract 2.2, 2.3 and 8), with every finding at once.
 
-A refused order costs a round trip and, in a campaign, may strike after other experiments were ordered. This module
-knows the rules of contract 2.2, 2.3 and 8 and nothing of files or requests: `designs` checks with it what a user
-brings, and the client what it is about to send.
+In a campaign, the service could refuse an order after others were placed, so `designs` checks a user's input with this
+module, and the client its requests.
 """
 
 import json
@@ -36,14 +35,13 @@ QUOTED_MAX: Final = 80
 
 
 def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
-    """Everything that is wrong with a specification, one finding per line, each naming its field.
+    """Every violation in a specification, one finding per line, each naming its field.
 
     Args:
         spec: what would be ordered; its sequences are compared with each other.
 
     Returns:
-        The findings, empty when the service has no reason to refuse. Whether the target exists and has a price
-        only the service knows.
+        The findings; empty if the specification is valid. Only the service knows whether the target exists.
     """
     return (
         *_method(spec),
@@ -57,10 +55,10 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
 
 
 def check_sequences(entries: Sequence[tuple[str, SequenceValue]]) -> tuple[str, ...]:
-    """Everything that is wrong with named sequences, wherever they are sent (contract 2.3 and 2.4).
+    """Every violation in named sequences (contract 2.3 and 2.4).
 
     Args:
-        entries: names with what they name; a list form may hold a name twice.
+        entries: names and sequences; a list form may repeat a name.
     """
     return (*_sequences(entries), *_names(entries), *_duplicates(entries))
 
@@ -94,7 +92,7 @@ def _replicates(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def check_replicates(count: int) -> Iterator[str]:
-    """How many replicates are possible, whatever the assay."""
+    """The limits of replicates of every assay."""
     if not REPLICATES_MIN <= count <= REPLICATES_MAX:
         yield f"n_replicates: {count}; {REPLICATES_MIN} to {REPLICATES_MAX} are possible"
 
@@ -112,7 +110,7 @@ def _concentrations(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def check_concentrations(values: Sequence[float]) -> Iterator[str]:
-    """Which concentrations are possible, whatever the assay."""
+    """The limits of concentrations of every assay."""
     wrong = [value for value in values if not math.isfinite(value) or value < 0]
     if wrong:
         yield f"antigen_concentrations: {', '.join(map(str, wrong))}; only finite numbers from 0 on, in nM"
@@ -152,7 +150,7 @@ def _sequences(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
 
 
 def _names(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
-    """A list form may repeat a name; nobody could tell the results apart."""
+    """A list form may repeat a name; its results would be ambiguous."""
     counts = Counter(name for name, _ in entries)
     yield from (
         f"sequences[{quoted(name)}]: {count} sequences have this name; give each a name of its own"
@@ -177,7 +175,7 @@ def _letters(place: str, residues: str) -> Iterator[str]:
 
 
 def _metadata(place: str, metadata: dict[str, Any]) -> Iterator[str]:
-    """What each kind of construct needs (service-shapes, Sequences)."""
+    """Required metadata of each kind of construct (service-shapes, Sequences)."""
     kind = metadata.get("type")
     if kind is not None and _kind(metadata) not in _KINDS:
         yield f"{place}.type: {quoted(str(kind))}; ScFv, FAB, SingleChain or IgG are possible"
@@ -220,7 +218,7 @@ def _identity(value: SequenceValue) -> tuple[str, str] | None:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether a text has the form of a catalog id."""
+    """Return True if a text has the form of a catalog id."""
     return _UUID.fullmatch(text) is not None
 
 

@@ -1,7 +1,7 @@
-"""What the sweep remembers between two runs, in Prefect variables: small, and read tolerantly.
+"""The sweep's state between two runs, in Prefect variables.
 
-An older or a newer version may have written it. Unknown fields are dropped and unreadable ones count as absent:
-the sweep then reads a little more and wakes a little more often, and misses nothing.
+An older or a newer version may have written it. Unknown fields are dropped and unreadable fields count as absent: the
+sweep then reads and wakes more, and misses nothing.
 """
 
 from datetime import datetime
@@ -17,20 +17,20 @@ def _words(value: Any) -> tuple[str, ...]:
 
 
 class Watermark(StoredModel):
-    """How far one credentials block's feed has been read, and what is known of the waits behind it.
+    """The watermark of one credentials block's feed, and its waiting runs.
 
     Attributes:
         reference: the credentials block, as JSON text.
         feed: the newest update read, in the service's time.
-        moved: when `feed` last changed, in our time.
-        floor: up to here no update can appear any more.
-        seen: digests of updates shortly before `feed`: they are read again until the floor is there, and are no news.
-        full_check: when all waits behind the block were last looked at.
-        next_deadline: the earliest deadline among them.
+        moved: when `feed` last changed, in this machine's time.
+        floor: no further update can appear before this time.
+        seen: digests of updates shortly before `feed`, which are read again until the floor passes them.
+        full_check: when the experiments of all waiting runs were last read.
+        next_deadline: the earliest deadline of these runs.
         used: when a run that waits with this block was last seen.
-        name: the block's name, for people, and for finding it when it was deleted and saved again.
-        behind: names of runs that wait with this block; the first few.
-        waiting: how many there are.
+        name: the block's name, for people, and to find a block that was deleted and saved again.
+        behind: names of the first few runs that wait with this block.
+        waiting: number of these runs.
     """
 
     reference: Maybe[str] = None
@@ -47,10 +47,10 @@ class Watermark(StoredModel):
 
 
 class Silence(StoredModel):
-    """Which runs said nothing any more when a sweep looked.
+    """Runs without heartbeats.
 
     Attributes:
-        since: when it looked.
+        since: when the sweep noticed them.
         runs: their ids.
     """
 
@@ -63,13 +63,13 @@ def _silence(value: Any) -> Any:
 
 
 class SweepMemory(StoredModel):
-    """What concerns all runs.
+    """The state of the whole sweep.
 
     Attributes:
         swept: when the last complete sweep began.
         walked: when all suspended runs were last read.
-        canceled: when the earliest canceled run ended of which more may still have to be said.
-        told: a digest of the list that was last left as an artifact.
+        canceled: when the earliest canceled run ended that may still need a report.
+        told: a digest of the list in the newest artifact.
         silence: the runs without heartbeats.
     """
 

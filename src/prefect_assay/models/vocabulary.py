@@ -1,7 +1,7 @@
 """The service's vocabulary: enumerations and limits. The only module the lab shares with the client.
 
-Statuses are read in both published spellings (`QuoteSent`, `quote_sent`) and written in snake_case. A value
-that is not listed here stays a plain string: a new status must never end a run that has waited for ten days.
+Statuses are read in both published spellings (`QuoteSent`, `quote_sent`) and written in snake_case. An unknown value
+remains a plain string, so that a new status does not fail a run that has waited for days.
 """
 
 import re
@@ -79,14 +79,14 @@ class InvoiceStatus(StrEnum):
 
 
 class PaymentMethod(StrEnum):
-    """Contract 2.6 and 4.2: the rails. `async_invoice` is the hosted invoice a person pays."""
+    """Contract 2.6 and 4.2: the rails. A person pays the hosted invoice of `async_invoice`."""
 
     X402_EXACT = "x402-exact"
     MPP_SPT = "mpp-spt"
     ASYNC_INVOICE = "async_invoice"
 
 
-# The laboratory works on it, or has: money has been dealt with.
+# The laboratory works on it, or has finished: the money is settled.
 AFTER_MATERIALS: Final = frozenset(
     {
         ExperimentStatus.IN_QUEUE,
