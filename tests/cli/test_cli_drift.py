@@ -310,7 +310,7 @@ def test_the_command_on_files(tmp_path, capsys):
     ]
 
 
-def test_the_service_is_asked_without_a_token(monkeypatch, capsys):
+def test_the_description_is_read_without_a_token(monkeypatch, capsys):
     monkeypatch.delenv("PREFECT_ASSAY_TOKEN", raising=False)
     words = WireWords(provider="acme", service="Foo")
     with fault_server() as server:

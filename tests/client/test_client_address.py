@@ -41,7 +41,7 @@ def test_addresses_come_in_one_spelling(given, checked):
         ("https://lab.example.org?token=hunter2", "query"),
     ],
 )
-def test_unusable_addresses_are_refused_without_being_shown_whole(given, says):
+def test_unusable_addresses_are_refused_and_not_shown_in_full(given, says):
     with pytest.raises(ConfigurationError, match=says) as caught:
         checked_base_url(given)
     assert "hunter2" not in str(caught.value)
@@ -53,7 +53,7 @@ def test_the_token_loses_the_line_end_of_its_file():
 
 
 @pytest.mark.parametrize("token", ["", "  \n", "Bearer canary", "canary\r\nX-Evil: 1", "canäry"])
-def test_a_token_that_cannot_stand_in_a_header_is_refused_without_being_shown(token):
+def test_a_token_unfit_for_a_header_is_refused_without_being_shown(token):
     with pytest.raises(ConfigurationError) as caught:
         checked_token(token)
     assert "can" not in str(caught.value).replace("cannot", "")

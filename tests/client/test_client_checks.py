@@ -84,7 +84,7 @@ def test_an_order_is_refused_with_everything_that_is_wrong():
     )
 
 
-def test_what_stands_around_a_good_specification_is_no_invalid_specification():
+def test_bad_fields_around_a_good_specification_are_an_invalid_request():
     starts(findings(lambda: experiments.create(order(webhook_secret=SECRET))), "webhook_secret")
     starts(findings(lambda: experiments.create(order(auto_accept_quote=True))), "auto_accept_quote")
     starts(findings(lambda: experiments.estimate(BAD), errors.InvalidSpec)[:1], "target_id")

@@ -14,16 +14,16 @@ def public(kind):
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-def test_every_method_stands_in_the_docs():
+def test_the_docs_name_every_method():
     assert public(AssayClient) - NAMED == set()
 
 
-def test_every_setting_stands_in_the_docs():
+def test_the_docs_name_every_setting():
     settings = set(inspect.signature(AssayClient.__init__).parameters) - {"self"}
     assert settings - NAMED == set()
 
 
-def test_every_word_of_the_filters_stands_in_the_docs():
+def test_the_docs_name_every_filter_builder():
     words = {name for module in (filters, parameters) for name in module.__all__ if name[0].islower()}
     assert words - {"tests"} - NAMED == set()
 

@@ -83,7 +83,7 @@ def test_a_total_that_promises_too_much_ends_at_the_empty_page(face, server):
 
 
 @pytest.mark.parametrize(("count", "total"), [(40, 103), (100, 250)])
-def test_a_service_that_does_not_heed_the_offset_does_not_fill_the_archive(face, server, count, total):
+def test_a_service_that_ignores_the_offset_does_not_fill_the_archive(face, server, count, total):
     same = [{**listed(count, total=total), "offset": offset} for offset in (0, count)]
     server.will(reply(200, ODD), *[reply(200, body) for body in same], *[ABSENT] * 4)
     assert archived(face) == ["sequences-0001.json"]
@@ -117,7 +117,7 @@ def test_the_invoice_of_an_experiment_is_found_by_filter(face, server):
     assert "filter=eq%28experiment_id%2Ce1%29" in server.seen[0].target
 
 
-def test_a_filter_that_is_ignored_brings_up_nobody_elses_invoice(face, server):
+def test_an_ignored_filter_finds_no_other_experiments_invoice(face, server):
     server.will(invoices(("i2", "e2", "open"), ("i3", None, "open")))
     assert face("find_invoice", "e1") is None
 
@@ -137,7 +137,7 @@ def test_a_list_that_is_refused_is_an_error(face, server):
         face("find_invoice", "e1")
 
 
-def test_a_void_invoice_is_better_than_none_and_none_is_none(face, server):
+def test_a_void_invoice_is_found_if_there_is_no_other(face, server):
     server.will(invoices(("i2", "e1", "void"), ("i1", "e1", "void")))
     assert face("find_invoice", "e1").id == "i2"
     server.will(invoices())

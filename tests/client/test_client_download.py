@@ -72,7 +72,7 @@ def test_a_file_that_breaks_off_is_an_error(face, server):
         face("download", "/file")
 
 
-def test_opening_is_tried_again(face, server):
+def test_opening_a_file_is_repeated(face, server):
     server.will(reply(503), reset(), truncated(503), file(b"x"))
     assert face("download", "/file") == [b"x"]
     assert len(face.waits) == 3
@@ -87,7 +87,7 @@ def test_a_refused_file_is_an_error_without_the_permission_in_its_address(face, 
     assert "/file" in str(caught.value)
 
 
-def test_redirects_have_an_end(face, server):
+def test_redirects_are_bounded(face, server):
     server.will(*[reply(302, location="/again")] * 20)
     with pytest.raises(errors.AccessError, match="without end"):
         face("download", "/file")
@@ -193,7 +193,7 @@ def test_only_the_very_origin_gets_the_token():
     assert not with_token("https://lab.example.org@evil.example/x")
 
 
-def test_an_invoice_is_fetched_where_it_lies_without_the_token(face, server, elsewhere):
+def test_an_invoice_stored_elsewhere_is_fetched_without_the_token(face, server, elsewhere):
     pdf = b"%PDF-1.7\n..."
     server.will(reply(307, location=f"{elsewhere.base_url}/invoice?key=abc"))
     elsewhere.will(reply(200, pdf, content_type="application/pdf"))
@@ -231,7 +231,7 @@ def test_signed_addresses_stay_out_of_the_log_of_httpx(face, server, elsewhere, 
     ]
 
 
-def test_other_requests_stand_in_the_log_of_httpx_as_ever(server, caplog):
+def test_other_requests_are_logged_by_httpx_unchanged(server, caplog):
     caplog.set_level("INFO", "httpx")
     server.will(reply(200, {"items": [], "total": 0}), reply())
     Face("sync", server.base_url)("tokens", limit=7)

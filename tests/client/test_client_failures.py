@@ -214,7 +214,7 @@ def test_retry_after_is_read_as_seconds_and_as_a_date(value, seconds):
     assert retry_after(answer(429, {}, **{"retry-after": value}), now) == seconds
 
 
-def test_a_rate_limit_says_how_long():
+def test_a_rate_limit_carries_retry_after():
     assert caught(experiments.experiment("e"), answer(429, {}, **{"retry-after": "7"})).retry_after == 7.0
 
 

@@ -121,7 +121,7 @@ def test_an_act_without_an_answer_in_time_has_an_unknown_outcome(face, server, n
     ("name", "arguments", "body"),
     [("experiment", ("e1",), EXPERIMENT), ("estimate", (SPEC,), ESTIMATE), ("updates", (), [])],
 )
-def test_what_changes_nothing_is_tried_again(face, server, name, arguments, body, fault):
+def test_a_reading_request_is_repeated(face, server, name, arguments, body, fault):
     server.will(fault(), fault(), reply(200, body))
     face(name, *arguments)
     assert len(server.seen) == 3
@@ -129,7 +129,7 @@ def test_what_changes_nothing_is_tried_again(face, server, name, arguments, body
     assert len(face.waits) == 2
 
 
-def test_trying_again_has_an_end(face, server):
+def test_repeats_are_bounded(face, server):
     face.options["retries"] = 2
     server.will(*[reply(503, {"error": "busy"})] * 9)
     error = fails(face, "experiment", "e1")
@@ -138,20 +138,20 @@ def test_trying_again_has_an_end(face, server):
     assert len(server.seen) == 3
 
 
-def test_no_connection_is_tried_again_for_readings(face, server):
+def test_a_reading_request_without_a_connection_is_repeated(face, server):
     face.base_url = "http://127.0.0.1:1"
     assert type(fails(face, "experiment", "e1")) is errors.ServiceUnavailable
     assert len(face.waits) == 4
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422])
-def test_a_verdict_is_not_tried_again(face, server, status):
+def test_a_refusal_is_not_repeated(face, server, status):
     server.will(reply(status, {"error": "no"}), reply(200, EXPERIMENT))
     fails(face, "experiment", "e1")
     assert len(server.seen) == 1
 
 
-def test_the_service_says_how_long_to_wait(face, server):
+def test_retry_after_is_a_lower_bound_of_the_wait(face, server):
     server.will(reply(429, retry_after="7"), reply(503, retry_after="11"), reply(200, EXPERIMENT))
     face("experiment", "e1")
     assert 7 <= face.waits[0] <= 7.5
@@ -188,7 +188,7 @@ def test_an_answer_that_trickles_without_end_is_lost_in_time(face, server):
 
 
 @pytest.mark.parametrize("body", [b"<html>portal</html>", b'{"id": "e1"', b"", b'{"id": "e1"}'])
-def test_a_success_that_cannot_be_read_is_said_so(face, server, body):
+def test_an_unreadable_success_of_a_reading_request_is_an_unexpected_answer(face, server, body):
     server.will(reply(200, body))
     error = fails(face, "experiment", "e1")
     assert type(error) is errors.UnexpectedAnswer
@@ -208,7 +208,7 @@ def test_a_partial_order_carries_its_experiment(face, server):
     assert (error.experiment_id, error.invoice_id, error.request_id) == ("e7", "in_7", "req_1")
 
 
-def test_an_echo_of_everything_secret_stays_out_of_the_error(face, server):
+def test_echoed_secrets_stay_out_of_the_error(face, server):
     server.will(reply(400, {"error": [f"Bearer {CANARY}", SECRET]}))
     assert fails(face, "create", ORDER).errors == ("Bearer [secret]", "[secret]")
     server.will(reply(500, {"error": CREDENTIAL["PAYMENT-SIGNATURE"] + CANARY}))
@@ -443,7 +443,7 @@ def test_methods_look_like_methods_to_help_and_to_mocks(kind):
         ("update_webhook", ("w1",), {"headers": {"X-Key": SECRET}}),
     ],
 )
-def test_what_the_service_echoes_is_cut_out(face, server, name, arguments, fields):
+def test_echoed_secrets_of_a_body_are_cut_out(face, server, name, arguments, fields):
     server.will(lambda connection, request: reply(400, {"error": f"bad {request.body}"})(connection, request))
     with pytest.raises(errors.RequestRefused, match="secret") as caught:
         face(name, *arguments, **fields)

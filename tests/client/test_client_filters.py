@@ -78,7 +78,7 @@ def test_sorting_is_canonical_and_bounded():
         lambda: f.gt("a", datetime(2026, 1, 1)),  # noqa: DTZ001 - that is the point
     ],
 )
-def test_what_cannot_be_said_is_refused(build):
+def test_malformed_expressions_are_refused(build):
     with pytest.raises(InputError):
         build()
 

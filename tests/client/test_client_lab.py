@@ -62,7 +62,7 @@ def request(target, name, **fields):
     return CreateRequest(experiment_spec=spec(target), name=name, **fields)
 
 
-def test_who_and_what_is_there(face, catalog):
+def test_identity_health_and_catalog(face, catalog):
     identity = face("whoami")
     assert any(p.endswith("create") for p in identity.permissions)
     everything = face("iter_targets", page_size=3)
@@ -185,7 +185,7 @@ def test_self_service_with_a_hosted_invoice(face, catalog):
 
 @pytest.mark.parametrize("policy", [["mpp-spt", "async_invoice"], ["x402-exact"]])
 def test_without_a_selection_the_payment_policy_may_pin_a_machine_rail(face, catalog, lab, policy):
-    """Contract 4.2, create rule 2: the answer says which rail it is, and that no hosted page settles it."""
+    """Contract 4.2, create rule 2: the answer names the rail, and no hosted page settles it."""
     slug = f"pinned{face.kind}{len(policy)}"
     face.token = lab.seed(slug, payment_policy=policy).token
     accepted = face(

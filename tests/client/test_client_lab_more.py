@@ -147,7 +147,7 @@ def test_a_webhooks_secrets_are_in_no_error(face, lab):
     assert HEADER_SECRET not in shown
 
 
-def test_a_target_of_ones_own_is_asked_for(face):
+def test_a_custom_target_is_requested(face):
     product = f"own-{uuid4()}"
     told = {
         "vendor": "Antigens Ltd",

@@ -43,14 +43,14 @@ def test_an_act_with_such_an_answer_has_an_unknown_outcome(face, server):
 
 
 @pytest.mark.parametrize("coding", ["gzip, gzip", "br", "zstd"])
-def test_a_packing_that_was_not_asked_for_is_not_unpacked(face, server, coding):
+def test_an_unrequested_content_encoding_is_not_unpacked(face, server, coding):
     server.will(reply(200, BOMB, content_encoding=coding))
     with pytest.raises(errors.UnexpectedAnswer, match="not asked for"):
         face("whoami")
     assert server.seen[0].headers["accept-encoding"] == "gzip, deflate"
 
 
-def test_a_file_has_a_limit_of_its_own_which_the_user_sets(server, peak):
+def test_a_file_has_its_own_limit_which_the_user_sets(server, peak):
     for kind in ("sync", "async"):
         face = Face(kind, server.base_url, {"max_download": 100_000})
         server.will(reply(200, bytes(100_000)), packed(), reply(200, bytes(100_001)))
@@ -67,7 +67,7 @@ def test_a_pdf_is_held_in_memory_and_has_the_limit_of_an_answer(face, server):
         face("quote_pdf", "e1")
 
 
-def test_a_list_without_an_end_is_left(face, server, monkeypatch):
+def test_a_list_without_end_is_an_unexpected_answer(face, server, monkeypatch):
     monkeypatch.setattr(pagination, "REQUESTS_MAX", 5)
     tokens = [
         {"id": f"t{n}", "name": "n", "kind": "root", "created_at": "2026-11-21T12:00:00Z"} for n in range(2)

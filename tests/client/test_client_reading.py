@@ -52,7 +52,7 @@ def test_results_of_the_earlier_variant_are_read():
 
 
 @pytest.mark.parametrize("body", [{}, {"items": None}, {"items": {}}, 3, None, {"items": [{"id": 1}]}])
-def test_a_list_that_is_none_is_said_so(body):
+def test_a_malformed_list_is_an_unexpected_answer(body):
     with pytest.raises(errors.UnexpectedAnswer, match="GET /updates"):
         result(updates.updates(), answer(body))
 
@@ -79,7 +79,7 @@ def order(spec=SPEC, **fields):
     return experiments.create(CreateRequest(experiment_spec=spec, name="pa-1", **fields))
 
 
-def test_the_two_answers_of_a_create_are_told_apart():
+def test_the_two_answers_of_a_create_are_distinguished():
     created = result(order(), answer({"experiment_id": "e1", "costs": {}}, 201))
     assert isinstance(created, Created)
     accepted = result(
@@ -92,7 +92,7 @@ def test_the_two_answers_of_a_create_are_told_apart():
     assert isinstance(result(order(), answer(with_both, 201)), Created)
 
 
-def test_the_body_of_a_create_is_what_the_contract_says():
+def test_the_body_of_a_create_matches_the_contract():
     spec = ExperimentSpec(
         experiment_type=ExperimentType.AFFINITY,
         method=Method.BLI,
@@ -151,7 +151,7 @@ def test_a_modification_names_only_what_is_given_and_null_clears():
     assert json.loads(replaced.content())["sequences"] == [{"name": "a", "aa_string": "M", "control": False}]
 
 
-def test_confirming_needs_a_body_even_when_nothing_is_said():
+def test_a_confirmation_always_has_a_body():
     assert billing.confirm_quote("e").request.content() == b"{}"
     named = billing.confirm_quote("e", purchase_order_number="PO-1").request
     assert json.loads(named.content()) == {"purchase_order_number": "PO-1"}

@@ -69,7 +69,7 @@ def test_its_own_filters_are_used_once_it_is_recognised(face, server, only):
 @pytest.mark.parametrize(
     "asked", [{"filter": f.eq("type", "progress")}, {"sort": "-timestamp"}, {"search": "x"}, {"offset": 3}]
 )
-def test_what_it_would_ignore_is_said_so(face, server, asked):
+def test_an_option_that_it_would_ignore_is_refused(face, server, asked):
     server.will(earlier_feed)
     with pytest.raises(errors.UnexpectedAnswer, match=f"knows no {next(iter(asked))}"):
         face("updates", **asked)
@@ -95,7 +95,7 @@ def not_allowed(**headers):
     return reply(405, {"error": "method not allowed"}, allow="GET, POST", **headers)
 
 
-def test_a_modification_is_told_by_post_where_patch_does_not_exist(face, server):
+def test_a_modification_is_sent_by_post_where_patch_does_not_exist(face, server):
     server.will(not_allowed(), reply(200, {"id": "e1", "updated": True}))
     done = face(
         "modify", "e1", name="n", n_replicates=2, sequences=[ProteinSequence(name="a", aa_string="MKT")]
@@ -107,7 +107,7 @@ def test_a_modification_is_told_by_post_where_patch_does_not_exist(face, server)
 
 
 @pytest.mark.parametrize("status", ["waiting_for_confirmation", "WaitingForConfirmation"])
-def test_a_status_is_told_by_post_at_once(face, server, status):
+def test_a_status_is_sent_by_post_at_once(face, server, status):
     server.will(reply(200, {"id": "e1", "updated": True}))
     assert face("modify", "e1", name="n", status=status).updated is True
     assert server.methods == ["POST"]

@@ -1,4 +1,4 @@
-"""Runs one call on either face of the client, so that a test says once what both must do."""
+"""Runs one call on either face of the client, so that one test covers both."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ def unchecked(method, path, body=NO_BODY, **fields):
 
 @dataclass
 class Face:
-    """`face("experiment", "id")` makes a client, calls it, and closes it. `waits` are the pauses it asked for."""
+    """`face("experiment", "id")` makes a client, calls it, and closes it. `waits` are its pauses in seconds."""
 
     kind: str
     base_url: str

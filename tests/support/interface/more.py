@@ -120,7 +120,7 @@ MORE: tuple[Item, ...] = (
     Item("9.4", "earlier feed: filters `experiment_id` and `type`", "client.operations.updates:updates", "-", f"{_VARIANT}::test_its_own_filters_are_used_once_it_is_recognised"),
     Item("9.4", "earlier items: `description`, `eta`, `is_resolved`, `status_change`", "models.update:Update.status_change", "-", f"{_VARIANT}::test_the_feed_is_followed_by_its_cursor"),
     Item("9.4", "earlier results: `results`", "client.operations.results:result_summaries", "-", f"{_VARIANT}::test_its_results_are_read"),
-    Item("9.4", "earlier modification by POST", "client.operations.experiments:modify", "-", f"{_VARIANT}::test_a_modification_is_told_by_post_where_patch_does_not_exist"),
-    Item("9.4", "earlier modification: `status`", "client.operations.experiments:modify", "-", f"{_VARIANT}::test_a_status_is_told_by_post_at_once"),
+    Item("9.4", "earlier modification by POST", "client.operations.experiments:modify", "-", f"{_VARIANT}::test_a_modification_is_sent_by_post_where_patch_does_not_exist"),
+    Item("9.4", "earlier modification: `status`", "client.operations.experiments:modify", "-", f"{_VARIANT}::test_a_status_is_sent_by_post_at_once"),
     Item("9.4", "earlier notification of a status change", "webhooks.legacy_notifications:status_change", "-", "webhooks/test_legacy_notifications.py::test_a_status_change_is_read_as_a_delivery"),
 )  # fmt: skip

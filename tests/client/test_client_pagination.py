@@ -83,7 +83,7 @@ def test_a_service_that_keeps_its_pages_shorter_is_read_to_the_end():
 
 
 @pytest.mark.parametrize("size", [0, 1, 99, 100, 150])
-def test_a_service_that_does_not_heed_the_offset_ends(size):
+def test_reading_a_service_that_ignores_the_offset_ends(size):
     feed = Feed(list(range(size)))
     whole, feed.page = feed.page, lambda limit, offset: whole(1000, 0)
     assert walk(feed, 100) == list(range(size))
