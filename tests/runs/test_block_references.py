@@ -119,7 +119,7 @@ def test_a_run_without_its_credentials_asks_at_once(prefect, monkeypatch):
         waits[0]()
 
 
-def test_a_run_that_has_never_waited_fails_and_so_does_one_whose_name_nobody_knows(prefect):
+def test_a_run_that_has_never_waited_fails_and_so_does_a_block_without_a_known_name(prefect):
     with pytest.raises(BlockMissing, match="parameter policy"):
         filled(run(policy="assay-spending-policy/caps"), ["policy"])
     with pytest.raises(ConfigurationError, match=r"parameter policy .* name is not known") as caught:
@@ -148,7 +148,7 @@ def test_the_names_of_its_blocks_are_noted_once(prefect):
     assert prefect.labels == {}
 
 
-def test_the_suspension_says_which_block_is_missing_and_so_does_the_report():
+def test_suspension_key_and_report_name_the_missing_block():
     error = BlockMissing("gone", parameter="wallet", block="assay-x402-wallet/purse")
     state = Suspended(pause_key=f"{retry_key(error, 'steps')}:{uuid4()}")
     waits = SimpleNamespace(name="c-1", state=state, tags=["assay-again:5"])

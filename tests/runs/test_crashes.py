@@ -1,4 +1,4 @@
-"""How often a run may crash: counted from its history; and when the sweep takes a run up that nobody else has."""
+"""How often a run may crash, counted from its history, and which crashed runs the sweep reschedules."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -81,7 +81,7 @@ def crashed(times):
         ((StateType.PENDING,), timedelta(minutes=31), True),  # its worker has gone
     ],
 )
-def test_the_sweep_takes_up_what_nobody_else_has(types, age, taken):
+def test_the_sweep_reschedules_crashed_runs_that_are_left(types, age, taken):
     api = Api(*types, age=age)
     problems = []
     assert reschedule_crashed(api, NOW, problems) == ([str(api.run.id)] if taken else [])
@@ -90,7 +90,7 @@ def test_the_sweep_takes_up_what_nobody_else_has(types, age, taken):
     assert problems == []
 
 
-def test_too_many_crashes_end_the_run_and_say_what_to_do():
+def test_too_many_crashes_fail_the_run_with_the_next_step():
     api = Api(*crashed(CRASHES_MAX + 1), age=timedelta(minutes=3))
     problems = []
     assert reschedule_crashed(api, NOW, problems) == []

@@ -104,7 +104,7 @@ def deployed(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", PASSING)
-def test_a_step_in_trouble_leads_back_to_waiting_with_a_mark(deployed, kind):
+def test_a_step_that_fails_temporarily_suspends_the_run_with_a_retry_mark(deployed, kind):
     def step():
         raise kind("away")
 
@@ -114,7 +114,7 @@ def test_a_step_in_trouble_leads_back_to_waiting_with_a_mark(deployed, kind):
     assert deployed.keys[0].startswith(f"{RETRY_KEY}steps:")
 
 
-def test_a_check_in_trouble_suspends_with_a_mark_and_one_without_clears_it(deployed):
+def test_a_failed_check_suspends_with_a_retry_mark_and_a_successful_one_clears_it(deployed):
     def away():
         raise ServiceUnavailable("503")
 
@@ -157,7 +157,7 @@ def test_a_mark_that_cannot_be_set_ends_nothing(deployed, monkeypatch):
         wait_until(away, key="k", timeout=DAY)
 
 
-def test_pauses_grow_to_an_hour_and_a_mark_nobody_can_read_is_none():
+def test_pauses_grow_to_an_hour_and_an_unreadable_mark_counts_as_none():
     assert [pause_after(n).total_seconds() / 60 for n in range(7)] == [5, 5, 10, 20, 40, 60, 60]
     run = SimpleNamespace(tags=["assay", f"{RETRY_TAG}soon"])
     assert retry_count(run) == 0
@@ -184,7 +184,7 @@ def test_a_run_that_could_not_be_marked_is_found_by_what_it_waits_for():
     assert is_due(asked, now + timedelta(minutes=4, seconds=1))
 
 
-def test_a_run_has_waited_when_a_tag_says_so():
+def test_a_tag_shows_that_a_run_was_suspended():
     assert not was_suspended(["assay", "assay-group:g"])
     for tag in (ASKS_TAG, f"{RETRY_TAG}1", "assay-experiment:e", "assay-waits:g"):
         assert was_suspended(["assay", tag])

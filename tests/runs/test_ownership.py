@@ -1,4 +1,4 @@
-"""Runs of other people's flows that are called like ours: not reported, not told of, their blocks not read."""
+"""Flows of other packages with the same names: their runs are not reported, and their blocks not read."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -38,13 +38,13 @@ class Server:
 
 
 @pytest.mark.parametrize("flow", [experiment, campaign, design_build_test], ids=lambda flow: flow.name)
-def test_every_flow_of_ours_has_the_parameters_that_tell(flow):
+def test_every_assay_flow_has_the_parameters_that_identify_it(flow):
     required = set(flow.parameters.required)
     assert flow.name in FLOW_NAMES
     assert is_assay_run(run(dict.fromkeys(required), StateType.RUNNING))
 
 
-def test_a_flow_of_the_same_name_is_not_ours():
+def test_a_flow_of_the_same_name_is_not_an_assay_run():
     assert not is_assay_run(run(FOREIGN, StateType.RUNNING))
     assert not is_assay_run(run({}, StateType.RUNNING))
 

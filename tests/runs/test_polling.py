@@ -57,7 +57,7 @@ def test_an_error_that_will_not_pass_ends_the_wait():
         wait_until(ready, key="k", timeout=timedelta(days=1), poll=QUICK)
 
 
-def test_gives_up_at_the_deadline_and_says_how_to_go_on():
+def test_a_polling_run_fails_at_the_deadline_with_the_next_step():
     with pytest.raises(Overdue, match="run the same flow again"):
         wait_until(lambda: None, key="k", timeout=timedelta(seconds=0.05), poll=QUICK)
 

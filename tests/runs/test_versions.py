@@ -119,7 +119,7 @@ def test_a_misspelt_parameter_of_a_call_is_refused_as_ever():
         flows.experiment(**PARAMETERS["experiment"], colour="red")
 
 
-def test_nothing_is_ordered_with_a_parameter_that_nobody_here_knows(monkeypatch):
+def test_nothing_is_ordered_with_an_unknown_parameter(monkeypatch):
     def context(**parameters):
         run = SimpleNamespace(parameters=parameters)
         monkeypatch.setattr(
@@ -151,7 +151,7 @@ def test_a_plan_is_read_whatever_a_newer_version_has_added_around_its_specificat
         Plan.model_validate(stored)
 
 
-def test_a_plan_with_a_specification_nobody_here_knows_orders_nothing(tmp_path):
+def test_a_plan_with_an_unknown_specification_orders_nothing(tmp_path):
     stored = json.loads(json.dumps(PLAN))
     stored["experiments"][0]["spec"]["colour"] = "red"
     from datetime import UTC, datetime

@@ -104,13 +104,13 @@ def test_one_client_and_one_wake_up_at_a_time(api, waker):
 
 @pytest.mark.parametrize("refusals", [[503], [503, 503, 500], [429], [403]])
 def test_a_refusal_that_may_pass_is_tried_again(api, waker, refusals):
-    """403 once: a Prefect that was set up anew no longer knows a kept client's CSRF token."""
+    """403 once: a Prefect that was set up again no longer knows a kept client's CSRF token."""
     api.refusals = list(refusals)
     assert asyncio.run(waker("e-1")) == 1
 
 
 def test_no_wake_up_waits_for_the_pauses_of_prefects_own_client(api):
-    """It sleeps for two seconds after such an answer, even when it is told not to try again."""
+    """It sleeps for two seconds after such an answer, even with its retries switched off."""
     waker = Waker(patience_seconds=2)
     api.refusals = [503, 502, 429]
     assert asyncio.run(waker("e-1")) == 1
@@ -142,7 +142,7 @@ def test_readiness_is_answered_in_the_middle_of_a_wake_up(api, waker):
 
 
 def test_prefect_restarts_and_the_wake_up_waits_for_it():
-    """The kept connection is gone, then nobody listens, then a new server does."""
+    """The kept connection is gone, then no server listens, then a new one does."""
     api = Api()
     (port,) = free_ports(1)
 

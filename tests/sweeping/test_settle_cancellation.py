@@ -24,7 +24,7 @@ URL = "https://lab.example"
 
 
 class Service:
-    """One experiment that answers as told; rejecting its quote makes it a draft again."""
+    """One experiment with the given answers; rejecting its quote makes it a draft again."""
 
     base_url = URL
 
@@ -92,7 +92,7 @@ def test_an_open_quote_is_rejected_by_its_own_id(known):
     assert "Its quote is rejected" in text
 
 
-def test_an_open_quote_is_left_where_the_policy_says_so():
+def test_the_policy_may_leave_an_open_quote():
     service = Service(quote="open")
     remains, text = end(service, reject=False)
     assert (remains.state, service.rejected) == (CanceledOrderState.QUOTE_OPEN, [])
@@ -105,7 +105,7 @@ def test_a_lost_answer_to_the_rejection_is_looked_up_and_not_repeated():
     assert service.rejected == ["q-1"]
 
 
-def test_a_quote_that_was_accepted_in_between_is_told_as_an_order():
+def test_a_quote_that_was_accepted_in_between_is_reported_as_an_order():
     remains, text = end(Service(quote="open", rejecting=Conflict("accepted")))
     assert remains.state is CanceledOrderState.INVOICED
     assert "The order remains in force, and 219.00 USD is billed" in text
@@ -121,7 +121,7 @@ def test_what_is_paid_is_done_and_cannot_be_stopped():
 @pytest.mark.parametrize(
     ("state", "doubt"), [(None, True), (PaymentState.UNKNOWN, True), (PaymentState.FAILED, False)]
 )
-def test_a_payment_in_doubt_is_told(state, doubt):
+def test_an_uncertain_payment_is_reported(state, doubt):
     book = a_book(experiment="e-1")
     attempt = PaymentAttempt(
         invoice_id="inv_1",
@@ -185,7 +185,7 @@ def test_a_quote_that_is_left_open_keeps_the_share_of_its_order():
     assert book.books.budget.read().campaign_cents(book.campaign_id) == 21_900
 
 
-def test_open_quotes_of_surplus_experiments_are_rejected_and_trouble_with_one_is_left_for_later():
+def test_open_quotes_of_surplus_experiments_are_rejected_and_a_failure_is_left_for_later():
     service = Service(quote="open")
     reject_surplus(service, ["e-1"])
     assert service.rejected == ["q-1"]

@@ -1,4 +1,4 @@
-"""Which runs nobody can start any more, what takes their place, and which of those that a person paused go on."""
+"""Which runs no worker can start any more, what replaces them, and which runs paused by hand are rescheduled."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -224,7 +224,7 @@ def test_what_a_person_suspended_and_forgot_goes_on_and_what_waited_in_vain_does
         (Scheduled(), 6, False, False),
     ],
 )
-def test_a_run_without_a_process_after_a_pause_is_taken_up(monkeypatch, before, minutes, beats, taken):
+def test_a_run_without_a_process_after_a_pause_is_rescheduled(monkeypatch, before, minutes, beats, taken):
     old = run(Running(), OWN.id, minutes=minutes)
     before.timestamp = old.state.timestamp - timedelta(minutes=1)
     server = Server(old, history=[before, old.state])

@@ -176,7 +176,7 @@ def test_a_deadline_passes_although_the_feed_cannot_be_read():
 
 
 @pytest.mark.parametrize("error", [AWAY, Forbidden("GET /experiments: 403")], ids=["503", "403"])
-def test_without_the_list_each_experiment_is_asked_for_by_itself(error):
+def test_without_the_list_each_experiment_is_read_with_its_own_request(error):
     ids = [f"e-{n}" for n in range(60)]
     service, prefect = Service(*ids, done=["e-7", "e-58"]), Prefect()
     runs = {i: prefect.suspended(EXPERIMENT_TAG + i) for i in [*ids, "gone"]}
@@ -223,7 +223,7 @@ def test_an_experiment_that_cannot_be_read_hides_no_other():
     assert set(prefect.resumed) == {runs[i].id for i in ids[4:]}
 
 
-def test_one_users_trouble_leaves_the_others_alone_and_names_block_and_runs():
+def test_one_users_failure_affects_no_other_user_and_names_block_and_runs():
     mine, prefect = Service("e-1", done=["e-1"]), Prefect()
     run = prefect.suspended(EXPERIMENT_TAG + "e-1")
     for n in range(6):

@@ -1,4 +1,4 @@
-"""How a sweep reads the updates feed: up to the watermark, nothing missed, nothing told twice."""
+"""How a sweep reads the updates feed: up to the watermark, nothing missed, nothing counted twice."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -87,7 +87,7 @@ def test_old_rows_are_not_read_again():
 
 
 def test_a_feed_that_rests_costs_one_row_even_after_a_burst():
-    """Five thousand updates in one minute: they are told once or twice, and then the floor is there."""
+    """Five thousand updates in one minute: they count once or twice, and then the floor is set."""
     feed = Feed([0] + [60] * 5_000)
     mark = read_feed(Feed([0]), Watermark(), NOW).mark
     first = read_feed(feed, mark, NOW)
@@ -113,26 +113,26 @@ def test_the_mark_of_any_feed_fits_a_variable():
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=8), st.integers(0, 7))
-def test_every_update_is_told_exactly_once_also_when_it_appears_a_little_late(batches, pace):
+def test_every_update_counts_exactly_once_also_when_it_appears_a_little_late(batches, pace):
     """Each sweep sees new rows whose timestamps lie up to nine minutes before the newest one."""
     mark = read_feed(Feed([0]), Watermark(), NOW).mark
     minutes = [0]
-    told = []
+    counted = []
     for clock, batch in enumerate(batches, start=1):
         minutes += [max(0, clock - late) for late in batch]
         news = read_feed(Feed(minutes), mark, NOW + timedelta(minutes=clock))
-        told += sorted(news.experiment_ids)
+        counted += sorted(news.experiment_ids)
         mark = news.mark
     for rest in range(pace):
         news = read_feed(Feed(minutes), mark, NOW + timedelta(minutes=len(batches) + 5 * rest))
-        told += sorted(news.experiment_ids)
+        counted += sorted(news.experiment_ids)
         mark = news.mark
-    assert sorted(told) == sorted(f"e-{n}" for n in range(1, len(minutes)))
+    assert sorted(counted) == sorted(f"e-{n}" for n in range(1, len(minutes)))
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 250), st.integers(0, 150))
-def test_rows_that_come_while_pages_are_read_are_told_by_then_or_next_time(old, growth):
+def test_rows_that_arrive_while_pages_are_read_count_now_or_next_time(old, growth):
     """After a week without a sweep: pages are walked back to the mark, and new rows push the old ones along."""
     mark = Watermark(feed=START, moved=NOW, seen=())
     numbers = iter(range(10_000, 100_000))
@@ -147,8 +147,8 @@ def test_rows_that_come_while_pages_are_read_are_told_by_then_or_next_time(old, 
     first = read_feed(feed, mark, NOW)
     feed.grow = lambda _: []
     second = read_feed(feed, first.mark, NOW)
-    told = sorted([*first.experiment_ids, *second.experiment_ids])
-    assert set(told) == {row.experiment_id for row in feed.rows}
+    counted = sorted([*first.experiment_ids, *second.experiment_ids])
+    assert set(counted) == {row.experiment_id for row in feed.rows}
     assert first.updates >= old
 
 

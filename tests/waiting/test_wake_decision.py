@@ -38,7 +38,7 @@ def test_a_run_that_would_go_on_is_never_left_asleep(status, results, days, news
 
 
 @pytest.mark.parametrize("status", ["in_queue", "in_production", "data_analysis", "on_the_moon"])
-def test_progress_alone_wakes_nobody_who_waits_for_results(status):
+def test_progress_alone_wakes_no_run_that_waits_for_results(status):
     assert not worth(WaitsFor.RESULTS, found(status), news=True)
 
 
@@ -50,7 +50,7 @@ def test_the_same_preliminary_results_wake_once():
 
 
 @pytest.mark.parametrize("status", [s for s in ExperimentStatus if s != "waiting_for_confirmation"])
-def test_who_waits_for_a_quote_is_woken_by_everything_that_can_mean_one(status):
+def test_a_run_that_waits_for_a_quote_is_woken_by_everything_that_can_mean_one(status):
     assert worth(WaitsFor.QUOTE, found(status), news=False)
 
 
@@ -66,7 +66,7 @@ def test_a_run_of_another_version_is_woken_by_any_news(status, results):
     assert worth(waits_for(None), found(status, results), news=True)
 
 
-def test_the_first_word_of_the_key_says_what_is_waited_for():
+def test_the_first_word_of_the_key_names_the_reason_to_wait():
     assert waits_for("results-0a1b:6f") == WaitsFor.RESULTS
     assert waits_for("partial-0a1b:6f") == WaitsFor.MORE_RESULTS
     assert waits_for("again-steps-0a1b:6f") == "again"

@@ -1,6 +1,6 @@
 """The receiver as a process, for tests that end it by a signal: `held_receiver.py <port> <folder>`.
 
-Its wake-up tells what it does in the folder: `begun` when it begins, then it waits for as long as there is `hold`,
+Its wake-up reports what it does in the folder: `begun` when it begins, then it waits for as long as there is `hold`,
 then the experiment's id is added to `woken`. Everything else is what `prefect-assay receiver` runs.
 """
 

@@ -131,7 +131,7 @@ def test_the_time_of_the_notification_counts_before_that_of_the_experiment():
 
 @pytest.mark.parametrize("inner", [{"timestamp": "some time ago"}, {"created_at": 7e99}], ids=repr)
 def test_an_unreadable_time_inside_does_not_hide_the_one_outside(inner):
-    """Else whoever replays it would be believed again and again."""
+    """Else a replay would be accepted again and again."""
     old = {"timestamp": "2020-01-01T00:00:00Z"}
     with pytest.raises(SignatureError, match="tolerance"):
         read({"event": "x", **old, "data": CHANGE | inner})

@@ -71,7 +71,7 @@ def test_mounted_below_a_path(outer, prefix, path):
         assert answers(url + "/elsewhere") == [404, 404, 404]
 
 
-def test_a_proxy_that_cuts_the_prefix_off_and_tells_so(monkeypatch):
+def test_a_proxy_that_strips_the_prefix_and_sets_root_path(monkeypatch):
     """`uvicorn --root-path`: the receiver sees the path without the prefix."""
     config = uvicorn.Config
     monkeypatch.setattr(uvicorn, "Config", lambda app, **given: config(app, root_path="/public", **given))
@@ -79,7 +79,7 @@ def test_a_proxy_that_cuts_the_prefix_off_and_tells_so(monkeypatch):
         assert answers(f"{url}/assay") == [200, 401, 200]
 
 
-def test_what_a_proxy_says_about_the_sender_changes_nothing():
+def test_forwarded_headers_change_nothing():
     lies = {
         "X-Forwarded-For": "127.0.0.1",
         "X-Forwarded-Proto": "https",
@@ -121,7 +121,7 @@ def test_two_receivers_in_one_app_share_nothing():
         assert counted == [1, 1]
 
 
-def test_an_error_of_ours_is_a_500_that_the_service_repeats(monkeypatch):
+def test_an_unexpected_error_is_a_500_that_the_service_repeats(monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError
 

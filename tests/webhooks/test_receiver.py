@@ -30,7 +30,7 @@ def test_a_genuine_delivery_wakes_the_experiment_of_the_signed_body(receiver):
     assert [d.data.experiment_id for d in receiver.all_announced()] == ["e-1"]
 
 
-def test_nobody_waits_and_that_is_fine(receiver):
+def test_a_delivery_without_a_waiting_run_gets_200(receiver):
     receiver.wake.resumes = 0
     answer = receiver.post(body_of())
     assert (answer.status_code, answer.json()) == (200, {"resumed": 0})
@@ -78,7 +78,7 @@ def not_ascii(body):
 
 
 @pytest.mark.parametrize("headers", [forged, unsigned, another_order, not_ascii])
-def test_what_is_not_genuine_gets_401_and_wakes_nobody(receiver, headers):
+def test_what_is_not_genuine_gets_401_and_wakes_no_run(receiver, headers):
     body = body_of()
     answer = receiver.post(body, headers(body))
     assert answer.status_code == 401
@@ -211,7 +211,7 @@ def test_a_sender_that_stalls_is_asked_to_send_again(receiver):
             pass
 
 
-def test_a_sender_that_breaks_off_harms_nobody(receiver):
+def test_a_sender_that_disconnects_affects_no_other(receiver):
     host, port = receiver.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=5) as connection:
         connection.sendall(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())

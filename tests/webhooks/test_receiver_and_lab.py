@@ -61,7 +61,7 @@ def core(woken):
 
 
 def of_organization(core, receiver, secret=SECRET):
-    """An organisation's webhook at the receiver; an experiment that is told of there."""
+    """An organisation's webhook at the receiver; an experiment whose updates go there."""
     url = delivery_url(receiver, ORGANIZATION_KEY)
     webhook = core.request("POST", "/webhooks", json_body={"url": url, "secret": secret}).body
     return webhook["id"], order(core, skip_draft=True).body["experiment_id"]

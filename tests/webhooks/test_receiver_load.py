@@ -38,7 +38,7 @@ def test_its_judge_finds_what_is_lost_misanswered_or_woken_by_a_forgery(monkeypa
 @pytest.mark.long
 @pytest.mark.e2e
 @pytest.mark.timeout(280)
-def test_every_genuine_delivery_wakes_its_run_in_a_flood_that_wakes_nobody():
+def test_every_genuine_delivery_wakes_its_run_in_a_flood_of_forged_ones():
     done = subprocess.run(
         [sys.executable, BENCH, "--seconds", "5", "--genuine", "10", "--harmless", "200", "--json"],
         capture_output=True,

@@ -31,7 +31,7 @@ def test_a_wake_up_that_hangs_gets_503_and_never_overlaps_the_next(receiver):
 
 
 @settings(max_waiting=2, wake_timeout_seconds=20)
-def test_a_full_queue_gets_503_at_once_and_nobody_in_it_is_lost(receiver):
+def test_a_full_queue_gets_503_at_once_and_loses_no_delivery(receiver):
     receiver.wake.held = True
     with ThreadPoolExecutor(3) as senders:
         waiting = [senders.submit(receiver.post, body_of()) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Health, readiness and metrics: what they tell, what they must not, and where they stand."""
+"""Health, readiness and metrics: what they show, what they must not show, and at which paths."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 
 
 class Prefect:
-    """Stands behind the receiver: there, away, or silent."""
+    """Replaces Prefect behind the receiver: present, away, or silent."""
 
     def __init__(self):
         self.asked = 0
@@ -159,7 +159,7 @@ def test_every_outcome_is_counted(prefect):
         assert found["assay_receiver_waiting",] == 0
 
 
-def test_no_id_and_no_secret_stands_in_the_metrics(prefect):
+def test_metrics_contain_no_id_and_no_secret(prefect):
     with running(prefect) as client:
         bodies = [
             body_of(),
@@ -213,7 +213,7 @@ def test_readiness_and_metrics_can_be_kept_off_the_public_path(prefect):
 
 
 def test_the_command_serves_them_on_a_port_of_their_own(tmp_path):
-    """And without an address of Prefect it is not ready, instead of waking nobody in a server of its own."""
+    """And without an address of Prefect it is not ready, instead of waking in an ephemeral server without runs."""
     public, private = free_ports(2)
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     process = subprocess.Popen(

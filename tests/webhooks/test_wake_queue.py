@@ -8,7 +8,7 @@ from prefect_assay.webhooks.answers import RetryLater
 from prefect_assay.webhooks.wake_queue import WakeQueue
 
 
-def test_who_is_canceled_while_it_waits_leaves_and_who_works_goes_on():
+def test_a_canceled_request_leaves_the_queue_and_a_running_wake_up_goes_on():
     async def story():
         queue, done, hold = WakeQueue(10, 10), [], asyncio.Event()
 
