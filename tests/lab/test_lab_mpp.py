@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from prefect_assay.lab.kernel.faults import PAYMENT_ACTIONS, PaymentFault
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.rails import mpp
+from prefect_assay.lab.requests import validation
 from support.lab.core import advance, get, lab_core, order, refusal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -302,7 +303,7 @@ def test_another_method_is_a_conflict(core, pay_path):
 
 
 def fault(core, action, **details):
-    core.lab.payment_faults.add(PaymentFault(action, **details))
+    core.lab.payment_faults.append(validation.read(PaymentFault, {"action": action, **details}))
 
 
 WRONG = {

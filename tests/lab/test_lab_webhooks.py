@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from prefect_assay.lab.kernel import schedule
+from prefect_assay.lab.webhooks.faults import WebhookFault
 from prefect_assay.models.service import WireWords
 from support.lab.core import EPOCH, advance, get, lab_core, order
 from support.services.hook_server import hook_server
@@ -167,7 +168,7 @@ def test_the_url_can_be_changed_and_cleared_at_any_time(core, hook):
 
 def test_faults_drop_double_and_forge(core, hook):
     for action in ("drop", "double", "bad_signature"):
-        core.webhook_faults.add(action, 1)
+        core.webhook_faults.append(WebhookFault(action=action))
     for _ in range(4):
         order(core, skip_draft=True, webhook_url=hook.url)
     core.sender.deliver(core.seeded.organization_id)

@@ -58,7 +58,7 @@ class LabPayApi:
             return [dict(row) for row in db.all("SELECT * FROM settlements")]
 
     def fault(self, action, **details):
-        self.core.lab.payment_faults.add(PaymentFault(action, **details))
+        self.core.lab.payment_faults.append(PaymentFault(action=action, **details))
 
 
 def ordered_invoice(core: LabCore, method: str) -> str:

@@ -108,8 +108,8 @@ def _payment_faults(core: Core) -> dict[str, Any]:
 
 
 @router.handles(commands.ADD_PAYMENT_FAULT)
-def _add_payment_fault(core: Core, body: bodies.AddPaymentFault) -> dict[str, Any]:
-    core.lab.payment_faults.add(PaymentFault(**body.model_dump()))
+def _add_payment_fault(core: Core, body: PaymentFault) -> dict[str, Any]:
+    core.lab.payment_faults.append(body)
     return _payment_faults(core)
 
 

@@ -225,17 +225,6 @@ class NewSecret(Body):
     organization_id: str | None = None
 
 
-class AddPaymentFault(Body):
-    """A payment fault; `payment_faults` checks its values."""
-
-    action: str
-    rail: str | None = None
-    count: int | None = None
-    after: int = 0
-    organization_id: str | None = None
-    invoice_id: str | None = None
-
-
 class SignIn(Body):
     """The user who signs in."""
 

@@ -1,4 +1,4 @@
-"""Faults added through the control surface: the list of one kind, and the faults of machine payments.
+"""Faults added through the control surface: what all kinds share, and the faults of machine payments.
 
 Payment faults let tests check a client's guard. They know nothing of the rails: `take` names what is wrong with one
 pay call, and counts. A wrong term holds for the challenge and for the credential alike, so that a client without a
@@ -7,11 +7,11 @@ guard really pays it.
 
 import copy
 import threading
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, Literal, Protocol, TypeVar, get_args
 
-from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.models.vocabulary import PaymentMethod
+from pydantic import Field
+
+from prefect_assay.lab.kernel.refusals import Body
 
 PaymentAction = Literal[
     "always_402",
@@ -28,7 +28,6 @@ PaymentAction = Literal[
     "replay_403",
 ]
 PAYMENT_ACTIONS: Final = get_args(PaymentAction)
-RAILS: Final = (PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT)
 
 
 class _Fault(Protocol):
@@ -71,71 +70,57 @@ class FaultList(Generic[Kind]):
             self._faults = []
 
 
-@dataclass(slots=True)
-class PaymentFault:
-    """What is wrong with matching pay calls (docs/lab.md has the table of actions).
+class CountedFault(Body):
+    """A fault that hits `count` matches, None for all, and lets `after` matches pass first."""
 
-    Attributes:
-        action: what is wrong.
-        rail: only this rail's.
-        count: how many pay calls it still hits; None for all until it is dropped.
-        after: how many matching calls it lets pass first.
-        organization_id: only this organisation's.
-        invoice_id: only this invoice, by its own id.
-        hits: calls hit so far.
-    """
-
-    action: PaymentAction
-    rail: str | None = None
-    count: int | None = None
-    after: int = 0
+    count: Annotated[int, Field(ge=0)] | None = None
+    after: Annotated[int, Field(ge=0)] = 0
     organization_id: str | None = None
-    invoice_id: str | None = None
-    hits: int = 0
+    _hits: int = 0
 
-    def hit(self, rail: str, organization_id: str, invoice_id: str) -> bool:
-        """Whether this call is hit; counts it."""
-        wanted = (self.rail, self.organization_id, self.invoice_id)
-        pairs = zip(wanted, (rail, organization_id, invoice_id), strict=True)
-        if self.count == 0 or any(only not in (None, value) for only, value in pairs):
+    def view(self) -> dict[str, Any]:
+        """As the control surface shows it, with its `hits`."""
+        return {**self.model_dump(), "hits": self._hits}
+
+    def _matches(self, **names: str | None) -> bool:
+        """Whether every field that is set has this value."""
+        return all(getattr(self, name) in (None, value) for name, value in names.items())
+
+    def _strike(self) -> bool:
+        """Count a match; whether it is hit."""
+        if self.count == 0:
             return False
         if self.after > 0:
             self.after -= 1
             return False
+        if not self._by_chance():
+            return False
         self.count = None if self.count is None else self.count - 1
-        self.hits += 1
+        self._hits += 1
         return True
 
-    def view(self) -> dict[str, Any]:
-        """As the control surface shows it."""
-        return asdict(self)
+    def _by_chance(self) -> bool:
+        return True
+
+
+class PaymentFault(CountedFault):
+    """What is wrong with matching pay calls (docs/lab.md has the table); `invoice_id` is the invoice's own."""
+
+    action: PaymentAction
+    rail: Literal["x402-exact", "mpp-spt"] | None = None
+    invoice_id: str | None = None
+
+    def hit(self, rail: str, organization_id: str, invoice_id: str) -> bool:
+        """Whether this call is hit; counts it."""
+        matches = self._matches(rail=rail, organization_id=organization_id, invoice_id=invoice_id)
+        return matches and self._strike()
 
 
 class PaymentFaults(FaultList[PaymentFault]):
     """The payment faults; the first that hits a call happens."""
 
-    def add(self, fault: PaymentFault) -> None:
-        """Add a fault; invalid values are refused with 400."""
-        _check(fault)
-        self.append(fault)
-
     def take(self, rail: str, organization_id: str, invoice_id: str) -> str | None:
         """What is wrong with this call, if anything."""
         with self._lock:
-            hit = (fault for fault in self._faults if fault.hit(rail, organization_id, invoice_id))
-            found = next(hit, None)
-            return found.action if found else None
-
-
-def _check(fault: PaymentFault) -> None:
-    if fault.action not in PAYMENT_ACTIONS:
-        known = ", ".join(PAYMENT_ACTIONS)
-        raise Refusal(400, f"unknown payment fault {fault.action!r}; known are {known}")
-    if fault.rail is not None and fault.rail not in RAILS:
-        raise Refusal(400, f"rail is {' or '.join(RAILS)}")
-    if type(fault.after) is not int or fault.after < 0:
-        raise Refusal(400, "after is a whole number from 0")
-    if fault.count is not None and (type(fault.count) is not int or fault.count < 0):
-        raise Refusal(400, "count is a whole number from 0, or null for all")
-    if any(not isinstance(key, str | None) for key in (fault.organization_id, fault.invoice_id)):
-        raise Refusal(400, "organization_id and invoice_id are ids")
+            hits = (fault for fault in self._faults if fault.hit(rail, organization_id, invoice_id))
+            return next((fault.action for fault in hits), None)
