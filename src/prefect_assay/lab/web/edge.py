@@ -51,6 +51,16 @@ class _Exchange(HeldAnswer):
         self.path: str = scope["path"]
         self.request_id: str = scope["state"]["request_id"]
         self.caller = Caller()
+        self.limited = False
+        self.fault: Fault | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether any part of the answer leaves."""
+        if self.fault is None:
+            return True
+        cut = self.fault.action == "truncate"
+        return self.fault.action not in NEVER_ANSWERED and not (cut and not self.body)
 
     def header(self, name: str) -> str:
         """A header of the request."""
@@ -91,34 +101,43 @@ class Edge:
             return
         exchange = _Exchange(scope)
         CALLER.set(exchange.caller)
-        limited = self._core.limiter.limit is not None and await self._limit(exchange)
-        queued = None if limited or self._core.faults.idle else await self._take(exchange)
-        fault = queued.fault if queued else None
-        if not limited and (fault is None or await self._before(exchange, fault)):
-            await self._app(scope, receive, exchange.take)
-            if queued is not None:
-                await self._after(exchange, queued)
-        cut = fault is not None and fault.action == "truncate"
-        answered = not (fault and fault.action in NEVER_ANSWERED) and not (cut and not exchange.body)
-        action = "rate_limit" if limited else (fault.action if fault else None)
-        self._note(exchange, answered=answered, fault=action)
-        if not answered:
-            await _close(scope, receive)
+        await self._handle(exchange, receive)
+        self._note(exchange)
+        await self._deliver(exchange, receive, send)
+
+    async def _handle(self, exchange: _Exchange, receive: Receive) -> None:
+        """Let the application answer, unless the rate limit or a fault does."""
+        if await self._limit(exchange):
+            return
+        queued = None if self._core.faults.idle else await self._take(exchange)
+        if queued is None:
+            await self._app(exchange.scope, receive, exchange.take)
+        elif await self._before(exchange, queued.fault):
+            await self._app(exchange.scope, receive, exchange.take)
+            await self._after(exchange, queued)
+
+    async def _deliver(self, exchange: _Exchange, receive: Receive, send: Send) -> None:
+        """Send the answer as the fault wants it: whole, late, cut or not at all."""
+        fault = exchange.fault
+        if not exchange.answered:
+            await _close(exchange.scope, receive)
             return
         if not any(name == b"x-request-id" for name, _ in exchange.headers):
-            exchange.headers.append((b"x-request-id", request_id.encode()))
+            exchange.headers.append((b"x-request-id", exchange.request_id.encode()))
         if fault is not None and fault.action == "late_answer":
             await asyncio.sleep(fault.seconds)
-        if fault is not None and cut:
+        if fault is not None and fault.action == "truncate":
             await exchange.send(send, keep=_part(fault, exchange.body))
-            await _close(scope, receive, flush=True)
+            await _close(exchange.scope, receive, flush=True)
         else:
             await exchange.send(send)
 
     async def _limit(self, exchange: _Exchange) -> bool:
         """Count the request against the rate limit; whether it is refused."""
         limit = self._core.limiter.limit
-        if limit is not None and limit.organization_id is not None:
+        if limit is None:
+            return False
+        if limit.organization_id is not None:
             await self._find_caller(exchange)
             if exchange.caller.organization_id != limit.organization_id:
                 return False
@@ -129,12 +148,15 @@ class Edge:
             return False
         body = {"error": "too many requests; try again later"}
         exchange.fail(HTTPStatus.TOO_MANY_REQUESTS, body, seconds)
+        exchange.limited = True
         return True
 
     async def _take(self, exchange: _Exchange) -> QueuedFault | None:
         if self._core.faults.depends_on_organization(exchange.method, exchange.path):
             await self._find_caller(exchange)
-        return self._core.faults.take(exchange.method, exchange.path, exchange.caller.organization_id)
+        queued = self._core.faults.take(exchange.method, exchange.path, exchange.caller.organization_id)
+        exchange.fault = queued.fault if queued else None
+        return queued
 
     async def _find_caller(self, exchange: _Exchange) -> None:
         """Read the token before the service does, for what affects one organisation only."""
@@ -187,14 +209,15 @@ class Edge:
         found = body.get("invoice_id") or body.get("provider_invoice_id")
         return str(found) if found else None
 
-    def _note(self, exchange: _Exchange, *, answered: bool, fault: str | None) -> None:
+    def _note(self, exchange: _Exchange) -> None:
+        fault = "rate_limit" if exchange.limited else (exchange.fault.action if exchange.fault else None)
         self._core.journal.add(
             method=exchange.method,
             path=exchange.path,
             query=exchange.scope["query_string"].decode("latin-1"),
             status=exchange.status,
             request_id=exchange.request_id,
-            answered=answered,
+            answered=exchange.answered,
             fault=fault,
             idempotency_key=exchange.header("idempotency-key") or None,
             organization_id=exchange.caller.organization_id,
