@@ -12,7 +12,7 @@ from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.requests.core import Answer
 from prefect_assay.lab.web.app import create_app
 from prefect_assay.models.service import WireWords
-from support.lab.conformance import held
+from support.lab.conformance import conforming
 from support.lab.core import lab_core
 
 ADDRESS = f"{API_PREFIX}/openapi.json"
@@ -160,7 +160,7 @@ def test_the_conformance_check_rejects_answers_off_their_shape():
     route = next(route for route in ROUTES if route.path == "/whoami")
     for answer in (Answer({"nobody": True}), Answer({}, 201), Answer(None)):
         with pytest.raises((AssertionError, ValueError)):
-            held(lambda *_, answer=answer: answer)(None, route)
+            conforming(lambda *_, answer=answer: answer)(None, route)
 
 
 def test_the_conformance_check_rejects_undescribed_refusals():
@@ -171,4 +171,4 @@ def test_the_conformance_check_rejects_undescribed_refusals():
         raise Refusal(409, "no")
 
     with pytest.raises(AssertionError):
-        held(refuse)(None, route)
+        conforming(refuse)(None, route)

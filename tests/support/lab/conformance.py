@@ -1,4 +1,4 @@
-"""Holds what the lab answers to what its description promises: status, shape, and error body."""
+"""Checks every answer of the lab against its description: status, shape and error body."""
 
 import json
 from functools import wraps
@@ -11,8 +11,8 @@ from prefect_assay.lab.requests.core import Answer
 _FIRST_ERROR = 400
 
 
-def held(perform: Any) -> Any:
-    """`LabCore.perform` that fails when an answer is not one that `openapi.json` describes."""
+def conforming(perform: Any) -> Any:
+    """`LabCore.perform` that fails on an answer that `openapi.json` does not describe."""
 
     @wraps(perform)
     def checked(core: Any, route: Route, **request: Any) -> Answer:

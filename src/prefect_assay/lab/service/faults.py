@@ -3,6 +3,7 @@
 The most important is `lose_answer`: the request is handled completely and its answer never arrives.
 """
 
+import itertools
 import random
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, get_args
@@ -124,14 +125,11 @@ class FaultQueue(FaultList[QueuedFault]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._count = 0
+        self._numbers = itertools.count(1)
 
     def add(self, fault: Fault) -> QueuedFault:
         """Queue a fault under a number that is never used again, also after a clear or a restore."""
-        with self._lock:
-            self._count += 1
-            number = self._count
-        queued = QueuedFault(number, fault)
+        queued = QueuedFault(next(self._numbers), fault)
         self.append(queued)
         return queued
 
@@ -165,10 +163,9 @@ class FaultQueue(FaultList[QueuedFault]):
     def remove(self, number: int) -> bool:
         """Drop one; False for an unknown number."""
         with self._lock:
-            kept = [queued for queued in self._faults if queued.number != number]
-            removed = len(kept) < len(self._faults)
-            self._faults = kept
-            return removed
+            before = len(self._faults)
+            self._faults = [queued for queued in self._faults if queued.number != number]
+            return len(self._faults) < before
 
     def clear(self, organization_id: str | None = None) -> None:
         """Drop all, or those of one organisation."""
