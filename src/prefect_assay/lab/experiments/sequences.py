@@ -12,7 +12,7 @@ from prefect_assay.lab.billing import specs
 from prefect_assay.lab.kernel.refusals import Refusal, not_found
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests import lists, validation
-from prefect_assay.lab.requests.core import Answer, Call, experiment_of, uuid_or_none
+from prefect_assay.lab.requests.core import Answer, Call, experiment_of, owned, uuid_or_none
 from prefect_assay.lab.requests.lists import Column, Listing, Sql
 from prefect_assay.lab.requests.schemas import AddedSequence, AddSequences, SequenceEntry
 from prefect_assay.lab.requests.validation import Entry, Violation
@@ -78,11 +78,7 @@ def add(call: Call) -> Answer:
     """POST /sequences: only to a draft (contract 4.3)."""
     wanted = validation.read(AddSequences, call.json())
     with call.lab.store.transaction() as db:
-        experiment = db.one(
-            "SELECT * FROM experiments WHERE code = ? AND org_id = ?", wanted.experiment_code, call.who.org_id
-        )
-        if experiment is None:
-            raise not_found("experiment")
+        experiment = owned(db, call, "experiments", wanted.experiment_code, "experiment", by="code")
         if experiment["status"] != ExperimentStatus.DRAFT:
             raise Refusal(
                 409, f"the experiment is {experiment['status']}; sequences can be added to a draft only"

@@ -46,10 +46,7 @@ def requote(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
 
 
 def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:
-    """auto_accept_quote: WaitingForConfirmation with the quote already accepted (contract 3).
-
-    With `paid_first`, on a machine rail, nothing follows before the payment settles.
-    """
+    """auto_accept_quote: WaitingForConfirmation with an accepted quote (contract 3); a machine rail is `paid_first`."""
     updates.move(db, experiment, ExperimentStatus.WAITING_FOR_CONFIRMATION, at)
     if not paid_first:
         found = delays.of_experiment(db, lab.settings.seed, experiment)
@@ -117,11 +114,7 @@ def _begun(lab: Lab, db: Db, experiment: Row, at: datetime) -> dict[str, Any]:
 
 
 def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: float = 0.0) -> datetime:
-    """Queue the rest of the lab window after a share of it, from now.
-
-    Returns:
-        when it ends: the experiment's new `eta`, for the caller to write.
-    """
+    """Queue the rest of the lab window after a share of it; its end, the new `eta`, for the caller to write."""
     found = delays.of_experiment(db, lab.settings.seed, experiment)
     entries = [
         schedule.entry(
@@ -139,11 +132,7 @@ def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: 
 
 
 def apply_all(lab: Lab, db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
-    """Carry out the next rows of the due-queue: milestones together, anything else alone.
-
-    Returns:
-        how many were carried out, and the lab time of the last one.
-    """
+    """Carry out the next rows of the due-queue, milestones together; how many, and the lab time of the last one."""
     if items[0]["kind"] in MILESTONE_KINDS:
         return _apply_milestones(db, org_id, items, now)
     now = max(now, times.read(items[0]["due_at"]))
@@ -241,10 +230,7 @@ def back_to_draft(db: Db, experiment: Row, at: datetime) -> None:
 
 
 def force(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
-    """Lab event: put the experiment into any status, regardless of the rules, and drop what was queued.
-
-    Entering InReview and Done releases results (contract 3).
-    """
+    """Lab event: force any status, with the results that it releases, and drop what was queued."""
     schedule.forget(db, experiment["id"])
     if status == ExperimentStatus.CANCELED:
         db.run(

@@ -127,7 +127,7 @@ class KeyedWorkers:
             try:
                 self._work(key)
             except Exception:
-                logger.exception("%s failed; it goes on with the next change", self._name)
+                logger.exception("%s failed; it runs again at the next change", self._name)
             with self._lock:
                 if not self._again.pop(key, False):
                     del self._threads[key]

@@ -1,8 +1,7 @@
 """Faults added through the control surface: what all kinds share, and the faults of machine payments.
 
-Payment faults let tests check a client's guard. They know nothing of the rails: `take` names what is wrong with one
-pay call, and counts. A wrong term holds for the challenge and for the credential alike, so that a client without a
-guard really pays it.
+Payment faults test a client's guard; they know nothing of the rails. A wrong term holds for the challenge and for the
+credential alike, so that a client without a guard really pays it.
 """
 
 import copy

@@ -25,9 +25,7 @@ class MppSettings:
     """The terms of the mpp-spt rail.
 
     Attributes:
-        method: the protocol's name of the payment provider.
         network_id: the receiver's profile in the provider's network; the default is unassigned.
-        payment_method_types: what a token may be backed by.
         valid_seconds: how long a challenge can be answered.
         secret: key of the challenges' ids.
     """
@@ -45,10 +43,8 @@ class X402Settings:
 
     Attributes:
         network: CAIP-2 name of an EVM chain; the default is a test network.
-        asset: address of the token contract.
+        asset: address of the token contract; `asset_name` and `asset_version` are its EIP-712 domain.
         pay_to: the receiving address; the default is unassigned.
-        asset_name: EIP-712 domain name of the token.
-        asset_version: EIP-712 domain version of the token.
         max_timeout_seconds: how far ahead an authorisation may be valid.
         fault: a wrong term in the challenge, to test a client's guard.
     """
@@ -85,8 +81,6 @@ class LabSettings:
         allowed_hosts: further host names of the tool endpoint, such as a container's.
         session_hours: real hours that a portal session lasts (contract 5.7).
         portal_secret: signs sign-in links.
-        x402: the chain, token contract and account of x402 payments.
-        mpp: the receiver of payments with shared payment tokens.
     """
 
     base_url: str = "http://127.0.0.1:8000"

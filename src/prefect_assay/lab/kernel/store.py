@@ -219,8 +219,7 @@ class Store:
     def transaction(self) -> Iterator[Db]:
         """All or nothing. A transaction inside another one joins it.
 
-        The lock separates readers from writers; SQLite's transaction begins at the first write, which spares the many
-        requests that only read two statements each.
+        SQLite's begins at the first write, which spares requests that only read two statements.
         """
         with self._lock:
             outermost = self._depth == 0

@@ -137,10 +137,10 @@ def integer(text: str, name: str, *, low: int, high: int = _INT64_MAX) -> int:
     return number
 
 
-def owned(db: Db, call: Call, table: str, row_id: str | None, what: str) -> Row:
-    """The caller's organisation's row with this id; the 404 does not reveal what exists elsewhere."""
-    sql = f"SELECT * FROM {table} WHERE id = ? AND org_id = ?"  # noqa: S608 - own names
-    row = db.one(sql, row_id, call.who.org_id)
+def owned(db: Db, call: Call, table: str, key: str | None, what: str, *, by: str = "id") -> Row:
+    """The caller's organisation's row with this key; the 404 does not reveal what exists elsewhere."""
+    sql = f"SELECT * FROM {table} WHERE {by} = ? AND org_id = ?"  # noqa: S608 - own names
+    row = db.one(sql, key, call.who.org_id)
     if row is None:
         raise not_found(what)
     return row

@@ -84,8 +84,7 @@ def _numbers(
 ) -> tuple[int, list[int]]:
     """How many rows match, and the `seq` of those on the page.
 
-    Only `seq` is selected, because indexes cover most filters and sorts, and reading wide rows is what takes time.
-    The text comes from column lists only; what callers send is bound.
+    Only `seq` is selected, because indexes cover most filters and sorts, and reading wide rows takes the time.
     """
     found = db.column(
         f"SELECT {listing.table}.seq {matching.text} ORDER BY {order.text} LIMIT ? OFFSET ?",

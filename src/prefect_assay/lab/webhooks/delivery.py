@@ -30,13 +30,7 @@ _ANSWER_BYTES_MAX: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """The secret of a delivery.
-
-    Attributes:
-        secret: what signs it.
-        level: where the secret is set (contract 6, rule 2).
-        replaced: the secret before the last change, if there was one.
-    """
+    """The secret of a delivery, the level where it is set (contract 6, rule 2), and the secret before its last change."""
 
     secret: str = field(repr=False)
     level: Level
@@ -54,23 +48,13 @@ class _Destination:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One POST, ready to be sent.
-
-    Attributes:
-        delivery_id: names this attempt.
-        url: where it goes.
-        body: the raw bytes that are signed.
-        headers: the service's own.
-        custom: the customer's; their values may be secrets.
-        signed_with: the level of the secret.
-        fault: what goes wrong on purpose.
-    """
+    """One signed POST, ready to be sent."""
 
     delivery_id: str
     url: str
     body: bytes
     headers: Mapping[str, str]
-    custom: Mapping[str, str] = field(repr=False)
+    custom: Mapping[str, str] = field(repr=False)  # the customer's headers; their values may be secrets
     signed_with: str
     fault: WebhookFault | None
 
@@ -218,14 +202,11 @@ def _body(experiment: Row, update: Row, delivery_id: str, now: datetime) -> dict
 
 
 def _eta(experiment: Row, update: Row) -> str:
-    """When the results are due: never null in the contract, so an estimate before the work begins.
-
-    The estimate is the longest lab window from the update; a canceled experiment ends with its update.
-    """
+    """When the results are due: never null in the contract, so the longest lab window before the work begins."""
     if experiment["eta"] is not None:
         return str(experiment["eta"])
     if experiment["status"] == ExperimentStatus.CANCELED:
-        return times.stamp(times.read(update["created_at"]))
+        return str(update["created_at"])
     return times.stamp(times.read(update["created_at"]) + timedelta(days=_LAB_DAYS_MAX))
 
 
