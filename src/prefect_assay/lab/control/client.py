@@ -4,9 +4,9 @@ Methods send the commands of `commands`; docs/lab.md describes them. Knows nothi
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Literal, Self, Unpack
+from typing import Any, Final, Literal, Self, TypeVar, Unpack
 
 import httpx
 
@@ -20,6 +20,8 @@ from prefect_assay.lab.control.commands import (
     Record,
     Reply,
 )
+
+Item = TypeVar("Item", bound=Mapping[str, Any])
 
 # A lab on loopback speaks plain http; loading the system's certificates takes longer than a test.
 _NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -80,6 +82,8 @@ class Controls:
         organization_id: the tokens' organisation.
     """
 
+    _confined = False
+
     base_url: str
     token: str
     viewer_token: str
@@ -107,7 +111,11 @@ class Controls:
 
     def _whose(self, organization_id: str | None) -> dict[str, str]:
         """The organisation that a call names; without one the lab takes the default one, or all."""
-        return given(organization_id=organization_id)
+        return given(organization_id=organization_id or (self.organization_id if self._confined else None))
+
+    def _own(self, items: list[Item], field: str) -> list[Item]:
+        """The items that belong to this handle; `field` names their organisation."""
+        return [item for item in items if not self._confined or item.get(field) == self.organization_id]
 
     def http(self, token: str | None = None) -> httpx.Client:
         """A plain HTTP client for the API, by default with the member's token."""
@@ -183,7 +191,7 @@ class Controls:
 
     def faults(self) -> list[FaultView]:
         """All route faults since they were cleared, with their counts."""
-        return self._send(commands.FAULTS)["items"]
+        return self._own(self._send(commands.FAULTS)["items"], "organization_id")
 
     def clear_faults(self, organization_id: str | None = None) -> None:
         """Drop the faults."""
@@ -248,7 +256,7 @@ class Controls:
     ) -> list[Record]:
         """Webhook attempts so far, oldest first; of one experiment or update."""
         about = given(experiment_id=experiment_id, update_id=update_id)
-        return self._send(commands.DELIVERIES, after=after, **about)["items"]
+        return self._own(self._send(commands.DELIVERIES, after=after, **about)["items"], "org_id")
 
     def outbox(self) -> list[Record]:
         """Deliveries still to be made, held ones too."""
@@ -260,7 +268,8 @@ class Controls:
         It hits `count` attempts: by default 1, or any number with a `probability`. Details are `after`,
         `probability`, `seed`, `organization_id`, `experiment_id`, `webhook_id` and `seconds`.
         """
-        self._send(commands.ADD_WEBHOOK_FAULT, **{"action": action, **given(count=count), **details})
+        fields = {"action": action, **given(count=count), **self._whose(None), **details}
+        self._send(commands.ADD_WEBHOOK_FAULT, **fields)
 
     def webhook_faults(self) -> list[Record]:
         """All webhook faults, with their `hits`."""
@@ -293,7 +302,9 @@ class Controls:
         self, secret: str | None, *, experiment_id: str | None = None, organization_id: str | None = None
     ) -> None:
         """Give an experiment or an organisation another webhook secret."""
-        whose = given(experiment_id=experiment_id, organization_id=organization_id)
+        whose = given(experiment_id=experiment_id)
+        if organization_id or not experiment_id:
+            whose |= self._whose(organization_id)
         self._send(commands.ROTATE_SECRET, secret=secret, **whose)
 
 
@@ -303,6 +314,8 @@ class LabOrganization(Controls):
     Attributes:
         slug: its short name.
     """
+
+    _confined = True
 
     def __init__(self, lab: Controls, slug: str, seeded: dict[str, str]) -> None:
         self._lab = lab
@@ -316,28 +329,3 @@ class LabOrganization(Controls):
     def sim(self, method: str, path: str, json: Record | None = None, /, **query: Any) -> Any:
         """Any call of the control surface; its JSON answer."""
         return self._lab.sim(method, path, json, **query)
-
-    def _whose(self, organization_id: str | None) -> dict[str, str]:
-        return super()._whose(organization_id or self.organization_id)
-
-    def faults(self) -> list[FaultView]:
-        """The route faults of this organisation since they were cleared, with their counts."""
-        return [fault for fault in super().faults() if fault.get("organization_id") == self.organization_id]
-
-    def deliveries(
-        self, after: int = 0, *, experiment_id: str | None = None, update_id: str | None = None
-    ) -> list[Record]:
-        """Webhook attempts of this organisation so far, oldest first; of one experiment or update."""
-        items = super().deliveries(after, experiment_id=experiment_id, update_id=update_id)
-        return [item for item in items if item["org_id"] == self.organization_id]
-
-    def webhook_fault(self, action: str, count: int | None = None, **details: Any) -> None:
-        """Add a webhook fault that hits only this organisation's deliveries."""
-        super().webhook_fault(action, count, **{**self._whose(None), **details})
-
-    def rotate_secret(
-        self, secret: str | None, *, experiment_id: str | None = None, organization_id: str | None = None
-    ) -> None:
-        """Give this organisation, or one of its experiments, another webhook secret."""
-        whose = organization_id or (None if experiment_id else self.organization_id)
-        super().rotate_secret(secret, experiment_id=experiment_id, organization_id=whose)
