@@ -26,12 +26,11 @@ class CanceledOrderState(StrEnum):
 
 
 class CancellationReport(Model):
-    """The state with its figures; `rejected` if settling the cancellation rejected the quote."""
+    """The state with its figures."""
 
     state: CanceledOrderState
     order: Order | None = None
     quote: Quote | None = None
-    rejected: bool = False
     payment: PaymentStatus = PaymentStatus()
 
 

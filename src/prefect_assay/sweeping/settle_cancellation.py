@@ -53,7 +53,6 @@ def settle_cancellation(
         state=CanceledOrderState.QUOTE_REJECTED if rejected and not invoiced else _STATES[billing.stage],
         order=order,
         quote=billing.quote,
-        rejected=rejected,
         payment=read_payment_status(client, book.read().payment, order.experiment_id)
         if invoiced
         else PaymentStatus(),
