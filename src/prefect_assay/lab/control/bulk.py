@@ -5,22 +5,18 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from prefect_assay.lab.billing import invoices, quotes, specs
-from prefect_assay.lab.experiments import state_machine
+from prefect_assay.lab.billing import specs
+from prefect_assay.lab.experiments import orders, state_machine
 from prefect_assay.lab.kernel.store import Db, load
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.models.vocabulary import (
-    MACHINE_RAILS,
     ExperimentStatus,
     ExperimentType,
-    InvoiceStatus,
     Method,
-    QuoteStatus,
     ResultsStatus,
 )
 
 _LETTERS: Final = "ACDEFGHIKLMNPQRSTVWY"
-_API_PROJECT: Final = 1
 
 
 def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequences: int) -> list[str]:
@@ -45,7 +41,7 @@ def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequenc
         row = {
             "id": str(uuid.uuid4()),
             "org_id": org_id,
-            "code": f"{org['code']}-{_API_PROJECT:03d}-{number:03d}",
+            "code": orders.code(org, number),
             "name": f"filled in {number}",
             "status": ExperimentStatus.DRAFT,
             "results_status": ResultsStatus.NONE,
@@ -86,8 +82,4 @@ def _move_on(lab: Lab, db: Db, experiment_id: str, at: datetime, *, ordered: boo
     if not ordered:
         state_machine.submitted(lab, db, experiment, at)
         return
-    machine_rail = experiment["payment_method"] in MACHINE_RAILS
-    quote = quotes.issue(db, experiment, at, status=QuoteStatus.ACCEPTED)
-    status = InvoiceStatus.OPEN if machine_rail else InvoiceStatus.DRAFT
-    invoices.create(db, experiment, quote, at, status=status)
-    state_machine.accepted_at_once(lab, db, experiment, at, paid_first=machine_rail)
+    orders.accept_at_once(lab, db, experiment, at)

@@ -27,7 +27,6 @@ from prefect_assay.models.vocabulary import (
     ResultsStatus,
 )
 
-# The organisation's "API submissions" project (contract 4.2, create rule 1).
 _API_PROJECT: Final = 1
 _WITHOUT_TARGET: Final = tuple(set(ExperimentType) - BINDING_TYPES)
 
@@ -36,7 +35,7 @@ def estimate(call: Call) -> Answer:
     """POST /experiments/cost-estimate: prices, and creates nothing."""
     raw = call.json()
     _, mismatches = validation.shape(EstimateCost, raw)
-    spec, entries = _spec_of(raw)
+    spec, entries = _spec_of(_fields(raw))
     with call.lab.store.transaction() as db:
         target = _target(db, call, spec)
         violations = [*mismatches, *_spec_violations(spec, entries, target, unknown_target=422)]
@@ -54,10 +53,13 @@ def _too_early(lab: Lab) -> str:
     return f"pricing v1 begins on {lab.settings.pricing_v1.date().isoformat()}"
 
 
-def _spec_of(raw: Any) -> tuple[Mapping[str, Any], list[Entry]]:
+def _fields(raw: Any) -> Mapping[str, Any]:
+    return raw if isinstance(raw, dict) else {}
+
+
+def _spec_of(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Entry]]:
     """The raw specification and its readable sequences, even of a body that does not match its schema."""
-    spec = raw.get("experiment_spec") if isinstance(raw, dict) else None
-    spec = spec if isinstance(spec, dict) else {}
+    spec = _fields(fields.get("experiment_spec"))
     return spec, validation.entries_of_spec(spec.get("sequences"))
 
 
@@ -84,16 +86,16 @@ def _spec_violations(
 def create(call: Call) -> Answer:
     """POST /experiments. One transaction: an order that fails leaves nothing behind (create rule 5)."""
     raw = call.json()
-    accepts = isinstance(raw, dict) and raw.get("auto_accept_quote") is True
+    fields = _fields(raw)
+    accepts = fields.get("auto_accept_quote") is True
     if accepts:  # accepting a quote with the order needs the permission to confirm one
         call.lab.tokens.authorize(call.who, "update", "quote")
     wanted, violations = validation.shape(CreateExperiment, raw)
-    selected, disagreements = _selector(call, raw)
+    selected, disagreements = _selector(call, fields)
     violations += disagreements
-    spec, entries = _spec_of(raw)
-    if isinstance(raw, dict):
-        allow_http = call.lab.settings.allow_http_webhooks
-        violations += validation.webhook_violations(raw.get("webhook_url"), allow_http=allow_http)
+    spec, entries = _spec_of(fields)
+    allow_http = call.lab.settings.allow_http_webhooks
+    violations += validation.webhook_violations(fields.get("webhook_url"), allow_http=allow_http)
     with call.lab.store.transaction() as db:
         target = _target(db, call, spec)
         violations += _spec_violations(spec, entries, target, unknown_target=404)
@@ -106,7 +108,7 @@ def create(call: Call) -> Answer:
         experiment = _insert(db, call, wanted, spec, target, _method(db, call, selected), at)
         sequences.insert(db, experiment["id"], entries, at)
         if wanted.auto_accept_quote:
-            return _accept_at_once(call.lab, db, experiment, at)
+            return _accepted(call.lab, experiment, *accept_at_once(call.lab, db, experiment, at))
         if wanted.skip_draft:
             state_machine.submitted(call.lab, db, experiment, at)
             experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
@@ -123,10 +125,9 @@ def _auto_accept_violations(call: Call, spec: Mapping[str, Any], target: Row | N
         yield Violation("auto_accept_quote: needs target_id and a target with self-service pricing")
 
 
-def _selector(call: Call, raw: Any) -> tuple[str | None, list[Violation]]:
+def _selector(call: Call, fields: Mapping[str, Any]) -> tuple[str | None, list[Violation]]:
     """The payment method that body or header name (create rule 2), and their violations."""
-    payment = raw.get("payment") if isinstance(raw, dict) else None
-    in_body = payment.get("method") if isinstance(payment, dict) else None
+    in_body = _fields(fields.get("payment")).get("method")
     in_header = call.service_header("Payment-Method")
     found = validation.payment_header_violations(in_header)
     if in_body is not None and in_header is not None and in_body != in_header:
@@ -153,6 +154,11 @@ def _method(db: Db, call: Call, selected: str | None) -> str:
     return selected or allowed[0]
 
 
+def code(organization: Row, number: int) -> str:
+    """The code of an organisation's experiment, in its project of API submissions (create rule 1)."""
+    return f"{organization['code']}-{_API_PROJECT:03d}-{number:03d}"
+
+
 def _insert(
     db: Db,
     call: Call,
@@ -167,7 +173,7 @@ def _insert(
     row = {
         "id": str(uuid.uuid4()),
         "org_id": call.who.org_id,
-        "code": f"{org['code']}-{_API_PROJECT:03d}-{org['experiments']:03d}",
+        "code": code(org, org["experiments"]),
         "name": wanted.name,
         "status": ExperimentStatus.DRAFT,
         "results_status": ResultsStatus.NONE,
@@ -188,14 +194,18 @@ def _created(experiment: Row, costs: dict[str, Any] | None) -> dict[str, Any]:
     return body | {"status": experiment["status"]} | ({} if costs is None else {"costs": costs})
 
 
-def _accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> Answer:
-    """auto_accept_quote: quote, acceptance and invoice in one step (create rules 3 and 4)."""
+def accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> tuple[Row, Row]:
+    """auto_accept_quote: quote, acceptance and invoice in one step (create rules 3 and 4); quote and invoice."""
     machine_rail = experiment["payment_method"] in MACHINE_RAILS
     quote = quotes.issue(db, experiment, at, status=QuoteStatus.ACCEPTED)
     status = InvoiceStatus.OPEN if machine_rail else InvoiceStatus.DRAFT
     invoice = invoices.create(db, experiment, quote, at, status=status)
     state_machine.accepted_at_once(lab, db, experiment, at, paid_first=machine_rail)
-    if machine_rail:
+    return quote, invoice
+
+
+def _accepted(lab: Lab, experiment: Row, quote: Row, invoice: Row) -> Answer:
+    if experiment["payment_method"] in MACHINE_RAILS:
         return Answer(acceptance.body(lab, quote, invoice))
     experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
     made = _created(experiment, invoices.costs(lab, invoice))
