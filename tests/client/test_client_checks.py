@@ -131,6 +131,17 @@ def test_pages_keep_their_limits(limit, offset, sort, places):
             make(limit=limit, offset=offset, sort=sort)
 
 
+def test_an_unknown_option_of_a_list_is_a_type_error():
+    for make, option in (
+        (tokens.tokens, "page_size"),
+        (tokens.iter_tokens, "limit"),
+        (experiments.experiments, "colour"),
+        (experiments.iter_experiments, "offset"),
+    ):
+        with pytest.raises(TypeError, match=option):
+            make(**{option: 5})
+
+
 @pytest.mark.parametrize(
     "url",
     [

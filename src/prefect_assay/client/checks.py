@@ -14,7 +14,7 @@ from prefect_assay.client.http.address import is_loopback
 from prefect_assay.errors import InvalidRequest, InvalidSpec
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.spec import SequenceValue
 from prefect_assay.models.spec_rules import (
     check_concentrations,
     check_replicates,
@@ -40,11 +40,6 @@ _ON_THIS_MACHINE: Final = "plain http to this machine reaches only a lab on it; 
 def check_page(limit: int | None, offset: int | None, sort: object = None) -> None:
     """Check paging and sorting of a list (contract 4.1); InvalidRequest has every finding."""
     InvalidRequest.check([*_paging(limit, offset), *_sorting(sort)])
-
-
-def check_estimate(spec: ExperimentSpec) -> None:
-    """Check a specification; InvalidSpec has every finding."""
-    InvalidSpec.check(check_spec(spec))
 
 
 def check_creation(request: CreateRequest, payment_header: str | None) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Generic, TypedDict, TypeVar, cast, get_type_hints
+from typing import Any, Generic, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -58,7 +58,7 @@ class Listing(Generic[M]):
         Raises:
             InvalidRequest: a limit of contract 8 is exceeded; nothing was sent.
         """
-        _refuse_unknown(options, PageOptions)
+        _refuse_unknown(options, PageOptions.__optional_keys__)
         limit, offset, sort = options.get("limit"), options.get("offset"), options.get("sort")
         check_page(limit, offset, sort)
         params = query(
@@ -87,7 +87,7 @@ def walked(
     after: Callable[[int, str], Operation[Page[M]]] | None = None,
 ) -> Pager[M]:
     """All rows of the list of which `fetch` makes one page; `key` and `after` as in `Pager`."""
-    _refuse_unknown(options, WalkOptions)
+    _refuse_unknown(options, WalkOptions.__optional_keys__)
     shared: dict[str, Any] = dict(options)
     limit = shared.pop("page_size", PAGE_LIMIT_MAX)
     return Pager(
@@ -98,7 +98,7 @@ def walked(
     )
 
 
-def _refuse_unknown(options: Mapping[str, object], known: type) -> None:
-    unknown = sorted(options.keys() - get_type_hints(known).keys())
+def _refuse_unknown(options: Mapping[str, object], known: frozenset[str]) -> None:
+    unknown = sorted(options.keys() - known)
     if unknown:
         raise TypeError(f"unknown option of a list: {', '.join(unknown)}")

@@ -12,14 +12,14 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final, Unpack
 
-from prefect_assay.client.checks import check_changes, check_creation, check_estimate, only_for_a_lab
+from prefect_assay.client.checks import check_changes, check_creation, only_for_a_lab
 from prefect_assay.client.decoding import get, model, off_shape, once, parsed
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.problem import problem_of
 from prefect_assay.client.http.request import UNSET, Answer, Operation, Request, Unset, segment
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.client.operations.sequences import entry
-from prefect_assay.errors import AssayError, InvalidRequest, OrderOutcomeUnknown, PartialOrder
+from prefect_assay.errors import AssayError, InvalidRequest, InvalidSpec, OrderOutcomeUnknown, PartialOrder
 from prefect_assay.models.base import Page
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.experiment import (
@@ -33,6 +33,7 @@ from prefect_assay.models.experiment import (
 )
 from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.spec_rules import check_spec
 from prefect_assay.models.vocabulary import (
     ExperimentStatus,
     ExperimentType,
@@ -57,7 +58,7 @@ def estimate(spec: ExperimentSpec) -> Operation[CostEstimate]:
         InvalidSpec: with every finding; nothing was sent.
         RequestRefused: the target is unknown (422), or the service knows more rules.
     """
-    check_estimate(spec)
+    InvalidSpec.check(check_spec(spec))
     return Operation(
         request=Request(
             method="POST",
