@@ -9,7 +9,7 @@ import pytest
 
 from prefect_assay.lab.measure import binding, build_package, measure, measure_records
 from prefect_assay.lab.measure.bundled import Replicate, data_folder
-from prefect_assay.lab.measure.request import prepare
+from prefect_assay.lab.measure.request import AssayRequest
 from support.lab.designs import EGFR, PD_L1, invented_designs, order, sequence, submitted_designs
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # residues 971 to 1023 of P01133
@@ -180,7 +180,7 @@ def test_modelled_replicates_never_outvote_measured_ones():
 
     measured = [row(n, "measured", ("low", "false", "none")) for n in (1, 2)]
     added = [row(n, "model", ("high", "true", "strong")) for n in (3, 4, 5)]
-    request = prepare(**order([sequence("x", BINDER)]))
+    request = AssayRequest(**order([sequence("x", BINDER)]))
     told = binding._call(request, request.designs[0], (*measured, *added), "affinity")
     assert [told[name] for name in ("binding", "binding_strength", "expression")] == ["false", "none", "low"]
     assert told["data_source"] == "measured+model"

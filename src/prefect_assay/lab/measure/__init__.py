@@ -6,6 +6,6 @@ the request: no clock, no store, no network (docs/lab-measurements.md).
 
 from prefect_assay.lab.measure.assays import Measurement, build_package, measure, measure_records
 from prefect_assay.lab.measure.bundled import CATALOG
-from prefect_assay.lab.measure.request import AssayFields
+from prefect_assay.lab.measure.request import AssayRequest
 
-__all__ = ["CATALOG", "AssayFields", "Measurement", "build_package", "measure", "measure_records"]
+__all__ = ["CATALOG", "AssayRequest", "Measurement", "build_package", "measure", "measure_records"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
 from prefect_assay.lab.measure.binding import affinity_entries, screening_entries
 from prefect_assay.lab.measure.files import File, pack
@@ -16,7 +16,7 @@ from prefect_assay.lab.measure.readouts import (
     fluorescence_entries,
     fluorescence_files,
 )
-from prefect_assay.lab.measure.request import AssayFields, AssayRequest, prepare
+from prefect_assay.lab.measure.request import AssayRequest
 from prefect_assay.lab.measure.sensorgrams import binding_files
 from prefect_assay.lab.measure.stability import stability_entries, stability_files
 from prefect_assay.models.vocabulary import ExperimentType
@@ -43,11 +43,11 @@ class Measurement:
     package: bytes
 
 
-def measure(**fields: Unpack[AssayFields]) -> Measurement:
+def measure(**fields: Any) -> Measurement:
     """Measure one experiment.
 
     Args:
-        **fields: the experiment, see `AssayFields`.
+        **fields: the experiment, see `AssayRequest`.
 
     Returns:
         Records whose units are K_D in M, k_on in 1/(M s), k_off in 1/s, Tm in degrees Celsius; and the package.
@@ -55,9 +55,9 @@ def measure(**fields: Unpack[AssayFields]) -> Measurement:
     return Measurement(measure_records(**fields), build_package(**fields))
 
 
-def measure_records(**fields: Unpack[AssayFields]) -> list[dict[str, Any]]:
+def measure_records(**fields: Any) -> list[dict[str, Any]]:
     """The records of `measure` alone, in milliseconds: one, with a summary entry per design in the given order."""
-    request = prepare(**fields)
+    request = AssayRequest(**fields)
     title, entries_of, _ = _ASSAYS[request.experiment_type]
     entries = entries_of(request)
     return [
@@ -70,14 +70,14 @@ def measure_records(**fields: Unpack[AssayFields]) -> list[dict[str, Any]]:
     ]
 
 
-def build_package(**fields: Unpack[AssayFields]) -> bytes:
+def build_package(**fields: Any) -> bytes:
     """The package of `measure` alone; the same fields give the same bytes at any later time."""
-    request = prepare(**fields)
+    request = AssayRequest(**fields)
     return pack(_ASSAYS[request.experiment_type][2](request))
 
 
 def _title(title: str, request: AssayRequest) -> str:
-    against = f" against {request.target['name']}" if request.target else ""
+    against = f" against {request.target.get('name')}" if request.target else ""
     return f"{title}{against}{' (preliminary)' if request.partial else ''}"
 
 

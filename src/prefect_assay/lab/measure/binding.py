@@ -106,7 +106,7 @@ def _call(
     return {
         "result_type": result_type,
         "sequence": design.as_sequence(),
-        "target": request.target,
+        "target": request.target_summary,
         "binding": _majority_call(basis),
         "binding_strength": _majority_strength(basis),
         "method": [request.method] if request.method else [],
@@ -191,7 +191,7 @@ def _in_progress(request: AssayRequest, design: Design, result_type: str) -> dic
     return {
         "result_type": result_type,
         "sequence": design.as_sequence(),
-        "target": request.target,
+        "target": request.target_summary,
         "binding": "in_progress",
         "binding_strength": "unknown",
         "positive_control": design.control,

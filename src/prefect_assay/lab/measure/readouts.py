@@ -218,7 +218,7 @@ def binning_entries(request: AssayRequest) -> list[dict[str, Any]]:
         head: dict[str, Any] = {
             "result_type": "epitope_binning",
             "sequence": design.as_sequence(),
-            "target": request.target,
+            "target": request.target_summary,
         }
         if index >= request.measured:
             entries.append({**head, "state": "in_progress", "bin": None, "responses": {}})

@@ -5,9 +5,9 @@ give the same result.
 """
 
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict, Unpack
+from functools import cached_property
+from typing import Any, Final
 
 from prefect_assay.lab.measure.bundled import CATALOG
 from prefect_assay.lab.measure.files import safe_names
@@ -47,44 +47,9 @@ class Design:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AssayRequest:
-    """One experiment, ready to be measured.
-
-    Attributes:
-        target: `{name, target_catalog_id}`, as results show it; None for assays without a target.
-        target_key: the antigen that draws are seeded with; empty for assays without a target.
-        concentrations: antigen concentrations in nM.
-    """
-
-    experiment_id: str
-    experiment_type: str
-    method: str | None
-    target: Mapping[str, Any] | None
-    target_key: str
-    designs: tuple[Design, ...]
-    n_replicates: int
-    concentrations: tuple[float, ...]
-    partial: bool
-
-    @property
-    def against_egfr(self) -> bool:
-        """Whether the target is human EGFR, for which measured data are bundled."""
-        return self.target_key == EGFR_UNIPROT
-
-    @property
-    def measured(self) -> int:
-        """How many designs, from the first, are measured: in a preliminary release half of them, at least one."""
-        return max(1, len(self.designs) // 2) if self.partial else len(self.designs)
-
-    @property
-    def signal_unit(self) -> str:
-        """Nanometres of wavelength shift for BLI, resonance units for SPR."""
-        return "RU" if self.method == Method.SPR else "nm"
-
-
-class AssayFields(TypedDict):
-    """One experiment in plain values, already validated by the caller.
+    """One experiment in plain values that the caller has validated, and what the assays derive from them.
 
     Attributes:
         experiment_id: names the package's table; nothing else depends on it.
@@ -106,24 +71,12 @@ class AssayFields(TypedDict):
     antigen_concentrations: list[float] | None
     partial: bool
 
-
-def prepare(**fields: Unpack[AssayFields]) -> AssayRequest:
-    """Plain values to a `AssayRequest`."""
-    defaults = (
-        ANTIGEN_CONCENTRATIONS_NM
-        if fields["experiment_type"] == ExperimentType.AFFINITY
-        else SCREENING_CONCENTRATIONS_NM
-    )
-    target = fields["target"] or {}
-    # The wire allows a sequence without a name.
-    names = [str(row.get("name") or f"sequence {n}") for n, row in enumerate(fields["sequences"], 1)]
-    return AssayRequest(
-        experiment_id=fields["experiment_id"],
-        experiment_type=fields["experiment_type"],
-        method=fields["method"],
-        target=_shown(target) if target else None,
-        target_key=_antigen(target),
-        designs=tuple(
+    @cached_property
+    def designs(self) -> tuple[Design, ...]:
+        """The sequences, in order."""
+        # The wire allows a sequence without a name.
+        names = [str(row.get("name") or f"sequence {n}") for n, row in enumerate(self.sequences, 1)]
+        return tuple(
             Design(
                 name=name,
                 stem=stem,
@@ -132,29 +85,45 @@ def prepare(**fields: Unpack[AssayFields]) -> AssayRequest:
                 metadata=sequence.get("metadata"),
                 id=sequence.get("id"),
             )
-            for name, stem, sequence in zip(names, safe_names(names), fields["sequences"], strict=True)
-        ),
-        n_replicates=fields["n_replicates"],
+            for name, stem, sequence in zip(names, safe_names(names), self.sequences, strict=True)
+        )
+
+    @cached_property
+    def concentrations(self) -> tuple[float, ...]:
+        """Antigen concentrations in nM."""
+        affinity = self.experiment_type == ExperimentType.AFFINITY
+        defaults = ANTIGEN_CONCENTRATIONS_NM if affinity else SCREENING_CONCENTRATIONS_NM
         # The same concentration twice is one curve: a file name has name, replicate and concentration.
-        concentrations=tuple(
-            dict.fromkeys(float(value) for value in fields["antigen_concentrations"] or defaults)
-        ),
-        partial=fields["partial"],
-    )
+        return tuple(dict.fromkeys(float(value) for value in self.antigen_concentrations or defaults))
 
+    @property
+    def target_summary(self) -> dict[str, Any] | None:
+        """The target as results show it."""
+        if not self.target:
+            return None
+        catalog_id = self.target.get("target_catalog_id") or self.target.get("id")
+        return {"name": self.target.get("name"), "target_catalog_id": catalog_id}
 
-def _shown(target: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": target.get("name"),
-        "target_catalog_id": target.get("target_catalog_id") or target.get("id"),
-    }
+    @cached_property
+    def target_key(self) -> str:
+        """The antigen, not the product: UniProt accession if there is one, else catalog id, else name, else empty."""
+        target = self.target or {}
+        ids = {target.get("id"), target.get("target_catalog_id")} - {None}
+        record = next((record for record in CATALOG if record["id"] in ids), target)
+        names = ("uniprot_id", "target_catalog_id", "id", "name")
+        return next((str(record[name]) for name in names if record.get(name)), "")
 
+    @property
+    def against_egfr(self) -> bool:
+        """Whether the target is human EGFR, for which measured data are bundled."""
+        return self.target_key == EGFR_UNIPROT
 
-def _antigen(target: dict[str, Any]) -> str:
-    """UniProt accession if there is one, else catalog id, else name: the antigen, not the product."""
-    wanted = {target.get("id"), target.get("target_catalog_id")} - {None}
-    record = next((record for record in CATALOG if record["id"] in wanted), target)
-    for name in ("uniprot_id", "target_catalog_id", "id", "name"):
-        if value := record.get(name):
-            return str(value)
-    return ""
+    @property
+    def measured(self) -> int:
+        """How many designs, from the first, are measured: in a preliminary release half of them, at least one."""
+        return max(1, len(self.designs) // 2) if self.partial else len(self.designs)
+
+    @property
+    def signal_unit(self) -> str:
+        """Nanometres of wavelength shift for BLI, resonance units for SPR."""
+        return "RU" if self.method == Method.SPR else "nm"
