@@ -114,7 +114,7 @@ def _of_intent(intent: dict[str, Any]) -> Iterator[_Imported]:
     if intent["amount_cents"]:
         yield Approved(amount_cents=intent["amount_cents"], approver="an earlier version")
     if intent["sent_at"]:
-        # With an amount the create may have accepted its quote: nothing says by which rail.
+        # With an amount the create may have accepted its quote; the rail was not recorded.
         route = OrderRoute.SELF_SERVICE if intent["amount_cents"] else OrderRoute.QUOTED
         yield Sending(attempt=1, route=route, rail=PaymentMethod.ASYNC_INVOICE, at=intent["sent_at"])
 

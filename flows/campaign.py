@@ -4,6 +4,7 @@ The first execution fixes the plan in the archive, because a campaign waits for 
 meanwhile. A failed or canceled experiment never hides the results of the others.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
@@ -22,7 +23,7 @@ from prefect_assay.errors import (
     OrderMismatch,
     OrderOutcomeUnknown,
 )
-from prefect_assay.flows.campaign_budget import Limits, approved_in_time
+from prefect_assay.flows.campaign_budget import approved_limits
 from prefect_assay.flows.experiment import experiment
 from prefect_assay.flows.run_options import DEADLINE_DAYS, CampaignRun, ExperimentRun, RunOptions
 from prefect_assay.models.job import Order
@@ -126,7 +127,7 @@ def campaign(
     try:
         # A run with started children has its approval; their results count, whatever they are.
         started = WAITS_TAG + _group(run, plan) in own_tags()
-        limits = Limits() if started else approved_in_time(run, plan)
+        limits = {} if started else approved_limits(run, plan)
     except ApprovalExpired as error:
         return unanswered(error)
     if can_suspend():
@@ -180,18 +181,20 @@ def _group(run: CampaignRun, plan: Plan) -> str:
     return earlier if begun else campaign_group(plan.campaign_id, run.options.scope)
 
 
-def _child(run: CampaignRun, plan: Plan, planned: PlannedExperiment, limits: Limits) -> ExperimentRun:
+def _child(
+    run: CampaignRun, plan: Plan, planned: PlannedExperiment, limits: Mapping[str, int]
+) -> ExperimentRun:
     return ExperimentRun(
         run.options,
         spec=planned.spec,
         campaign_id=plan.campaign_id,
         batch_index=planned.batch_index,
         batch_count=len(plan.experiments),
-        limit_cents=limits.each.get(planned.order_key),
+        limit_cents=limits.get(planned.order_key),
     )
 
 
-def _run_deployed(run: CampaignRun, plan: Plan, limits: Limits) -> dict[str, str]:
+def _run_deployed(run: CampaignRun, plan: Plan, limits: Mapping[str, int]) -> dict[str, str]:
     """Start one top-level run per experiment and wait for all; returns the problems by order key."""
     group = _group(run, plan)
     if WAITS_TAG + group not in own_tags():
@@ -242,7 +245,7 @@ def _problem_of(run: FlowRun | None) -> str:
     return f"{run.state.name}: {run.state.message}"
 
 
-def _run_here(run: CampaignRun, plan: Plan, limits: Limits) -> dict[str, str]:
+def _run_here(run: CampaignRun, plan: Plan, limits: Mapping[str, int]) -> dict[str, str]:
     """Without a deployment: run the children side by side in this process."""
     calls = [
         partial(experiment, **_child(run, plan, planned, limits).parameters()) for planned in plan.experiments

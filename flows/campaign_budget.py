@@ -4,7 +4,6 @@ The campaign's cap applies to the total. Each experiment's own cap applies as we
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.books.records import Approved
@@ -16,31 +15,27 @@ from prefect_assay.runs import was_suspended
 from prefect_assay.runs.tags import own_tags
 from prefect_assay.tasks.estimate import open_price
 
-__all__ = ["Limits", "approved_in_time"]
+__all__ = ["approved_limits"]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What each experiment may cost without asking, in US cents, by its order key."""
+def approved_limits(run: CampaignRun, plan: Plan) -> dict[str, int]:
+    """What each experiment may cost without approval, in US cents, by order key, after one check of the whole budget.
 
-    each: dict[str, int] = field(default_factory=dict)
-
-
-def approved_in_time(run: CampaignRun, plan: Plan) -> Limits:
-    """The limits, after one budget check. Nothing is ordered yet, so a failure ends a run that was never suspended."""
+    Nothing is ordered yet, so a failure ends the run, unless it was suspended before.
+    """
     if was_suspended(own_tags()):
-        return run.outlasting("price", lambda: _approved_limits(run, plan))
-    return _approved_limits(run, plan)
+        return run.outlasting("price", lambda: _check_budget(run, plan))
+    return _check_budget(run, plan)
 
 
-def _approved_limits(run: CampaignRun, plan: Plan) -> Limits:
+def _check_budget(run: CampaignRun, plan: Plan) -> dict[str, int]:
     """Check the campaign's total. An experiment with an invoice needs no new approval, but counts."""
     prices = {
         e.order_key: open_price(run.options.credentials, e, book=run.book(plan, e)) for e in plan.experiments
     }
     totals = {key: price.total_cents for key, price in prices.items() if not price.committed}
     if not totals:
-        return Limits()
+        return {}
     artifacts.show_campaign_estimate(plan, totals)
     committed = sum(price.total_cents or 0 for price in prices.values() if price.committed)
     known = sum(total for total in totals.values() if total is not None)
@@ -66,7 +61,7 @@ def _approved_limits(run: CampaignRun, plan: Plan) -> Limits:
     # Each pending quote may use an equal share of the remaining budget.
     left = max(0, max(approval.cents, cap) - committed - known)
     share = min(run.options.policy.per_experiment_cents, left // len(unpriced)) if unpriced else 0
-    return Limits(each={key: share if total is None else total for key, total in totals.items()})
+    return {key: share if total is None else total for key, total in totals.items()}
 
 
 def _record_approval(

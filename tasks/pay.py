@@ -84,7 +84,7 @@ def pay_invoice(
         sums: caps of the budget's sums, in US cents: `rolling` replaces the policy's, and `campaign`.
 
     Raises:
-        PaymentError: nothing was paid; the message says why.
+        PaymentError: nothing was paid.
         PaymentOutcomeUnknown: money may have moved. Another run reads the invoice first.
         TransientError: the order has another experiment by now; nothing was paid.
     """

@@ -135,7 +135,7 @@ def test_a_payment_that_was_made_goes_on_and_its_artifact_says_what_was_odd(
     (receipt,) = world.artifacts(run, "assay-receipt-")
     assert "| state | settled |" in receipt.data
     assert remark in receipt.data
-    assert "the invoice says that it is paid" in receipt.data
+    assert "the invoice is paid" in receipt.data
 
 
 @pytest.mark.parametrize(

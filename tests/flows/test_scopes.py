@@ -8,7 +8,6 @@ import pytest
 
 import prefect_assay.flows.campaign  # noqa: F401 - the package has the flow under this name
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
-from prefect_assay.flows.campaign_budget import Limits
 from prefect_assay.flows.run_options import CampaignRun, RunOptions
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.plan import Plan, PlannedExperiment
@@ -69,7 +68,7 @@ def started(monkeypatch):
             else [tags]
         ):
             monkeypatch.setattr(module, "own_tags", lambda now=now: now)
-            module._run_deployed(CampaignRun(options), PLAN, Limits())
+            module._run_deployed(CampaignRun(options), PLAN, {})
             assert calls[-1] == calls[first]
         return calls[-1]
 

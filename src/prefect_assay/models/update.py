@@ -49,7 +49,7 @@ class Delivery(WireModel):
 
 
 class Webhook(WireModel):
-    """A delivery address. The secret never comes back: `secret_set` says whether there is one.
+    """A delivery address. The secret is never returned; `secret_set` is True if one is set.
 
     `headers` may hold credentials of the receiver, so no repr shows them.
     """

@@ -126,7 +126,7 @@ def show_payment(label: str, payment: Payment) -> None:
     lines += [f"| state | {payment.state} |", f"| rail | {payment.method} |"]
     lines.append(f"| amount | {usd(payment.amount_cents)} |")
     if payment.remark:
-        lines.append(f"| remark | {_verbatim(payment.remark)}; the invoice says that it is paid |")
+        lines.append(f"| remark | {_verbatim(payment.remark)}; the invoice is paid |")
     lines += [f"| {name} | {_verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
     _show_once(
         MarkdownArtifact(
