@@ -1,4 +1,4 @@
-"""Commands that set up or start something are for a server that stays, not for one that Prefect starts for a moment."""
+"""Commands that change a Prefect server refuse the temporary one that Prefect starts where no API is configured."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ BLOCKS = ("--credentials", "c", "--policy", "p", "--archive", "a")
     [("register",), ("deploy",), ("deploy", "--check"), ("deploy", "--serve"), ("worker",), RUN + BLOCKS],
     ids=" ".join,
 )
-def test_without_a_server_nothing_is_set_up_or_started(tmp_path, arguments):
+def test_commands_refuse_to_work_without_a_configured_api(tmp_path, arguments):
     (tmp_path / "designs.fasta").write_text(DESIGNS)
     done = command(*arguments, cwd=tmp_path, PREFECT_HOME=str(tmp_path / "prefect"))
     assert done.code == 1, done.err
@@ -35,7 +35,7 @@ def test_serving_takes_no_option_that_it_would_ignore(tmp_path, option):
 
 
 @pytest.mark.parametrize("home", ["file", "file/home"])
-def test_here_with_a_home_that_cannot_be_written_ends_in_a_sentence(tmp_path, home):
+def test_here_reports_a_prefect_home_that_cannot_be_written(tmp_path, home):
     """A file in the way stops root as well."""
     (tmp_path / "designs.fasta").write_text(DESIGNS)
     (tmp_path / "file").touch()
@@ -58,7 +58,7 @@ main()
 """
 
 
-def test_here_with_a_temporary_server_that_does_not_start_ends_in_a_sentence(tmp_path):
+def test_here_reports_a_temporary_server_that_does_not_start(tmp_path):
     (tmp_path / "designs.fasta").write_text(DESIGNS)
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     env |= {
@@ -80,7 +80,7 @@ def test_here_with_a_temporary_server_that_does_not_start_ends_in_a_sentence(tmp
     assert "Traceback" not in done.stderr
 
 
-def test_here_without_a_temporary_server_asks_for_one_that_stays(tmp_path):
+def test_here_needs_an_api_where_temporary_servers_are_disabled(tmp_path):
     (tmp_path / "designs.fasta").write_text(DESIGNS)
     never = {"PREFECT_SERVER_EPHEMERAL_ENABLED": "false", "PREFECT_HOME": str(tmp_path / "prefect")}
     done = command(*RUN, *BLOCKS, "--here", cwd=tmp_path, **never)

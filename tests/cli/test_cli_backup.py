@@ -1,4 +1,4 @@
-"""A copy of the server's database: private, whole, and not put back under a running server."""
+"""Backup and restore: the copy is private and complete, and is not restored under a running server."""
 
 import shutil
 import stat
@@ -30,7 +30,7 @@ def running(home):
         yield database
 
 
-def test_without_a_database_there_is_nothing_to_copy(tmp_path):
+def test_a_home_without_a_database_cannot_be_copied(tmp_path):
     env = {"PREFECT_HOME": str(tmp_path), FOLDER_SETTING: str(tmp_path / "database")}
     done = command("backup", str(tmp_path / "copy"), **env)
     assert done.code == 1
@@ -38,7 +38,7 @@ def test_without_a_database_there_is_nothing_to_copy(tmp_path):
     assert not (tmp_path / "copy").exists()
 
 
-def test_a_copy_is_made_while_the_server_runs_and_put_back_when_it_does_not(home, running, tmp_path):
+def test_backup_works_while_the_server_runs_and_restore_when_it_does_not(home, running, tmp_path):
     copy = tmp_path / "copy"
     made = command("backup", str(copy), **home)
     assert made.code == 0, made.err
@@ -56,7 +56,7 @@ def test_a_copy_is_made_while_the_server_runs_and_put_back_when_it_does_not(home
     assert "what was ordered and paid" in done.out
 
 
-def test_what_is_no_copy_is_refused_and_changes_nothing(home, running, tmp_path):
+def test_a_file_that_is_no_copy_is_refused_and_changes_nothing(home, running, tmp_path):
     running.stop()
     (tmp_path / "text").write_text("no copy")
     done = command("restore", str(tmp_path / "text"), **home)

@@ -1,4 +1,4 @@
-"""`prefect-assay drift`: nothing to say of the local lab, and a name for every change of its description."""
+"""`prefect-assay drift`: no difference with the local lab, and a line for every change of its description."""
 
 import copy
 import json

@@ -46,7 +46,7 @@ def _made(kind):
         (errors.ConfigurationError, 1),
     ],
 )
-def test_exit_code_says_what_to_do(kind, code):
+def test_each_kind_of_error_has_its_exit_code(kind, code):
     assert exit_code(_made(kind)) == code
 
 

@@ -48,7 +48,7 @@ def test_keys_of_a_file_and_a_prefix(tmp_path):
     assert KEY not in output
 
 
-def test_without_a_key_it_says_which_variable_is_missing():
+def test_a_missing_key_is_an_error_that_names_the_variable():
     done = command("receiver")
     assert done.code == 1
     assert "PREFECT_ASSAY_RECEIVER_SIGNING_KEYS" in done.err

@@ -1,4 +1,4 @@
-"""The server's database, the settings that belong to it, and the garbage that is collected aside on SQLite."""
+"""The server's database, the settings that belong to it, and garbage collection on SQLite."""
 
 import gc
 import json
@@ -171,7 +171,7 @@ def test_the_shipped_settings_hold(tmp_path, shipped, database_of):
     ],
     ids=["in a profile", "in the environment", "by another name"],
 )
-def test_what_the_user_says_is_stronger(tmp_path, said):
+def test_the_users_settings_take_precedence(tmp_path, said):
     settings = settings_in_effect(tmp_path, **ON_SQLITE, **said)
     assert float(settings[LOOP]) == 99
     others = {name: value for name, value in settings_of(SQLITE).items() if name != LOOP}
@@ -186,7 +186,7 @@ def test_what_the_user_says_is_stronger(tmp_path, said):
         {"PREFECT_API_DATABASE_CONNECTION_URL": "postgresql+asyncpg://user:password@db.example.org/prefect"},
     ],
 )
-def test_a_server_on_a_database_of_the_user_s_keeps_its_own_settings(tmp_path, shipped, chosen):
+def test_a_server_on_a_configured_database_keeps_its_settings(tmp_path, shipped, chosen):
     settings = settings_in_effect(tmp_path, **chosen)
     assert shipped_in(settings, shipped) == set()
     assert "db.example.org" in settings[URL]
@@ -202,7 +202,7 @@ def tried(home, folder):
     return done.returncode, done.stderr
 
 
-def test_without_postgresql_the_server_uses_sqlite_and_says_why(tmp_path):
+def test_without_postgresql_the_server_uses_sqlite_and_prints_the_reason(tmp_path):
     (tmp_path / "file").write_text("no folder can be made here")
     code, said = tried(tmp_path, tmp_path / "file" / "database")
     assert code == 0, said
@@ -218,7 +218,7 @@ def test_a_home_with_runs_on_sqlite_keeps_them(tmp_path, own_folder):
     assert not own_folder.exists()
 
 
-def test_a_database_that_exists_and_does_not_start_is_no_reason_for_another(tmp_path, own_folder):
+def test_an_existing_database_that_does_not_start_is_not_replaced(tmp_path, own_folder):
     assert tried(tmp_path, own_folder) == (0, "")
     (own_folder / "data" / "PG_VERSION").write_text("99\n")
     code, said = tried(tmp_path, own_folder)

@@ -52,7 +52,7 @@ def test_a_folder_that_is_shared_on_purpose_is_named_and_not_changed(home, caplo
     assert "PREFECT_HOME" in caplog.text
 
 
-def test_a_home_that_cannot_be_made_keeps_no_server_from_starting(tmp_path, caplog):
+def test_a_server_starts_without_a_writable_home(tmp_path, caplog):
     """With its database elsewhere a server needs none."""
     (tmp_path / "file").touch()
     with temporary_settings({PREFECT_HOME: tmp_path / "file" / "home"}):
@@ -89,11 +89,11 @@ def asked(monkeypatch):
     ],
     ids=["default", "port", "both", "everywhere", "ipv6", "a slip"],
 )
-def test_the_pages_ask_the_server_that_they_come_from(asked, arguments, address):
+def test_the_ui_calls_the_server_that_it_comes_from(asked, arguments, address):
     assert asked(*arguments) == address
 
 
-def test_what_prefects_settings_say_of_the_server_counts_where_no_option_does(asked):
+def test_prefects_server_settings_count_where_no_option_is_given(asked):
     said = {"PREFECT_SERVER_API_PORT": 4400, "PREFECT_SERVER_API_BASE_PATH": "/v2/api"}
     assert asked(**said) == "http://127.0.0.1:4400/v2/api"
     assert asked("--port", "4301", **said) == "http://127.0.0.1:4301/v2/api"
@@ -105,7 +105,7 @@ def test_an_address_that_the_user_has_chosen_stays(asked, setting):
     assert asked("--port", "4301", **{setting: "https://prefect.example.org/api"}) is None
 
 
-def test_an_api_url_on_this_machine_stays_where_no_other_port_is_asked_for(asked):
+def test_an_api_url_on_this_machine_stays_without_another_port(asked):
     proxy = {"PREFECT_API_URL": "http://localhost:9000/api"}
     assert asked(**proxy) is None
     assert asked("--port", "4301", **proxy) == "http://127.0.0.1:4301/api"

@@ -92,7 +92,7 @@ def hosted(cents):
     return Settled(invoice_id=f"inv_{cents}", amount_cents=cents)
 
 
-def test_every_order_is_listed_oldest_first_whoever_pays_its_invoice(archive, show):
+def test_every_order_is_listed_oldest_first_on_every_rail(archive, show):
     archive.order(paying(5001), hosted(5001))
     archive.order(paying(200), InDoubt(), days_ago=1)
     archive.order(paying(30_000), NotSettled())
@@ -130,7 +130,7 @@ def test_the_table_can_be_read_at_80_columns(archive, show):
     assert any("not ordered" in line for line in lines)
 
 
-def test_the_sum_of_machine_payments_and_what_is_left_stand_below(archive, show):
+def test_the_last_line_has_the_sum_of_machine_payments_and_the_rest_of_the_cap(archive, show):
     archive.order()
     archive.paid_by_machine((5001, 0), (200, 1), (7, 20), (40, 6.9), (1000, 7.1))
     assert show(POLICY).splitlines()[-1] == (
@@ -142,7 +142,7 @@ def test_the_sum_of_machine_payments_and_what_is_left_stand_below(archive, show)
     assert show(tight).splitlines()[-1].endswith("of 1.00 USD allowed: 0.00 USD left.")
 
 
-def test_an_archive_without_an_order_says_so(show):
+def test_an_archive_without_an_order(show):
     assert show().strip() == "The archive has no order in its log."
 
 

@@ -61,7 +61,7 @@ def trigger(which):
         ({"tag": "assay-campaign:x"}, False),
     ],
 )
-def test_only_our_waiting_flows_with_our_tag_are_touched(which, given, covered):
+def test_only_tagged_runs_of_the_waiting_flows_are_covered(which, given, covered):
     assert (
         trigger(which).covers_resources(event("Crashed", **given).resource, event("x", **given).related)
         is covered
@@ -94,7 +94,7 @@ def test_three_heartbeats_may_be_lost(heartbeat):
         assert trigger(ZOMBIES).within == default_silence()
 
 
-def test_names_that_stand_in_two_places_agree():
+def test_names_in_two_places_agree():
     names = {flow.name for flow in (experiment, campaign, design_build_test)}
     assert set(FLOW_NAMES) == names
     assert all("assay" in entry["tags"] for entry in shipped_deployments()["deployments"])
@@ -168,7 +168,7 @@ def test_what_an_operator_has_edited_is_kept():
     assert server.held[there.id].trigger.within == timedelta(hours=3)
 
 
-def test_a_dry_run_writes_nothing_and_says_the_same():
+def test_a_dry_run_writes_nothing_and_reports_the_same():
     server = Server()
     dry = register_automations(server, automations(), dry_run=True)
     assert server.writes == 0
@@ -188,7 +188,7 @@ def test_other_failures_are_raised(status):
         register_automations(Server(refuse=status), automations())
 
 
-def test_a_definition_says_what_it_does():
+def test_a_description_states_the_action():
     for automation in automations():
         assert isinstance(automation, AutomationCore)
         assert automation.description

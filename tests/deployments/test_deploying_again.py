@@ -68,5 +68,5 @@ def test_the_sweep_never_queues_behind_itself():
         ({}, {"limit": 1}, {}),
     ],
 )
-def test_what_deploying_has_overwritten_is_put_back(before, after, expected):
+def test_what_deploying_has_overwritten_is_restored(before, after, expected):
     assert operators_choices(deployment(**before), deployment(**after)) == expected

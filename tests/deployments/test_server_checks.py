@@ -26,7 +26,7 @@ def keeps(storage):
     return {"server": {"concurrency": {"lease_storage": storage}}}
 
 
-def test_prefects_own_default_is_advised_against():
+def test_prefects_default_is_advised_against():
     default = ServerConcurrencySettings.model_fields["lease_storage"].default
     (sentence,) = settings_advice(Server(keeps(default)))
     name, _, value = next(word for word in sentence.split() if "=" in word).partition("=")

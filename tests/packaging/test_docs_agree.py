@@ -1,4 +1,4 @@
-"""Docs and code say the same: every block field, flow parameter, task, command and page is in the docs."""
+"""Docs and code agree: every block field, flow parameter, task, command and page is in the docs."""
 
 import inspect
 import re
@@ -56,19 +56,31 @@ def test_every_record_and_tag_and_field_of_a_form_is_documented():
     assert [name for name in Question.model_fields if f"`{name}`" not in ordering] == []
 
 
-def test_every_page_can_be_reached_from_the_readme_and_every_link_leads_somewhere():
+PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_can_be_reached_from_the_readme():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     linked = set(re.findall(r"\]\(([\w./-]+)\)", readme))
-    assert [target for target in linked if not (ROOT / target).exists()] == []
-    pages = {f"docs/{page.name}" for page in DOCS.glob("*.md")}
-    assert pages - linked == set()
+    assert {f"docs/{page.name}" for page in DOCS.glob("*.md")} - linked == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_to_a_file_and_a_heading(page):
+    broken = []
+    for path, anchor in re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", page.read_text(encoding="utf-8")):
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(f"{path}#{anchor}")
+    assert broken == []
 
 
 def test_docs_name_no_machine_path():
-    texts = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
-    found = [
-        t.name
-        for t in texts
-        if re.search(r"/work/|/root/|/home/\w+/|\.\./shared", t.read_text(encoding="utf-8"))
-    ]
-    assert found == []
+    machine = re.compile(r"/work/|/root/|/home/\w+/|\.\./shared")
+    assert [page.name for page in PAGES if machine.search(page.read_text(encoding="utf-8"))] == []

@@ -62,7 +62,7 @@ def test_the_containers_run_commands_that_prefect_has():
         )
 
 
-def test_everything_that_is_waited_for_exists():
+def test_every_dependency_of_a_container_exists():
     services = COMPOSE["services"]
     for service in services.values():
         assert set(service.get("depends_on", ())) <= set(services)

@@ -1,4 +1,4 @@
-"""Forked flow runs: as Prefect's runner sees a process it has started. Real processes, no Prefect server."""
+"""Forked flow runs as Prefect's runner sees them: real processes, no Prefect server."""
 
 import asyncio
 import os
