@@ -79,14 +79,7 @@ def _say(status: int, message: str) -> JSONResponse:
 
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
-    """A grant that waits for a decision.
-
-    Attributes:
-        id: of its row.
-        client: what the client calls itself.
-        redirect_uri: where the answer goes.
-        state: the client's own value, given back with the answer.
-    """
+    """A grant that waits for a decision; `client` is the client's own name, `state` is returned to it unchanged."""
 
     id: str
     client: str

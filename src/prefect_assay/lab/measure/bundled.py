@@ -26,9 +26,7 @@ _NAMESPACE: Final = uuid.UUID("6f1d3c52-6a0e-5c9b-9a44-0b7b3a4f2c10")
 class Replicate:
     """One replicate as reported. K_D in M, k_on in 1/(M s), k_off in 1/s.
 
-    Attributes:
-        source: "measured" or "model".
-        name: of the design in the bundled table, if it was measured.
+    `source` is "measured" or "model"; `name` is the design's in the bundled table, if it was measured.
     """
 
     number: int

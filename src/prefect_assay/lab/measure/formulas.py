@@ -51,13 +51,8 @@ def equilibrium_response(*, concentration_m: float, kd: float, rmax: float) -> f
 def unfolded_fraction(celsius: float, *, tm: float, enthalpy: float, heat_capacity: float) -> float:
     """Two-state unfolding with the Gibbs-Helmholtz equation.
 
-    dG(T) = dHm (1 - T/Tm) + dCp (T - Tm - T ln(T/Tm)); K = exp(-dG/RT); fraction = K / (1 + K).
-
-    Args:
-        celsius: the temperature.
-        tm: melting temperature in degrees Celsius, where half is unfolded.
-        enthalpy: dHm in J/mol.
-        heat_capacity: dCp in J/(mol K).
+    dG(T) = dHm (1 - T/Tm) + dCp (T - Tm - T ln(T/Tm)); K = exp(-dG/RT); fraction = K / (1 + K). `tm` is in degrees
+    Celsius, `enthalpy` (dHm) in J/mol, `heat_capacity` (dCp) in J/(mol K).
     """
     kelvin = celsius + ZERO_CELSIUS_K
     melting = tm + ZERO_CELSIUS_K

@@ -49,13 +49,7 @@ _BARS: Final = (("tm", "°C"), ("intensity_mean", "RFU"), ("yield_mean", "mg/L")
 
 
 def experiment_page(experiment: Record, updates: list[Record], results: list[Record]) -> str:
-    """One experiment: its progress, its results, its updates.
-
-    Args:
-        experiment: `code`, `status`, and where known `name`, `experiment_type`, `results_status`, `created_at`.
-        updates: `name`, `description`, and `timestamp` or `created_at`.
-        results: whole results with `summary`, and `data_package_url` where there is a package.
-    """
+    """One experiment: its progress, its results with curves and data packages, its updates."""
     status = str(experiment.get("status", ""))
     kind, created = experiment.get("experiment_type"), experiment.get("created_at")
     return rendering.render(
@@ -113,12 +107,7 @@ def _bars(entries: Sequence[Record]) -> tuple[list[tuple[str, float]], str]:
 
 
 def quote_page(quote: Record, experiment: Record) -> str:
-    """A quote: its lines and total, and, while it is open, the decision (`./accept`, `./reject`).
-
-    Args:
-        quote: `quote_number` or `id`, `status`, `line_items`, `total_cents`, and where known `valid_until`.
-        experiment: `code`, and where known `name`.
-    """
+    """A quote: its lines and total, and, while it is open, the decision (`./accept`, `./reject`)."""
     title, status = f"Quote {quote.get('quote_number') or quote.get('id')}", str(quote.get("status", ""))
     return rendering.render(
         "quote.html",
@@ -135,12 +124,7 @@ def quote_page(quote: Record, experiment: Record) -> str:
 
 
 def invoice_page(invoice: Record, experiment: Record) -> str:
-    """An invoice, and, while it is unpaid, the button that pays it (`./pay`).
-
-    Args:
-        invoice: `id`, `status`, `amount_cents`, and where known `paid_at`, `settlement_reference`.
-        experiment: `code`, and where known `name`.
-    """
+    """An invoice, and, while it is unpaid, the button that pays it (`./pay`)."""
     status = str(invoice.get("status", ""))
     return rendering.render(
         "invoice.html",

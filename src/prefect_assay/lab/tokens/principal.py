@@ -79,16 +79,8 @@ def _in(order: Iterable[str], allowed: list[PaymentMethod]) -> Iterable[str]:
 class Principal:
     """The caller: an organisation, and what the token allows there.
 
-    Attributes:
-        org_id: the organisation.
-        org_name: its name.
-        token_id: record of the token; of its nearest recorded ancestor when it was attenuated offline.
-        role: `member`, `viewer` or `partner`.
-        expires_at: fixed-width UTC text.
-        user_id: whose token it is.
-        root_token_id: record of the family's root.
-        session: browser session that the token belongs to.
-        grant: the token itself.
+    `token_id` is the record of the token, or of its nearest recorded ancestor when it was attenuated offline;
+    `session` the browser session that it belongs to; `expires_at` fixed-width UTC text.
     """
 
     org_id: str

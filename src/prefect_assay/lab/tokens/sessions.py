@@ -19,13 +19,9 @@ from prefect_assay.lab.kernel.store import Db, Row
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A signed-in person.
+    """A signed-in person: `id`, `email`, `role`, `org_id` and `org_name` of the user.
 
-    Attributes:
-        id: digest of the cookie; tokens that belong to the session name it.
-        user: `id`, `email`, `role`, `org_id`, `org_name`.
-        csrf: what every form of the session carries.
-        expires_at: seconds since 1970.
+    `id` is the digest of the cookie, and in the claims of the session's tokens; every form carries `csrf`.
     """
 
     id: str
