@@ -14,6 +14,7 @@ from prefect_assay.lab.experiments import state_machine
 from prefect_assay.lab.kernel import schedule, times
 from prefect_assay.lab.kernel.concurrency import KeyedLocks, KeyedWorkers
 from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.store import Db
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.webhooks import outbox
 from prefect_assay.lab.webhooks.sender import Sender
@@ -121,25 +122,7 @@ class ClockDriver:
 
     def _together(self, org_id: str, until: datetime, limit: int, *, passive: bool) -> int:
         with self._lab.store.transaction() as db:
-            now, taken = self._lab.clock.now(org_id), 0
-            # Queued deliveries are sent before the next step, so that each receiver sees its own state.
-            limit = limit if outbox.empty(db, org_id) else 1
-            ahead = 1
-            while taken < limit:
-                items = schedule.coming(
-                    db,
-                    org_id,
-                    until,
-                    min(ahead, limit - taken),
-                    passive=passive,
-                    together=state_machine.MILESTONE_KINDS,
-                )
-                if not items:
-                    break
-                done, now = state_machine.apply_all(self._lab, db, org_id, items, now)
-                taken, ahead = taken + done, _AHEAD * done
-                if not outbox.empty(db, org_id):
-                    break
+            taken, now = self._carry_out(db, org_id, until, limit, passive=passive)
             running = self._lab.clock.row(org_id)["mode"] == "scaled"
             if taken and not running:
                 self._lab.clock.set(db, org_id, now)
@@ -151,6 +134,25 @@ class ClockDriver:
             # A receiver sees the experiment as it was when the update was written, not at the end.
             self._sender.deliver(org_id)
         return taken
+
+    def _carry_out(
+        self, db: Db, org_id: str, until: datetime, limit: int, *, passive: bool
+    ) -> tuple[int, datetime]:
+        """The steps of one transaction: how many, and the lab time of the last one."""
+        now, taken, ahead = self._lab.clock.now(org_id), 0, 1
+        # Queued deliveries are sent before the next step, so that each receiver sees its own state.
+        limit = limit if outbox.empty(db, org_id) else 1
+        kinds = state_machine.MILESTONE_KINDS
+        while taken < limit:
+            count = min(ahead, limit - taken)
+            items = schedule.coming(db, org_id, until, count, passive=passive, together=kinds)
+            if not items:
+                break
+            done, now = state_machine.apply_all(self._lab, db, org_id, items, now)
+            taken, ahead = taken + done, _AHEAD * done
+            if not outbox.empty(db, org_id):
+                break
+        return taken, now
 
     def _run(self) -> None:
         while not self._stopping:

@@ -96,13 +96,12 @@ class _Compiler:
 
     def _test(self, tree: Node) -> Sql:
         if tree.name in _COMPARISONS:
-            field, value = self._field_and(tree, 1)
-            return Sql(f"{field.sql.text} {_COMPARISONS[tree.name]} ?", (*field.sql.values, *value))
+            return self._compared(tree, f"{_COMPARISONS[tree.name]} ?", 1)
         match tree.name:
             case "contains":
                 return self._contains(tree)
             case "between":
-                return self._between(tree)
+                return self._compared(tree, "BETWEEN ? AND ?", 2)
             case "in":
                 return self._in(tree)
             case "is_null" | "is_not_null":
@@ -111,15 +110,18 @@ class _Compiler:
             case unknown:
                 raise self.fail(tree, f"unknown operator {unknown!r}")
 
-    def _between(self, tree: Node) -> Sql:
-        field, bounds = self._field_and(tree, 2)
-        return Sql(f"{field.sql.text} BETWEEN ? AND ?", (*field.sql.values, *bounds))
-
     def _in(self, tree: Node) -> Sql:
-        if len(tree.arguments) < 2:  # noqa: PLR2004 - a field and one value
+        count = len(tree.arguments) - 1
+        if count < 1:
             raise self.fail(tree, "in needs a field and at least one value")
-        field, values = self._field_and(tree, len(tree.arguments) - 1)
-        return Sql(f"{field.sql.text} IN ({', '.join('?' * len(values))})", (*field.sql.values, *values))
+        return self._compared(tree, f"IN ({', '.join('?' * count)})", count)
+
+    def _compared(self, tree: Node, test: str, count: int) -> Sql:
+        """A test of the first argument, a field, with `count` values."""
+        first, *rest = self._arity(tree, count + 1)
+        field = self.field(first)
+        values = [self._value(field, argument) for argument in rest]
+        return Sql(f"{field.sql.text} {test}", (*field.sql.values, *values))
 
     def _contains(self, tree: Node) -> Sql:
         field = self.field(self._arity(tree, 2)[0])
@@ -133,11 +135,6 @@ class _Compiler:
         if len(tree.arguments) != count:
             raise self.fail(tree, f"{tree.name} takes {count} arguments, not {len(tree.arguments)}")
         return tree.arguments
-
-    def _field_and(self, tree: Node, count: int) -> tuple[_Field, list[Any]]:
-        first, *rest = self._arity(tree, count + 1)
-        field = self.field(first)
-        return field, [self._value(field, argument) for argument in rest]
 
     def field(self, tree: Expression) -> _Field:
         """A column, `at(field,key)` or a cast of either."""
