@@ -1,7 +1,7 @@
 """Experiments: list, detail, modification, submission (contract 2.1 and 4.2). `orders` creates them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -67,22 +67,21 @@ def record(lab: Lab, db: Db, experiment: Row) -> dict[str, Any]:
         "experiment_spec": specs.view(spec, target, entries),
         "provider_quote_id": quote["id"] if quote else None,
     }
-    known = _costs(lab, db, experiment, quote, lambda: pricing.price(spec, len(entries), target))
-    return body if known is None else body | {"costs": known}
+    costs = _costs(lab, db, experiment, quote, pricing.price(spec, len(entries), target))
+    return body if costs is None else body | {"costs": costs}
 
 
-def estimated(lab: Lab, experiment: Row, price: Callable[[], pricing.Price]) -> dict[str, Any] | None:
+def estimated(lab: Lab, experiment: Row, price: pricing.Price) -> dict[str, Any] | None:
     """`costs` before the quote exists; None where no estimate is possible."""
     if not pricing.began(lab.settings, times.read(experiment["created_at"])):
         return None  # contract 9: experiments created before pricing v1 cannot be estimated
-    known = price()
-    if experiment["experiment_type"] in BINDING_TYPES and known.target is None:
+    if experiment["experiment_type"] in BINDING_TYPES and price.target is None:
         return None  # the target was cleared: without its materials any total would be too low
-    return pricing.costs(known, pricing.version(lab.settings))
+    return pricing.costs(price, pricing.version(lab.settings))
 
 
 def _costs(
-    lab: Lab, db: Db, experiment: Row, quote: Row | None, price: Callable[[], pricing.Price]
+    lab: Lab, db: Db, experiment: Row, quote: Row | None, price: pricing.Price
 ) -> dict[str, Any] | None:
     """The furthest of estimate, quote and invoice."""
     invoice = invoices.latest(db, experiment["id"])

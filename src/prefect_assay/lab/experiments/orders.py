@@ -112,7 +112,7 @@ def create(call: Call) -> Answer:
         if wanted.skip_draft:
             state_machine.submitted(call.lab, db, experiment, at)
             experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
-        return Answer(_created(experiment, experiments.estimated(call.lab, experiment, lambda: price)), 201)
+        return Answer(_created(experiment, experiments.estimated(call.lab, experiment, price)), 201)
 
 
 def _auto_accept_violations(call: Call, spec: Mapping[str, Any], target: Row | None) -> Iterator[Violation]:
