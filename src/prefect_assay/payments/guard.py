@@ -6,7 +6,7 @@ Each refusal names both values that differ. Signs and sends nothing. `guard_term
 
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from typing import Final, Self
+from typing import Final, Self, assert_never
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -221,7 +221,7 @@ def faults(
                 terms, invoice_id=invoice.id, currency=CURRENCY, network_ids=policy.allowed_network_ids
             )
         case _:
-            own = ("terms of a kind that is not known here",)
+            assert_never(terms)
     checks = (_amount(terms, cents), *own, _window(terms, policy.max_valid_seconds, now))
     return tuple(fault for fault in checks if fault)
 

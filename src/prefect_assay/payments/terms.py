@@ -23,7 +23,7 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 3]}..."
 
 
-class Terms(Model):
+class _Terms(Model):
     """One way to pay, as the service offers it. Each rail has its own kind.
 
     Attributes:
@@ -60,7 +60,7 @@ class Terms(Model):
         return f"{self.amount_units} units" if rest else usd(cents)
 
 
-class X402Terms(Terms):
+class X402Terms(_Terms):
     """A stablecoin transfer.
 
     Attributes:
@@ -106,7 +106,7 @@ class X402Terms(Terms):
         )
 
 
-class MppTerms(Terms):
+class MppTerms(_Terms):
     """A charge to a shared payment token.
 
     Attributes:
@@ -141,6 +141,9 @@ class MppTerms(Terms):
             f"{self.amount_units} cents of {shown(self.asset)} by {self.network} to {self.pay_to}, "
             f"valid until {self.expires:%Y-%m-%d %H:%M:%S %Z}, for {shown(self.external_id)}"
         )
+
+
+Terms = X402Terms | MppTerms
 
 
 class Offers(Model):
