@@ -20,7 +20,7 @@ from prefect_assay.client.http.exchange import (
     carry_out,
 )
 from prefect_assay.client.http.failures import too_large
-from prefect_assay.client.http.pagination import Walk, operations
+from prefect_assay.client.http.pagination import Walk, steps
 from prefect_assay.client.http.request import Answer, Operation, Request
 from prefect_assay.client.http.wire import NO_ANSWER, broken_off, lost, unlogged_query
 from prefect_assay.client.methods import Methods
@@ -78,7 +78,7 @@ class AsyncAssayClient(Methods):
 
     async def walk(self, walk: Walk[Any, T]) -> AsyncIterator[T]:
         """Carry out a walk, page by page as it is iterated."""
-        for operation in operations(walk):
+        for operation in steps(walk):
             for item in walk.feed(await self.run(operation)):
                 yield item
 

@@ -40,7 +40,7 @@ class Walk(Protocol[A, R_co]):
         ...
 
 
-def operations(walk: Walk[A, Any]) -> Iterator[Operation[A]]:
+def steps(walk: Walk[A, Any]) -> Iterator[Operation[A]]:
     """The requests of a walk that is fed between them.
 
     Raises:
