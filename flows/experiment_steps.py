@@ -36,7 +36,7 @@ from prefect_assay.runs.tags import (
     add_tags,
     own_label,
     own_tags,
-    set_label,
+    set_labels,
     set_tag,
 )
 from prefect_assay.sweeping.settle_cancellation import reject_surplus
@@ -68,7 +68,7 @@ def announce(run: ExperimentRun, order: Order) -> None:
     constant = [ARCHIVE_TAG + run.book.books.archive_id, ORDER_TAG + order.order_key]
     tagged = {EXPERIMENT_TAG + order.experiment_id, *constant} <= {*own_tags()}
     if order.experiment_code and not (tagged and own_label(EXPERIMENT_CODE_LABEL)):
-        set_label(current_run.id, EXPERIMENT_CODE_LABEL, order.experiment_code)
+        set_labels(current_run.id, {EXPERIMENT_CODE_LABEL: order.experiment_code})
     if tagged:
         return  # the tags are set last, so an earlier execution has shown the order as well
     artifacts.show_order(run.label, order)

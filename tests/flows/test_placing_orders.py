@@ -191,6 +191,17 @@ def test_a_run_can_be_found_by_its_experiment_and_its_order(tags):
     assert f"{ORDER_TAG}{KEY}" in tags
 
 
+def test_the_code_of_the_experiment_is_a_label_of_the_run_also_of_an_earlier_version(tags, monkeypatch):
+    work = a_run(experiment="younger")
+    labels = {}
+    monkeypatch.setattr(steps, "own_label", labels.get)
+    monkeypatch.setattr(steps, "set_labels", lambda _run_id, new: labels.update(new))
+    complete = (EXPERIMENT_TAG + "younger", ARCHIVE_TAG + work.book.books.archive_id, ORDER_TAG + KEY)
+    monkeypatch.setattr(steps, "own_tags", lambda: complete)
+    steps.announce(work, order_of("younger").model_copy(update={"experiment_code": "LAB-001-001"}))
+    assert labels == {"assay.experiment-code": "LAB-001-001"}
+
+
 def test_a_run_of_an_earlier_version_says_its_order_from_its_next_execution_on(tags, monkeypatch):
     work = a_run(experiment="younger")
     before = (f"{EXPERIMENT_TAG}younger", f"{ARCHIVE_TAG}{work.book.books.archive_id}")

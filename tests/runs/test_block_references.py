@@ -12,7 +12,7 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.errors import BlockMissing, ConfigurationError
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.runs import block_references as run_blocks
-from prefect_assay.runs import durable
+from prefect_assay.runs import durable, tags
 from prefect_assay.runs.transient_failures import RETRY_KEY, missing_block, retry_key
 from prefect_assay.sweeping import stuck_runs as attention
 
@@ -67,6 +67,7 @@ class Prefect:
 def prefect(monkeypatch):
     server = Prefect()
     monkeypatch.setattr(run_blocks, "get_client", lambda **_: server)
+    monkeypatch.setattr(tags, "get_client", lambda **_: server)
     monkeypatch.setattr(run_blocks, "create_markdown_artifact", lambda **_: None)
     monkeypatch.setattr(run_blocks, "this_run", run)
     return server

@@ -12,18 +12,17 @@ from datetime import timedelta
 from typing import Any, Final, cast, get_args, get_type_hints
 from uuid import UUID
 
-import httpx
 from prefect.artifacts import create_markdown_artifact
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
-from prefect.logging import get_run_logger
 from pydantic import BaseModel
 
 from prefect_assay.errors import BlockMissing, ConfigurationError
 from prefect_assay.runs.suspend import outlast, this_run
+from prefect_assay.runs.tags import set_labels
 from prefect_assay.runs.transient_failures import retry_count, was_suspended
 
 _LABEL: Final = "assay.block."
@@ -200,15 +199,8 @@ def _store_names(run: FlowRun, arguments: Mapping[str, Any]) -> None:
         and (block := _name_of(value))
         and run.labels.get(label := _LABEL + name) != block
     }
-    if not names:
-        return
-    try:
-        with get_client(sync_client=True) as client:
-            client.update_flow_run_labels(run.id, dict(names))
-    except httpx.HTTPError:
-        get_run_logger().warning(
-            "Could not store the names of the run's blocks; the next execution will", exc_info=True
-        )
+    if names:
+        set_labels(run.id, names)
 
 
 def _name_of(block: Block) -> str | None:

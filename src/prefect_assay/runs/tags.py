@@ -18,8 +18,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID
 
+import httpx
 from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
+from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 
 EXPERIMENT_TAG: Final = "assay-experiment:"
@@ -70,10 +72,17 @@ def own_label(name: str) -> Any:
     return context.flow_run.labels.get(name) if context and context.flow_run else None
 
 
-def set_label(run_id: UUID, name: str, value: str) -> None:
-    """Give a run a label; its other labels stay."""
-    with get_client(sync_client=True) as client:
-        client.update_flow_run_labels(run_id, {name: value})
+def set_labels(run_id: UUID, labels: dict[str, str]) -> None:
+    """Add labels to the current run, best effort: the next execution tries again."""
+    try:
+        with get_client(sync_client=True) as client:
+            client.update_flow_run_labels(run_id, dict(labels))
+    except httpx.HTTPError:
+        get_run_logger().warning(
+            "Could not store %s in the run's labels; the next execution will",
+            ", ".join(labels),
+            exc_info=True,
+        )
 
 
 def add_tags(run_id: UUID, tags: list[str]) -> None:
