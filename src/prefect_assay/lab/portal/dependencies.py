@@ -48,9 +48,9 @@ Form = Annotated[dict[str, str], Depends(_form)]
 
 
 async def _signed_form(visitor: Visitor, fields: Form) -> Session:
-    """The session that a form was made for; 403 without one."""
+    """The session that a form belongs to; 403 without one."""
     if visitor is None or not hmac.compare_digest(fields.get("csrf", "").encode(), visitor.csrf.encode()):
-        raise Refusal(403, "this form is not of your session; open the page again")
+        raise Refusal(403, "this form does not belong to your session; open the page again")
     return visitor
 
 
