@@ -160,7 +160,7 @@ def test_a_report_holds_no_link():
 
 
 @pytest.mark.parametrize(("status", "shown"), [("open", True), ("paid", False)])
-def test_the_page_of_an_invoice_is_shown_only_while_somebody_may_have_to_pay(status, shown):
+def test_the_page_of_an_invoice_is_shown_only_while_it_is_unpaid(status, shown):
     invoice = Invoice(id="inv_1", status=status, amount=100, provider_hosted_invoice_url=f"{HOST}/i/1")
     assert ("invoice page" in payment_lines(PaymentStatus(invoice=invoice))) is shown
 

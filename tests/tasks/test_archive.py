@@ -1,6 +1,8 @@
-"""Data packages that cannot be had: the measurements and the other packages are kept all the same."""
+"""Data packages that cannot be fetched or stored: the measurements and the other packages are archived anyway."""
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import httpx
@@ -9,11 +11,11 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.errors import ArchiveUnavailable, ServiceUnavailable
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.reporting import artifacts
-from prefect_assay.tasks.archive import archive_experiment
+from prefect_assay.tasks.archive import _packages, archive_experiment
 
 SPEC = ExperimentSpec(experiment_type="expression", sequences={"a": SequenceValue(aa_string="MKT")})
 ORDER = Order(
@@ -115,3 +117,12 @@ def test_a_unit_that_is_not_known_is_named_where_people_look(tmp_path):
     credentials.results[0]["summary"] = [{"sequence_name": "a", "kd_mean": 4.2, "kd_units": "mg/mL"}]
     (line,) = kept(credentials, tmp_path).notes
     assert "result r0 is in 'mg/mL'" in line
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
+def test_a_package_that_finds_no_space_is_fetched_again_later(tmp_path):
+    (tmp_path / "0.zip").symlink_to("/dev/full")
+    client = SimpleNamespace(download=lambda _url: iter([b"PK"]))
+    result = SimpleNamespace(id="r-1", data_package_url="https://lab.example/p.zip")
+    with pytest.raises(ArchiveUnavailable, match="no space left"):
+        list(_packages(client, [result], tmp_path, []))

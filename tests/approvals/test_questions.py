@@ -1,4 +1,4 @@
-"""What an answer about a payment in doubt leads to: the invoice decides, an answer counts once."""
+"""Answers of a person: approvals, refusals, expired questions; the invoice decides about an uncertain payment."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -40,7 +40,7 @@ def ask(status):
     return payment_decision("key", "experiment", lambda: facts)
 
 
-def test_nobody_was_asked(given):
+def test_without_a_question_there_is_no_decision(given):
     assert ask("open") is None
 
 
@@ -59,7 +59,9 @@ def test_a_decision_counts_once(given, decision):
         (True, "pay_again", ApprovalExpired),
     ],
 )
-def test_no_and_no_answer_end_the_run_unless_the_invoice_is_paid(given, late, decision, error):
+def test_a_refusal_and_an_expired_question_end_the_run_unless_the_invoice_is_paid(
+    given, late, decision, error
+):
     given(decision=decision, late=late)
     with pytest.raises(error, match="its invoice is open, and money may have moved"):
         ask("open")
@@ -78,7 +80,7 @@ def spend(amount, cap=100, **changes):
 
 
 @pytest.mark.parametrize(("decision", "most"), [("approve", 101), ("change_cap", 500)])
-def test_what_a_person_allows(given, decision, most):
+def test_an_approval_applies_to_later_executions(given, decision, most):
     given(decision=decision, cap_cents=500, decided_by="Ada")
     allowed = spend(101)
     assert allowed.cents == most
@@ -96,14 +98,14 @@ def test_what_a_person_allows(given, decision, most):
         ({"decision": "change_cap", "cap_cents": 500, "late": True}, ApprovalExpired),
     ],
 )
-def test_what_a_person_does_not_allow_is_said_once(given, values, error):
+def test_a_refusal_ends_one_execution_only(given, values, error):
     given(**values)
     with pytest.raises(error, match="nothing was ordered"):
         spend(101)
     assert given.record == []
 
 
-def test_where_nobody_may_be_asked_only_an_answer_helps(given):
+def test_a_run_that_cannot_ask_needs_an_earlier_answer(given):
     with pytest.raises(BudgetExceeded, match=r"costs 1.01 USD, the cap is 1.00 USD; it stands"):
         spend(101, may_ask=False, otherwise="it stands")
     with pytest.raises(BudgetExceeded, match="accept_quotes"):
