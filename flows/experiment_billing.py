@@ -199,17 +199,8 @@ def _within_campaign(run: ExperimentRun, step: Callable[[int], T], *, otherwise:
         try:
             return step(run.campaign_cap_cents)
         except BudgetExceeded as over:
-            if over.total_cents is None or over.cap_cents is None:
-                raise
-            approval = approve_spending(
-                run.options.policy,
-                key=f"{run.key}-campaign",
-                what=f"All orders of campaign {run.campaign_id}, with {run.name},",
-                amount_cents=over.total_cents,
-                cap_cents=over.cap_cents,
-                figures=_figures(run),
-                otherwise=otherwise,
-            )
+            what = f"All orders of campaign {run.campaign_id}, with {run.name},"
+            approval = _approve_sum(run, over, cap="campaign", what=what, otherwise=otherwise)
             run.book.books.budget.raise_cap(run.campaign_id, approval.cents, approval.approver)
 
 
@@ -220,22 +211,32 @@ def _within_sums(run: ExperimentRun, order: Order, limit: int, *, asks: bool) ->
         try:
             return _invoice(run, order, limit, sums)
         except BudgetExceeded as over:
-            if over.cap is None or over.total_cents is None or over.cap_cents is None:
+            if over.cap is None:
                 raise
-            window = f"of the last {run.options.policy.rolling_days} days"
-            approval = approve_spending(
-                run.options.policy,
-                key=f"{run.key}-{over.cap}",
-                what=f"All machine payments {window if over.cap == 'rolling' else 'of campaign ' + run.campaign_id}, "
-                f"with the invoice of {run.name},",
-                amount_cents=over.total_cents,
-                cap_cents=over.cap_cents,
-                figures=_figures(run),
-                may_ask=asks,
-                otherwise=_UNPAID,
-            )
+            days = run.options.policy.rolling_days
+            which = f"of the last {days} days" if over.cap == "rolling" else f"of campaign {run.campaign_id}"
+            what = f"All machine payments {which}, with the invoice of {run.name},"
+            approval = _approve_sum(run, over, cap=over.cap, what=what, otherwise=_UNPAID, may_ask=asks)
             sums[over.cap] = approval.cents
             _record_approval(run, Approval(limit, f"{approval.approver}, over the {over.cap} cap"))
+
+
+def _approve_sum(
+    run: ExperimentRun, over: BudgetExceeded, *, cap: str, what: str, otherwise: str, may_ask: bool = True
+) -> Approval:
+    """Ask a person about a sum that exceeds its cap; raise the error again if it is not about a sum."""
+    if over.total_cents is None or over.cap_cents is None:
+        raise over
+    return approve_spending(
+        run.options.policy,
+        key=f"{run.key}-{cap}",
+        what=what,
+        amount_cents=over.total_cents,
+        cap_cents=over.cap_cents,
+        figures=_figures(run),
+        may_ask=may_ask,
+        otherwise=otherwise,
+    )
 
 
 def _invoice(run: ExperimentRun, order: Order, limit: int, sums: dict[str, int] | None = None) -> Payment:
