@@ -40,17 +40,11 @@ class Store(Protocol):
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
         """Write the object unless the key exists; all of it or nothing, also when the process is killed.
 
-        Args:
-            key: the name of the object.
-            data: the content, or a file (streamed).
-            content_type: the media type, kept if the store can.
-            sha256: hex digest that the content must have.
-
         Returns:
             True when this call wrote the object, False when the key existed before.
 
         Raises:
-            ArchiveError: the store refuses, or the content does not have the given digest.
+            ArchiveError: the store refuses, or the content does not have the digest `sha256` (hex).
         """
         ...
 

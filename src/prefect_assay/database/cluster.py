@@ -86,7 +86,7 @@ class EmbeddedDatabase:
                 self._make(programs)
             self._run(programs)
             if not self.exists:
-                self._fill(programs, empty=empty)
+                self._fill(empty=empty)
             self._users = self._open("users")
             fcntl.flock(self._users, fcntl.LOCK_SH)
 
@@ -189,19 +189,9 @@ class EmbeddedDatabase:
             if done is None or done.returncode:
                 time.sleep(0.2)
 
-    def _fill(self, programs: Programs, *, empty: bool) -> None:
+    def _fill(self, *, empty: bool) -> None:
         """Create Prefect's tables from a template: its migrations take seconds, and then add only what is newer."""
-        base = [
-            programs["psql"],
-            "-q",
-            "-X",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-h",
-            str(self.place.sockets),
-            "-U",
-            NAME,
-        ]
+        base = self._client("psql", "-q", "-X", "-v", "ON_ERROR_STOP=1")
         self._must([*base, "-d", "postgres", "-c", f"CREATE DATABASE {NAME}"], "could not be made")
         if not empty:
             with as_file(files("prefect_assay.database") / "schema.sql") as schema:

@@ -10,15 +10,8 @@ from typing import Final, Protocol
 
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.records import Ordered, Surplus
-from prefect_assay.errors import (
-    NotFound,
-    OrderMismatch,
-    OrderOutcomeUnknown,
-)
-from prefect_assay.models.experiment import (
-    Experiment,
-    ExperimentSummary,
-)
+from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown
+from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus
@@ -134,14 +127,10 @@ def agreeing(
     known: dict[str, Experiment] | None = None,
     strict: bool = False,
 ) -> list[ExperimentSummary]:
-    """The experiments that carry the key and agree with the specification, all pages, the order first.
+    """The experiments with the key that agree with the specification, and those `known`; the order first.
 
-    Args:
-        api: the client.
-        key: the order key.
-        spec: the specification to compare with.
-        known: experiments that are listed in any case.
-        strict: raise OrderMismatch for one that does not agree, instead of skipping it.
+    Raises:
+        OrderMismatch: with `strict`, an experiment has the key and does not agree; else it is skipped.
     """
     token = search_token(key)
     agreeing: dict[str, ExperimentSummary] = dict(known or {})

@@ -22,15 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Reads the invoice and keeps the record, for one rail.
-
-    Attributes:
-        api: the service.
-        ledger: the payment record of the order.
-        method: the rail.
-        sleep: waits between readings of an invoice in doubt.
-        read_delays: seconds before each of these readings.
-    """
+    """Reads the invoice and keeps the record, for one rail; `read_delays` are the seconds before each reading."""
 
     api: PayApi
     ledger: Ledger

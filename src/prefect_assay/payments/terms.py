@@ -4,9 +4,10 @@ A rail reads them, the guard judges them.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import ceil
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from pydantic import AwareDatetime
 
@@ -151,6 +152,14 @@ class Offers(Model):
 
     terms: tuple[Terms, ...]
     ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Sequence[Terms | str]) -> Self:
+        """The offers of a challenge, entry by entry: its terms, or a line on an entry without."""
+        return cls(
+            terms=tuple(entry for entry in entries if not isinstance(entry, str)),
+            ignored=tuple(entry for entry in entries if isinstance(entry, str)),
+        )
 
 
 class SettlementNotice(Model):

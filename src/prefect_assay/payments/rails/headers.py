@@ -9,6 +9,8 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from pydantic import ValidationError
+
 HEADER_MAX: Final = 16_384
 BRACKETS_MAX: Final = 256  # bounds the nesting, for every recursion over the content
 RECEIPT_VALUE_MAX: Final = 200
@@ -53,6 +55,12 @@ def plain(value: object) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) and _PRINTABLE.fullmatch(value) else None
+
+
+def places(error: ValidationError) -> str:
+    """The fields that are wrong, without their values."""
+    found = {".".join(str(part) for part in item["loc"]) for item in error.errors(include_input=False)}
+    return ", ".join(sorted(found))
 
 
 def _no_constant(name: str) -> None:

@@ -21,7 +21,15 @@ from prefect_assay.models.base import Model, WireModel
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.api import PayAnswer, header, is_success
 from prefect_assay.payments.guard_terms import CREDENTIAL_HEADER
-from prefect_assay.payments.rails.headers import Challenge, compact, decode, parse_challenges, plain, receipt
+from prefect_assay.payments.rails.headers import (
+    Challenge,
+    compact,
+    decode,
+    parse_challenges,
+    places,
+    plain,
+    receipt,
+)
 from prefect_assay.payments.rails.x402 import REQUIRED_HEADER
 from prefect_assay.payments.terms import MppTerms, Offers, SettlementNotice, Terms, shown
 
@@ -88,10 +96,7 @@ def read_offers(authenticate: str | None, other: str | None = None) -> Offers:
             f"the service asks for payment, but by no challenge of the scheme {SCHEME}; "
             f"{CHALLENGE_HEADER} has {schemes}{instead}"
         )
-    return Offers(
-        terms=tuple(item for item in read if isinstance(item, MppTerms)),
-        ignored=tuple(item for item in read if isinstance(item, str)),
-    )
+    return Offers.of(read)
 
 
 def read_settlement(status_ok: bool, value: str | None, body: Mapping[str, Any]) -> SettlementNotice:  # noqa: FBT001 - of the answer, as it came
@@ -125,8 +130,7 @@ def _read(challenge: Challenge) -> MppTerms | str:
         parameters = _Parameters.model_validate(stated)
         request = _Request.model_validate(decode(parameters.request))
     except ValidationError as error:
-        places = {".".join(str(part) for part in item["loc"]) for item in error.errors(include_input=False)}
-        return f"{INTENT} by {METHOD}: malformed or missing {', '.join(sorted(places))}"
+        return f"{INTENT} by {METHOD}: malformed or missing {places(error)}"
     except ValueError as error:
         return f"{INTENT} by {METHOD}: its request cannot be read: {error}"
     expires = _instant(parameters.expires)

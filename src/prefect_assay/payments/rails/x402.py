@@ -24,7 +24,7 @@ from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.models.base import WireModel
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.api import PayAnswer, header
-from prefect_assay.payments.rails.headers import RECEIPT_VALUE_MAX, compact, decode, plain, receipt
+from prefect_assay.payments.rails.headers import RECEIPT_VALUE_MAX, compact, decode, places, plain, receipt
 from prefect_assay.payments.terms import Offers, SettlementNotice, Terms, X402Terms, shown
 
 REQUIRED_HEADER: Final = "PAYMENT-REQUIRED"
@@ -84,10 +84,7 @@ def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
         raise PaymentRefused(f"the challenge's `accepts` is not a list of at most {OFFERS_MAX} entries")
     resource = challenge.get("resource")
     read = [_read_entry(entry, resource if isinstance(resource, dict) else None) for entry in accepts]
-    return Offers(
-        terms=tuple(item for item in read if isinstance(item, X402Terms)),
-        ignored=tuple(item for item in read if isinstance(item, str)),
-    )
+    return Offers.of(read)
 
 
 def read_settlement(value: str | None, refusal: str | None = None) -> SettlementNotice:
@@ -128,8 +125,7 @@ def _read_entry(entry: object, resource: dict[str, Any] | None) -> X402Terms | s
         read = _Entry.model_validate(entry)
         terms = _terms(read, entry, resource)
     except ValidationError as error:
-        places = {".".join(str(part) for part in item["loc"]) for item in error.errors(include_input=False)}
-        return f"exact on {shown(entry.get('network'))}: malformed or missing {', '.join(sorted(places))}"
+        return f"exact on {shown(entry.get('network'))}: malformed or missing {places(error)}"
     if read.extra.transfer_method != TRANSFER_METHOD:
         return (
             f"exact on {read.network} by {shown(read.extra.transfer_method)}: only {TRANSFER_METHOD} is known"
