@@ -19,7 +19,7 @@ from prefect_assay.payments import guard_terms
 from prefect_assay.payments.api import origin, pay_url
 from prefect_assay.payments.guard_terms import named
 from prefect_assay.payments.ledger import MAYBE_PAID, LedgerEntry, PaymentAttempt, RollingCap
-from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, shown
+from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, ascii_quoted
 
 CURRENCY: Final = "usd"
 MAX_VALID_SECONDS: Final = 600
@@ -117,10 +117,10 @@ def check_origin(policy: PaymentPolicy, base_url: str) -> None:
             f"base_url of the AssayCredentials block, or another allowed address, is not a URL: {error}"
         ) from None
     if not here.startswith("https://") and not _is_loopback(urlsplit(here).hostname or ""):
-        raise PaymentRefused(f"{shown(here)} is not https; payments go over https, loopback excepted")
+        raise PaymentRefused(f"{ascii_quoted(here)} is not https; payments go over https, loopback excepted")
     if here not in listed:
         raise PaymentRefused(
-            f"{shown(here)} is not an allowed address: it is not base_url of the AssayCredentials block ({named(listed)})"
+            f"{ascii_quoted(here)} is not an allowed address: it is not base_url of the AssayCredentials block ({named(listed)})"
         )
 
 
@@ -133,10 +133,12 @@ def check_invoice(invoice: Invoice, expected_cents: int) -> None:
     """
     if invoice.status != InvoiceStatus.OPEN:
         raise PaymentFailed(
-            f"invoice {invoice.id} is {shown(invoice.status and str(invoice.status))}, not open"
+            f"invoice {invoice.id} is {ascii_quoted(invoice.status and str(invoice.status))}, not open"
         )
     if invoice.currency is not None and invoice.currency.lower() != CURRENCY:
-        raise PaymentRefused(f"invoice {invoice.id} is in {shown(invoice.currency)}, not in {CURRENCY}")
+        raise PaymentRefused(
+            f"invoice {invoice.id} is in {ascii_quoted(invoice.currency)}, not in {CURRENCY}"
+        )
     if invoice.amount is None:
         raise PaymentRefused(f"invoice {invoice.id} shows no amount to compare the challenge with")
     if invoice.amount != expected_cents:
@@ -169,7 +171,7 @@ def check_owner(invoice: Invoice, experiment_id: str | None) -> None:
     """Raise PaymentRefused unless the invoice belongs to the given experiment."""
     if experiment_id is not None and invoice.experiment_id != experiment_id:
         raise PaymentRefused(
-            f"invoice {invoice.id} belongs to experiment {shown(invoice.experiment_id)}, and the order is experiment "
+            f"invoice {invoice.id} belongs to experiment {ascii_quoted(invoice.experiment_id)}, and the order is experiment "
             f"{experiment_id}; nothing was paid"
         )
 
@@ -196,9 +198,9 @@ def check_again(
         return
     if previous.state in MAYBE_PAID or previous.expires_at > now:
         raise PaymentRefused(
-            f"invoice {attempt.invoice_id}: an authorisation over {shown(previous.asset)} on {previous.network} with "
+            f"invoice {attempt.invoice_id}: an authorisation over {ascii_quoted(previous.asset)} on {previous.network} with "
             f"nonce {previous.nonce} was sent and is {previous.state.value}, valid until "
-            f"{previous.expires_at:%Y-%m-%d %H:%M:%S} UTC; one over {shown(attempt.asset)} on {attempt.network} with "
+            f"{previous.expires_at:%Y-%m-%d %H:%M:%S} UTC; one over {ascii_quoted(attempt.asset)} on {attempt.network} with "
             f"nonce {attempt.nonce} could be settled besides it"
         )
 

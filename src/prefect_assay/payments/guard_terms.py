@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urljoin, urlparse, urlsplit
 
 from prefect_assay.payments.api import origin
-from prefect_assay.payments.terms import MppTerms, X402Terms, shown
+from prefect_assay.payments.terms import MppTerms, X402Terms, ascii_quoted
 
 # The bearer token is in Authorization; a credential there would need a second value of that header.
 CREDENTIAL_HEADER: Final = "Payment-Authorization"
@@ -60,13 +60,15 @@ def _resource(terms: X402Terms, expected: str) -> str | None:
         )
     except ValueError:
         same = False
-    return None if same else f"resource.url is {shown(terms.resource_url)}, this invoice's is {expected}"
+    return (
+        None if same else f"resource.url is {ascii_quoted(terms.resource_url)}, this invoice's is {expected}"
+    )
 
 
 def _listed(name: str, value: str, allowed: Collection[str], setting: str) -> str | None:
     if value.lower() in {item.lower() for item in allowed}:
         return None
-    return f"{name} {shown(value)} is not in {setting} ({named(allowed)})"
+    return f"{name} {ascii_quoted(value)} is not in {setting} ({named(allowed)})"
 
 
 def unpaired(networks: Collection[str], assets: Collection[str]) -> tuple[str, ...]:
@@ -87,28 +89,28 @@ def _asset(terms: X402Terms, networks: Collection[str], assets: Collection[str])
         return None
     hint = f"; with several networks each asset names its own, as {caip19('eip155:8453', '0x...')}"
     return (
-        f"asset {shown(terms.asset)} is not in assets of the X402Wallet block ({named(assets)})"
-        f"{hint if unpaired(networks, assets) else f' for {shown(terms.network)}'}"
+        f"asset {ascii_quoted(terms.asset)} is not in assets of the X402Wallet block ({named(assets)})"
+        f"{hint if unpaired(networks, assets) else f' for {ascii_quoted(terms.network)}'}"
     )
 
 
 def _external(terms: MppTerms, invoice_id: str) -> str | None:
     if terms.external_id == invoice_id:
         return None
-    return f"externalId is {shown(terms.external_id)}, this invoice's is {invoice_id}"
+    return f"externalId is {ascii_quoted(terms.external_id)}, this invoice's is {invoice_id}"
 
 
 def _currency(terms: MppTerms, currency: str) -> str | None:
     if terms.asset.lower() == currency:
         return None
-    return f"the currency is {shown(terms.asset)}, not {currency}"
+    return f"the currency is {ascii_quoted(terms.asset)}, not {currency}"
 
 
 def _network_id(terms: MppTerms, allowed: Collection[str]) -> str | None:
     # Ids, unlike addresses in hex, differ when their case differs.
     if terms.pay_to in allowed:
         return None
-    return f"networkId {shown(terms.pay_to)} is not in network_ids of the SpendingPolicy block ({named(allowed)})"
+    return f"networkId {ascii_quoted(terms.pay_to)} is not in network_ids of the SpendingPolicy block ({named(allowed)})"
 
 
 def _credential_header(terms: MppTerms) -> str | None:
@@ -120,4 +122,6 @@ def _credential_header(terms: MppTerms) -> str | None:
         )
     if given.lower() == CREDENTIAL_HEADER.lower():
         return None
-    return f"it wants the credential in the header {shown(given)}; only {CREDENTIAL_HEADER} is answered"
+    return (
+        f"it wants the credential in the header {ascii_quoted(given)}; only {CREDENTIAL_HEADER} is answered"
+    )

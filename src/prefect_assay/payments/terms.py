@@ -15,13 +15,13 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import usd
 
 UNITS_PER_CENT: Final = 10_000  # USDC has 6 decimals
-SHOWN_MAX: Final = 120
+QUOTED_MAX: Final = 120
 
 
-def shown(value: object) -> str:
+def ascii_quoted(value: object) -> str:
     """A value of the service for an error message: ASCII, without control characters, bounded."""
     text = ascii(value)
-    return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 3]}..."
+    return text if len(text) <= QUOTED_MAX else f"{text[: QUOTED_MAX - 3]}..."
 
 
 class _Terms(Model):
@@ -103,7 +103,7 @@ class X402Terms(_Terms):
         """One line for a person who decides."""
         return (
             f"{self.amount} of {self.asset} on {self.network} to {self.pay_to}, "
-            f"valid for {self.max_timeout_seconds} s, for {shown(self.resource_url)}"
+            f"valid for {self.max_timeout_seconds} s, for {ascii_quoted(self.resource_url)}"
         )
 
 
@@ -139,8 +139,8 @@ class MppTerms(_Terms):
     def summary(self) -> str:
         """One line for a person who decides."""
         return (
-            f"{self.amount_units} cents of {shown(self.asset)} by {self.network} to {self.pay_to}, "
-            f"valid until {self.expires:%Y-%m-%d %H:%M:%S %Z}, for {shown(self.external_id)}"
+            f"{self.amount_units} cents of {ascii_quoted(self.asset)} by {self.network} to {self.pay_to}, "
+            f"valid until {self.expires:%Y-%m-%d %H:%M:%S %Z}, for {ascii_quoted(self.external_id)}"
         )
 
 

@@ -31,7 +31,7 @@ from prefect_assay.payments.rails.headers import (
     receipt,
 )
 from prefect_assay.payments.rails.x402 import REQUIRED_HEADER
-from prefect_assay.payments.terms import MppTerms, Offers, SettlementNotice, Terms, shown
+from prefect_assay.payments.terms import MppTerms, Offers, SettlementNotice, Terms, ascii_quoted
 
 CHALLENGE_HEADER: Final = "WWW-Authenticate"
 RECEIPT_HEADER: Final = "Payment-Receipt"
@@ -80,7 +80,7 @@ def read_offers(authenticate: str | None, other: str | None = None) -> Offers:
     Raises:
         PaymentRefused: it is absent, too large, malformed, or without a challenge of the scheme.
     """
-    instead = f"; it offers {shown(other)}" if other else ""
+    instead = f"; it offers {ascii_quoted(other)}" if other else ""
     if authenticate is None:
         raise PaymentRefused(
             f"the service asks for payment, but without a challenge ({CHALLENGE_HEADER}){instead}"
@@ -91,7 +91,7 @@ def read_offers(authenticate: str | None, other: str | None = None) -> Offers:
         raise PaymentRefused(f"the {CHALLENGE_HEADER} header cannot be read: {error}") from None
     read = [_read(challenge) for challenge in challenges if challenge.scheme == SCHEME.lower()]
     if not read:
-        schemes = ", ".join(shown(challenge.scheme) for challenge in challenges) or "nothing"
+        schemes = ", ".join(ascii_quoted(challenge.scheme) for challenge in challenges) or "nothing"
         raise PaymentRefused(
             f"the service asks for payment, but by no challenge of the scheme {SCHEME}; "
             f"{CHALLENGE_HEADER} has {schemes}{instead}"
@@ -125,7 +125,7 @@ def _read(challenge: Challenge) -> MppTerms | str:
     stated = challenge.parameters
     method, intent = stated.get("method"), stated.get("intent")
     if (method, intent) != (METHOD, INTENT):
-        return f"method {shown(method)}, intent {shown(intent)}: not known here"
+        return f"method {ascii_quoted(method)}, intent {ascii_quoted(intent)}: not known here"
     try:
         parameters = _Parameters.model_validate(stated)
         request = _Request.model_validate(decode(parameters.request))
@@ -135,7 +135,7 @@ def _read(challenge: Challenge) -> MppTerms | str:
         return f"{INTENT} by {METHOD}: its request cannot be read: {error}"
     expires = _instant(parameters.expires)
     if expires is None:
-        return f"{INTENT} by {METHOD}: expires is {shown(parameters.expires)}, no date and time with its zone"
+        return f"{INTENT} by {METHOD}: expires is {ascii_quoted(parameters.expires)}, no date and time with its zone"
     return MppTerms(
         network=METHOD,
         asset=request.currency,

@@ -25,7 +25,7 @@ from prefect_assay.models.base import WireModel
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.api import PayAnswer, header
 from prefect_assay.payments.rails.headers import RECEIPT_VALUE_MAX, compact, decode, places, plain, receipt
-from prefect_assay.payments.terms import Offers, SettlementNotice, Terms, X402Terms, shown
+from prefect_assay.payments.terms import Offers, SettlementNotice, Terms, X402Terms, ascii_quoted
 
 REQUIRED_HEADER: Final = "PAYMENT-REQUIRED"
 SIGNATURE_HEADER: Final = "PAYMENT-SIGNATURE"
@@ -69,7 +69,7 @@ def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
         PaymentRefused: it is absent, too large, malformed, or of another version.
     """
     if value is None:
-        instead = f"; it offers {shown(authenticate)}" if authenticate else ""
+        instead = f"; it offers {ascii_quoted(authenticate)}" if authenticate else ""
         raise PaymentRefused(f"the service asks for payment, but not by x402 ({REQUIRED_HEADER}){instead}")
     try:
         challenge = decode(value)
@@ -77,7 +77,7 @@ def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
         raise PaymentRefused(f"the {REQUIRED_HEADER} header cannot be read: {error}") from None
     if challenge.get("x402Version") != VERSION:
         raise PaymentRefused(
-            f"the challenge is x402 version {shown(challenge.get('x402Version'))}; only {VERSION} is spoken here"
+            f"the challenge is x402 version {ascii_quoted(challenge.get('x402Version'))}; only {VERSION} is spoken here"
         )
     accepts = challenge.get("accepts")
     if not isinstance(accepts, list) or len(accepts) > OFFERS_MAX:
@@ -118,18 +118,16 @@ def encode(content: Mapping[str, Any]) -> str:
 
 def _read_entry(entry: object, resource: dict[str, Any] | None) -> X402Terms | str:
     if not isinstance(entry, dict):
-        return f"{shown(entry)}: not an object"
+        return f"{ascii_quoted(entry)}: not an object"
     if entry.get("scheme") != SCHEME:
-        return f"scheme {shown(entry.get('scheme'))} on {shown(entry.get('network'))}: not known here"
+        return f"scheme {ascii_quoted(entry.get('scheme'))} on {ascii_quoted(entry.get('network'))}: not known here"
     try:
         read = _Entry.model_validate(entry)
         terms = _terms(read, entry, resource)
     except ValidationError as error:
-        return f"exact on {shown(entry.get('network'))}: malformed or missing {places(error)}"
+        return f"exact on {ascii_quoted(entry.get('network'))}: malformed or missing {places(error)}"
     if read.extra.transfer_method != TRANSFER_METHOD:
-        return (
-            f"exact on {read.network} by {shown(read.extra.transfer_method)}: only {TRANSFER_METHOD} is known"
-        )
+        return f"exact on {read.network} by {ascii_quoted(read.extra.transfer_method)}: only {TRANSFER_METHOD} is known"
     return terms
 
 
