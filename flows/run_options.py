@@ -120,8 +120,10 @@ class ExperimentRun:
         return self.options.books.order(self.campaign_id, self.key)
 
     def parameters(self) -> dict[str, Any]:
-        """The flat parameters of `experiment`."""
+        """The flat parameters of `experiment`. A campaign's limit that is not set is left to the deployment's default."""
         own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "options"}
+        if self.campaign_limit_cents is None:
+            del own["campaign_limit_cents"]
         return own | self.options.parameters()
 
 

@@ -39,12 +39,20 @@ def test_each_flow_has_all_options_with_the_same_defaults(flow):
         assert parameters_of(flow)[name].default == parameters_of(experiment)[name].default
 
 
-def test_a_campaign_hands_an_experiment_all_its_parameters():
+def test_a_campaign_hands_an_experiment_all_that_it_sets():
     run = ExperimentRun(OPTIONS, spec=SPEC, campaign_id="c", batch_index=1, batch_count=2, limit_cents=50)
     given = run.parameters()
-    assert given.keys() == parameters_of(experiment).keys()
+    # An operator may give the experiment's deployment a default for the campaign's cap.
+    assert given.keys() == parameters_of(experiment).keys() - {"campaign_limit_cents"}
     assert (given["request_quote"], given["deadline_days"], given["limit_cents"]) == (True, 7, 50)
     assert given["credentials"] is OPTIONS.credentials
+
+
+def test_a_limit_of_the_campaign_is_handed_on():
+    run = ExperimentRun(
+        OPTIONS, spec=SPEC, campaign_id="c", batch_index=0, batch_count=1, campaign_limit_cents=0
+    )
+    assert run.parameters()["campaign_limit_cents"] == 0
 
 
 def test_a_loop_hands_a_campaign_all_its_parameters():
