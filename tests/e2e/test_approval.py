@@ -91,7 +91,7 @@ def test_an_unknown_payment_is_a_persons_to_decide_and_is_made_once(world, held)
     assert X402Settings().pay_to.lower() in words.lower()
 
     held.answer(run, decision="paid")
-    assert "The invoice does not say so." in held.form(run)[0]
+    assert "The invoice does not show it." in held.form(run)[0]
     assert world.settlements("doubt") == []
     held.answer(run, decision="pay_again")
     assert held.state(run).name == "Suspended"
