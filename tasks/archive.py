@@ -94,7 +94,7 @@ def archive_experiment(
             documents=[
                 *_received(client, order.experiment_id),
                 *_packages(client, results, Path(folder), notes),
-                *_made(spec, order, payment, table),
+                *_own_documents(spec, order, payment, table),
             ],
             now=datetime.now(UTC),
         )
@@ -167,7 +167,7 @@ def _packages(
             yield Document(path=f"packages/{result.id}.zip", content_type="application/zip", body=path)
 
 
-def _made(
+def _own_documents(
     spec: ExperimentSpec, order: Order, payment: Payment | None, table: tuple[ResultRow, ...]
 ) -> Iterator[Document]:
     """Documents of this package: the table, the specification, and the receipt without secrets."""

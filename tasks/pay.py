@@ -93,7 +93,7 @@ def pay_invoice(
         require_order(book, order.experiment_id)
         ledger = OrderLedger(book)
         if method not in MACHINE_RAILS:
-            return _shown(client, invoice, ledger)
+            return _hosted_invoice(client, invoice, ledger)
         import_variables(book, credentials.base_url, invoice.id)
         with _next_step(invoice):
             payment = settle(
@@ -136,7 +136,7 @@ def _rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
     )
 
 
-def _shown(client: AssayClient, invoice: Invoice, ledger: OrderLedger) -> Payment:
+def _hosted_invoice(client: AssayClient, invoice: Invoice, ledger: OrderLedger) -> Payment:
     """The hosted invoice. A void invoice is logged as an error; waiting continues."""
     try:
         payment = hosted(client, invoice)
