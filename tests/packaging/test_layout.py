@@ -64,3 +64,12 @@ def test_no_folder_is_too_full_to_read():
         if package != "prefect_assay.models" and len(modules) > MODULES_MAX:
             full[package] = len(modules)
     assert full == {}
+
+
+def test_every_package_describes_itself_and_lists_its_public_names():
+    silent = []
+    for package in PYPROJECT["setuptools"]["packages"]:
+        text = (folder_of(package) / "__init__.py").read_text(encoding="utf-8")
+        if not text.startswith('"""') or "__all__" not in text:
+            silent.append(package)
+    assert silent == []
