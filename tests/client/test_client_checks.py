@@ -15,7 +15,7 @@ from prefect_assay.client.operations import (
     service,
     targets,
     tokens,
-    webhooks,
+    updates,
 )
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.sequences import ProteinSequence
@@ -157,7 +157,7 @@ def test_webhook_addresses_are_https(url):
     for make in (
         lambda: experiments.create(order(webhook_url=url)),
         lambda: experiments.modify("e", webhook_url=url),
-        lambda: webhooks.create_webhook(url),
+        lambda: updates.create_webhook(url),
     ):
         assert len(findings(make)) == 1
 
@@ -246,7 +246,7 @@ def test_small_bodies_are_checked():
         )
     assert "no amino acid" in findings(lambda: targets.request_custom_target("n", "p", "MK1"))[0]
     starts(
-        findings(lambda: webhooks.create_webhook("https://h.example", secret=SECRET, headers={"a b": "x\n"})),
+        findings(lambda: updates.create_webhook("https://h.example", secret=SECRET, headers={"a b": "x\n"})),
         "secret",
         "headers",
         "headers",

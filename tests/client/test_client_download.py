@@ -4,8 +4,7 @@ import httpx
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client.http.download import Download, open_file
-from prefect_assay.client.http.exchange import RetryPolicy
+from prefect_assay.client.http.exchange import Download, RetryPolicy, open_file
 from prefect_assay.client.http.request import Answer
 from support.interface.faces import CANARY, Face
 from support.services.fault_server import fault_server, reply, reset, truncated

@@ -8,8 +8,7 @@ from prefect_assay import errors
 from prefect_assay.client.http.failures import no_answer, no_connection, result, retry_after
 from prefect_assay.client.http.request import Answer
 from prefect_assay.client.operations import experiments
-from prefect_assay.client.operations.billing import confirm_quote, invoice, quote
-from prefect_assay.client.operations.payment import pay
+from prefect_assay.client.operations.billing import confirm_quote, invoice, pay, quote
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import ExperimentType

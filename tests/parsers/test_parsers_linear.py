@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from prefect_assay.client.http.problem import problem_of
+from prefect_assay.client.http.failures import problem_of
 from prefect_assay.client.http.request import Answer
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import AssayError

@@ -23,8 +23,7 @@ from typing import (
 from pydantic import SecretStr
 
 from prefect_assay.client import operations
-from prefect_assay.client.http.download import Download
-from prefect_assay.client.http.exchange import RetryPolicy
+from prefect_assay.client.http.exchange import Download, RetryPolicy
 from prefect_assay.client.http.pagination import Walk
 from prefect_assay.client.http.request import Operation
 from prefect_assay.client.http.wire import Wire
@@ -85,7 +84,7 @@ def stream(make: Callable[P, Download]) -> Method[P, Iterator[bytes], AsyncItera
     return _method(make, "_stream")
 
 
-def pdf(make: Callable[P, operations.documents.Pdf]) -> Method[P, bytes, Coroutine[Any, Any, bytes]]:
+def pdf(make: Callable[P, operations.results.Pdf]) -> Method[P, bytes, Coroutine[Any, Any, bytes]]:
     """A whole PDF."""
     return _method(make, "_pdf")
 
@@ -130,10 +129,10 @@ class Methods:
     openapi = value(operations.service.openapi)
     feedback = value(operations.service.feedback)
 
-    webhooks = value(operations.webhooks.webhooks)
-    create_webhook = value(operations.webhooks.create_webhook)
-    update_webhook = value(operations.webhooks.update_webhook)
-    delete_webhook = value(operations.webhooks.delete_webhook)
+    webhooks = value(operations.updates.webhooks)
+    create_webhook = value(operations.updates.create_webhook)
+    update_webhook = value(operations.updates.update_webhook)
+    delete_webhook = value(operations.updates.delete_webhook)
 
     targets = value(operations.targets.targets)
     iter_targets = rows(operations.targets.iter_targets)
@@ -159,7 +158,7 @@ class Methods:
     iter_experiment_sequences = rows(operations.sequences.iter_experiment_sequences)
 
     quote = value(operations.billing.quote)
-    quote_pdf = pdf(operations.documents.quote_pdf)
+    quote_pdf = pdf(operations.results.quote_pdf)
     confirm_quote = value(operations.billing.confirm_quote)
     quotes = value(operations.billing.quotes)
     iter_quotes = rows(operations.billing.iter_quotes)
@@ -170,9 +169,9 @@ class Methods:
     invoices = value(operations.billing.invoices)
     iter_invoices = rows(operations.billing.iter_invoices)
     invoice_by_id = value(operations.billing.invoice_by_id)
-    invoice_pdf = pdf(operations.documents.invoice_pdf)
+    invoice_pdf = pdf(operations.results.invoice_pdf)
     find_invoice = first(operations.billing.find_invoice)
-    pay = value(operations.payment.pay)
+    pay = value(operations.billing.pay)
 
     results = every(operations.results.results)
     result = value(operations.results.result)
@@ -183,8 +182,8 @@ class Methods:
     iter_updates = rows(operations.updates.iter_updates)
     experiment_updates = every(operations.updates.experiment_updates)
 
-    documents = rows(operations.documents.documents)
-    download = stream(operations.documents.download)
+    documents = rows(operations.results.documents)
+    download = stream(operations.results.download)
 
     def __init__(
         self,

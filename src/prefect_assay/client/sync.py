@@ -8,23 +8,24 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import SecretStr
 
-from prefect_assay.client.http.download import Download, open_file
 from prefect_assay.client.http.exchange import (
     ANSWER_BYTES_MAX,
     DOWNLOAD_BYTES_MAX,
     Attempt,
+    Download,
     Flow,
     Meter,
     RetryPolicy,
     TooLarge,
     carry_out,
+    open_file,
 )
 from prefect_assay.client.http.failures import too_large
 from prefect_assay.client.http.pagination import Walk, steps
 from prefect_assay.client.http.request import Answer, Operation, Request
 from prefect_assay.client.http.wire import NO_ANSWER, broken_off, lost, unlogged_query
 from prefect_assay.client.methods import Methods
-from prefect_assay.client.operations.documents import Pdf
+from prefect_assay.client.operations.results import Pdf
 from prefect_assay.errors import AssayError
 from prefect_assay.models.service import WireWords
 

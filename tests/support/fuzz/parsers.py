@@ -9,8 +9,7 @@ import hmac
 import json
 from datetime import UTC, datetime
 
-from prefect_assay.client.http.failures import retry_after
-from prefect_assay.client.http.problem import problem_of
+from prefect_assay.client.http.failures import problem_of, retry_after
 from prefect_assay.client.http.request import Answer
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import InvalidSequences, MalformedDelivery, SignatureError

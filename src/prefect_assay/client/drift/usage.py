@@ -18,7 +18,7 @@ from prefect_assay.client.drift.document import above
 from prefect_assay.client.http.address import API_PREFIX
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import NO_BODY, UNSET, Operation
-from prefect_assay.client.operations.documents import Pdf
+from prefect_assay.client.operations.results import Pdf
 from prefect_assay.models.base import Page
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.sequences import ProteinSequence

@@ -14,8 +14,8 @@ from typing import Any, Final, Unpack
 
 from prefect_assay.client.checks import check_changes, check_creation, only_for_a_lab
 from prefect_assay.client.decoding import get, model, off_shape, once, parsed
+from prefect_assay.client.http.failures import problem_of
 from prefect_assay.client.http.pagination import Pager
-from prefect_assay.client.http.problem import problem_of
 from prefect_assay.client.http.request import UNSET, Answer, Operation, Request, Unset, segment
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.client.operations.sequences import entry

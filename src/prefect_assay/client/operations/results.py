@@ -1,15 +1,30 @@
-"""Operations on results (contract 2.10, 4.2 and 4.5)."""
+"""Results (contract 2.10, 4.2 and 4.5), files, and every answer about one experiment byte for byte.
 
+A PDF is a download, because an invoice is usually stored by the payment provider and the call redirects there.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final, Unpack
 
-from prefect_assay.client.decoding import get
+from pydantic_core import from_json
+
+from prefect_assay.client.decoding import get, rows_and_total
+from prefect_assay.client.http.address import API_PREFIX
+from prefect_assay.client.http.exchange import ANSWER_BYTES_MAX, Download
 from prefect_assay.client.http.pagination import Pager
-from prefect_assay.client.http.request import Operation, segment
+from prefect_assay.client.http.request import JSON_TYPE, Answer, Operation, Request, query, segment, succeeded
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
+from prefect_assay.errors import NotFound, NotReady, UnexpectedAnswer
 from prefect_assay.models.base import Page
+from prefect_assay.models.open_links import open_links
 from prefect_assay.models.result import Result, ResultSummary
+from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
 _SUMMARIES: Final = Listing("/results", ResultSummary)
+_PDF_MAGIC: Final = b"%PDF-"
+_PDF_JUNK: Final = 1024  # readers accept a file whose header starts a little later
 
 
 def results(experiment_id: str) -> Pager[Result]:
@@ -30,3 +45,167 @@ def result_summaries(**options: Unpack[PageOptions]) -> Operation[Page[ResultSum
 def iter_result_summaries(**options: Unpack[WalkOptions]) -> Pager[ResultSummary]:
     """All matching results of the organization, page by page as they are consumed."""
     return _SUMMARIES.rows(options)
+
+
+def download(
+    url: str,
+    *,
+    chunk_size: int = 1 << 16,
+    absent: type[NotFound] = NotFound,
+    max_bytes: int | None = None,
+) -> Download:
+    """Stream a file, in pieces of at most `chunk_size` bytes.
+
+    The token is sent to the service's own origin only, and never along a redirect.
+
+    Args:
+        url: absolute, or relative to the service's address.
+        chunk_size: bytes per piece.
+        absent: what a 404 means.
+        max_bytes: in place of the client's `max_download`.
+
+    Raises:
+        UnexpectedAnswer: the file is larger than that; the pieces so far are not the file.
+        ServiceUnavailable: the file broke off; start again.
+        NotFound: the file does not exist.
+        AccessError: the client does not fetch from this address.
+    """
+    return Download(url=url, chunk_size=chunk_size, absent=absent, max_bytes=max_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pdf(Download):
+    """A PDF, which is held in memory."""
+
+    max_bytes: int | None = ANSWER_BYTES_MAX
+
+    def whole(self, pieces: Iterable[bytes]) -> bytes:
+        """The file in one piece; UnexpectedAnswer if it is no PDF, such as the page of a proxy."""
+        content = b"".join(pieces)
+        if _PDF_MAGIC not in content[:_PDF_JUNK]:
+            raise UnexpectedAnswer(f"GET {self.url}: {len(content)} bytes that are no PDF")
+        return content
+
+
+def quote_pdf(experiment_id: str) -> Pdf:
+    """GET /experiments/{id}/quote/pdf: the quote as a file.
+
+    Raises:
+        NotReady: the quote does not exist yet.
+        UnexpectedAnswer: the file is no PDF.
+    """
+    return Pdf(url=f"{API_PREFIX[1:]}/experiments/{segment(experiment_id)}/quote/pdf", absent=NotReady)
+
+
+def invoice_pdf(invoice_id: str) -> Pdf:
+    """GET /invoices/{id}/pdf: the invoice as a file, by its own id or the provider's.
+
+    Raises:
+        NotFound: the invoice does not exist.
+        UnexpectedAnswer: the file is no PDF.
+    """
+    return Pdf(url=f"{API_PREFIX[1:]}/invoices/{segment(invoice_id)}/pdf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawDocument:
+    """One answer. `name` is unique within its experiment, such as `results-0001.json`.
+
+    `links` names the fields, in the service's own spelling, whose link works without a token.
+    """
+
+    name: str
+    content_type: str
+    body: bytes = field(repr=False)
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Series:
+    """A resource to keep: its name, the end of its path, and whether it comes in pages."""
+
+    name: str
+    path: str
+    paged: bool = False
+    required: bool = False
+
+
+_SERIES: Final = (
+    _Series(name="experiment", path="", required=True),
+    _Series(name="sequences", path="/sequences", paged=True),
+    _Series(name="quote", path="/quote"),
+    _Series(name="invoice", path="/invoice"),
+    _Series(name="updates", path="/updates", paged=True),
+    _Series(name="results", path="/results", paged=True),
+)
+
+
+class DocumentWalk:
+    """A walk over all answers about one experiment. Those that do not exist (404) are left out, but for its record."""
+
+    def __init__(self, experiment_id: str) -> None:
+        self._path = f"/experiments/{segment(experiment_id)}"
+        self._waiting = list(_SERIES)
+        self._page = 1
+        self._offset = 0
+        self._last: list[object] = []
+
+    def operation(self) -> Operation[Answer | None] | None:
+        """The next answer to fetch; its value is None when it does not exist."""
+        if not self._waiting:
+            return None
+        series = self._waiting[0]
+        params = query(limit=PAGE_LIMIT_MAX, offset=self._offset) if series.paged else ()
+
+        def read(answer: Answer) -> Answer | None:
+            if not succeeded(answer.status):
+                return None
+            answer.json()  # refuse the page of a proxy, which must not be archived as a result
+            return answer
+
+        def accepts(status: int) -> bool:
+            return succeeded(status) or (status == HTTPStatus.NOT_FOUND and not series.required)
+
+        return Operation(
+            request=Request(method="GET", path=self._path + series.path, params=params, repeatable=True),
+            read=read,
+            accepts=accepts,
+        )
+
+    def feed(self, answer: Answer | None) -> tuple[RawDocument, ...]:
+        """The answer as a document."""
+        series = self._waiting[0]
+        if answer is None:
+            self._next_series()
+            return ()
+        document = RawDocument(
+            name=f"{series.name}-{self._page:04d}.json" if series.paged else f"{series.name}.json",
+            content_type=answer.content_type or JSON_TYPE,
+            body=answer.content,
+            links=open_links(from_json(answer.content)),
+        )
+        rows, total = rows_and_total(answer) if series.paged else ([], 0)
+        # Empty after the last row; repeated by a service that ignores the offset.
+        if self._page > 1 and rows in ([], self._last):
+            self._next_series()
+            return ()
+        self._offset += len(rows)
+        if not rows or (len(rows) < PAGE_LIMIT_MAX and self._offset >= total):
+            self._next_series()
+        else:
+            self._page += 1
+            self._last = rows
+        return (document,)
+
+    def _next_series(self) -> None:
+        self._waiting.pop(0)
+        self._page, self._offset, self._last = 1, 0, []
+
+
+def documents(experiment_id: str) -> DocumentWalk:
+    """Every answer about one experiment: record, sequences, quote, invoice, updates and results.
+
+    Raises:
+        NotFound: the experiment does not exist, or this token may not see it.
+    """
+    return DocumentWalk(experiment_id)
