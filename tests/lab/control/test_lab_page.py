@@ -12,7 +12,7 @@ from prefect_assay.lab.kernel.faults import PAYMENT_ACTIONS
 from prefect_assay.lab.service.faults import ACTIONS
 from prefect_assay.lab.webhooks.faults import WEBHOOK_ACTIONS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
 
 
 def test_every_option_and_variable_is_on_the_page():

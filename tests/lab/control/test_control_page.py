@@ -16,7 +16,7 @@ from prefect_assay.lab.testing import LabOrganization, LocalLab, PlacedFault
 
 pytest_plugins = ["prefect_assay.lab.fixture"]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
 (EXAMPLE,) = re.findall(r"```python\n(# test_ordering\.py\n.*?)```", PAGE, re.DOTALL)
 
 
