@@ -1,8 +1,4 @@
-"""The client of the service: a core without I/O, and two thin faces over httpx.
-
-The core builds requests and reads answers; `AssayClient` and `AsyncAssayClient` send and receive them. Each operation
-is defined once and served by both. Nothing here knows Prefect.
-"""
+"""The client of the service: a core without I/O, and two thin faces over httpx. Nothing here knows Prefect."""
 
 from prefect_assay.client.asynchronous import AsyncAssayClient
 from prefect_assay.client.http.exchange import RetryPolicy

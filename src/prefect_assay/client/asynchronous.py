@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class AsyncAssayClient(Methods):
-    """An asynchronous client of the service, for one event loop; use it as an async context manager.
+    """An asynchronous client for one event loop; use it as an async context manager.
 
     Its arguments are those of `AssayClient`, with an asynchronous `transport` and `sleep`.
     """
@@ -70,15 +70,11 @@ class AsyncAssayClient(Methods):
         await self._http.aclose()
 
     async def run(self, operation: Operation[T]) -> T:
-        """Carry out one operation, repeating it only where its request allows.
-
-        Raises:
-            AssayError: as the operation documents.
-        """
+        """Carry out one operation, repeated only where its request allows; AssayError as it documents."""
         return await self._drive(carry_out(operation, self._policy, self._wire.secrets))
 
     async def walk(self, walk: Walk[Any, T]) -> AsyncIterator[T]:
-        """Carry out a walk, page by page as it is iterated."""
+        """Carry out a walk as it is iterated."""
         for operation in steps(walk):
             for item in walk.feed(await self.run(operation)):
                 yield item

@@ -1,8 +1,7 @@
 """Finds what the service would refuse before anything is sent, all findings at once (contract 4.1, 4.2 and 8).
 
-Pure. The rules of a specification are in `models.spec_rules`, those of the requests around it are here. Only what is
-certain is refused: the service alone knows whether a target exists, what it costs and which status an experiment
-has. A `Request` made by hand is not checked.
+Only what is certain is refused. The rules of a specification are in `models.spec_rules`; a `Request` made by hand is not
+checked.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Readers of accepted answers into typed models: tolerant of unknown fields, clear about missing ones.
-
-And the two common operations: `get` one object, and send something `once`.
-"""
+"""Readers of accepted answers: tolerant of unknown fields, clear about missing ones. Also `get` and `once`."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar

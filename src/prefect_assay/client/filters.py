@@ -1,8 +1,7 @@
 """The filter and sort language of the lists (contract 4.1), built from Python values.
 
-The contract does not define how values are quoted. Words of letters, digits and `_ . : + -` are bare, as in its
-examples; everything else, and text that would read as a number, a truth value or null, is in double quotes with
-backslash escapes. `parameters` has the other form, one query parameter per field. The service checks column names.
+The contract does not define quoting. Words of letters, digits and `_ . : + -` are bare, as in its examples; everything
+else, and text that would read as a number, a truth value or null, is in double quotes with backslash escapes.
 """
 
 import math

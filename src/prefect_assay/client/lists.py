@@ -1,4 +1,4 @@
-"""The one shape of every list request (contract 4.1): paging, filter, search, sort and tests of single fields."""
+"""The one shape of every list request (contract 4.1)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Sorting = Ordering | str
 
 
 class ListOptions(TypedDict, total=False):
-    """Options of every list: a condition, text in names and codes, at most 8 columns, tests of single fields."""
+    """Options of every list: a condition, text in names and codes, 1 to 8 sort columns, tests of single fields."""
 
     filter: Condition | None
     search: str | None
@@ -46,18 +46,14 @@ class WalkOptions(ListOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[M]):
-    """A list of the service: its path, the model of a row, and the id of a row."""
+    """A list of the service; `key` is the id of a row."""
 
     path: str
     row: type[M]
     key: Callable[[M], str] = attrgetter("id")
 
     def page(self, options: PageOptions, **own: object) -> Operation[Page[M]]:
-        """GET one page; `own` are the parameters that only this list has.
-
-        Raises:
-            InvalidRequest: a limit of contract 8 is exceeded; nothing was sent.
-        """
+        """GET one page; `own` are this list's own parameters. InvalidRequest for a limit over contract 8."""
         _refuse_unknown(options, PageOptions.__optional_keys__)
         limit, offset, sort = options.get("limit"), options.get("offset"), options.get("sort")
         check_page(limit, offset, sort)
@@ -86,7 +82,7 @@ def walked(
     key: Callable[[M], str] = attrgetter("id"),
     after: Callable[[int, str], Operation[Page[M]]] | None = None,
 ) -> Pager[M]:
-    """All rows of the list of which `fetch` makes one page; `key` and `after` as in `Pager`."""
+    """All rows; `key` and `after` as in `Pager`."""
     _refuse_unknown(options, WalkOptions.__optional_keys__)
     shared: dict[str, Any] = dict(options)
     limit = shared.pop("page_size", PAGE_LIMIT_MAX)

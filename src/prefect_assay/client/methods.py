@@ -1,8 +1,4 @@
-"""The methods of the client, each declared once and served by both faces.
-
-A method is made from an operation of the core: it has its parameters and its documentation, and a face carries it
-out. On `AssayClient` it returns the value, on `AsyncAssayClient` a coroutine or an asynchronous iterator.
-"""
+"""The methods of the client, each declared once from an operation of the core and served by both faces."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps
@@ -65,7 +61,7 @@ def value(make: Callable[P, Operation[T]]) -> Method[P, T, Coroutine[Any, Any, T
 
 
 def rows(make: Callable[P, Walk[Any, T]]) -> Method[P, Iterator[T], AsyncIterator[T]]:
-    """The rows of a walk, page by page as they are consumed."""
+    """The rows of a walk, fetched as they are consumed."""
     return _method(make, "walk")
 
 

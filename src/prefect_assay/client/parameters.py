@@ -1,7 +1,6 @@
 """The other filter form of the lists (contract 4.1): one query parameter per field, as in `geq(created_at)=<value>`.
 
-Each value has a parameter of its own, so nothing is quoted. Several tests must all hold. `filters` is the language
-for `or`, null checks and everything else.
+Nothing is quoted, and all tests must hold. `filters` is the language for `or`, null checks and everything else.
 """
 
 from collections.abc import Iterable

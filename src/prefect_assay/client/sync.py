@@ -82,15 +82,11 @@ class AssayClient(Methods):
         self._http.close()
 
     def run(self, operation: Operation[T]) -> T:
-        """Carry out one operation, repeating it only where its request allows.
-
-        Raises:
-            AssayError: as the operation documents.
-        """
+        """Carry out one operation, repeated only where its request allows; AssayError as it documents."""
         return self._drive(carry_out(operation, self._policy, self._wire.secrets))
 
     def walk(self, walk: Walk[Any, T]) -> Iterator[T]:
-        """Carry out a walk, page by page as it is iterated."""
+        """Carry out a walk as it is iterated."""
         for operation in steps(walk):
             yield from walk.feed(self.run(operation))
 

@@ -1,7 +1,4 @@
-"""Compares the interface that the client was written for with a description of today's service. Pure: it sends nothing.
-
-`interface.json` is the interface that the client was written for, `usage` the parts of it that the client uses.
-"""
+"""Compares `interface.json`, which the client was written for, with a description of today's service. Sends nothing."""
 
 from prefect_assay.client.drift.compare import Change, compare
 from prefect_assay.client.drift.document import Facts, facts_of, known_interface

@@ -1,7 +1,7 @@
-"""Compares the interface that the client was written for with a description of today's, and names what would break it.
+"""Names every difference between two interfaces, and which of them break the client.
 
-Pure. A change breaks the client if the service no longer takes what the client sends, requires what it does not send,
-or no longer answers with what it reads. Everything else that is new, gone or changed is named as well.
+A change breaks the client if the service no longer takes what the client sends, requires what it does not send, or no
+longer answers with what it reads.
 """
 
 import re
@@ -20,7 +20,7 @@ _UNUSED: Final = Usage(sent=frozenset(), always=frozenset(), read={})
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. `breaks`: it affects what the client uses."""
+    """One difference; `breaks` if it affects what the client uses."""
 
     kind: Literal["new", "gone", "changed"]
     operation: str
@@ -41,13 +41,7 @@ class Change:
 def compare(
     known: Mapping[str, Facts], now: Mapping[str, Facts], usage: Mapping[str, Usage]
 ) -> tuple[Change, ...]:
-    """Every difference, those that break first.
-
-    Args:
-        known: the interface that the client was written for.
-        now: the interface as it is described now.
-        usage: what the client uses of it, by operation.
-    """
+    """Every difference between the `known` interface and today's, those that break first."""
     partners = any(_PARTNERS.search(operation) for operation in now)
     found: list[Change] = []
     for operation in sorted(known.keys() | now.keys()):
@@ -149,7 +143,7 @@ class _Operation:
 
 
 def field_of(place: str) -> str | None:
-    """The field of an answer as the client names it; empty for the answer itself, None for what is sent."""
+    """An answer's field as the client names it; empty for the answer itself, None for what is sent."""
     match = _ANSWER.match(place)
     if match is None:
         return None if place != "refusals" else ""
@@ -167,7 +161,6 @@ def _covered(types: set[str], by: set[str]) -> bool:
 
 
 def _narrower(before: Mapping[str, float], after: Mapping[str, float]) -> bool:
-    """Return True if a value that was allowed no longer is."""
     for name, limit in after.items():
         old = before.get(name)
         upper = "max" in name.lower()

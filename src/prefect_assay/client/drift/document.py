@@ -1,7 +1,7 @@
 """An OpenAPI document as plain facts: one line per parameter, body field and answer field of each operation.
 
-Pure. References are followed, unions are joined, a deployment's words become the neutral ones. Titles, descriptions,
-examples and names of schemas are no facts, because they are not on the wire.
+References are followed, unions are joined, a deployment's words become the neutral ones. Titles, descriptions, examples
+and names of schemas are no facts, because they are not on the wire.
 """
 
 import json
@@ -33,15 +33,10 @@ _JSON: Final = "application/json"
 
 
 def facts_of(document: Mapping[str, Any], words: WireWords | None = None) -> dict[str, Facts]:
-    """The facts of each operation.
+    """The facts of each operation, such as `GET /experiments/{}`, by place.
 
-    Args:
-        document: an OpenAPI 3 document.
-        words: how this deployment spells the neutral words.
-
-    Returns:
-        By operation, as in `GET /experiments/{}`: place to fact. Places are `query limit`, `header <name>`,
-        `body` and `body <field>`, `answer <status>` and `answer <status> <field>`, and `refusals`.
+    Places are `query limit`, `header <name>`, `body` and `body <field>`, `answer <status>` and
+    `answer <status> <field>`, and `refusals`.
 
     Raises:
         InputError: it is no OpenAPI document.
@@ -63,7 +58,7 @@ def facts_of(document: Mapping[str, Any], words: WireWords | None = None) -> dic
 
 
 def known_interface() -> dict[str, Facts]:
-    """The facts that the client was written for, made from the local lab's description."""
+    """The facts that the client was written for, from the local lab's description."""
     text = files("prefect_assay.client.drift").joinpath("interface.json").read_text(encoding="utf-8")
     found: dict[str, Facts] = json.loads(text)
     return found

@@ -1,4 +1,4 @@
-"""What the client sends and reads, taken from the client itself: the one description of it.
+"""What the client sends and reads, taken from the client itself.
 
 Every operation is built with everything set and with as little as possible; nothing is sent. The parameters and the
 body of these samples are what the client may send; the model of an answer is what it reads.
@@ -119,14 +119,11 @@ Sample = Operation[Any] | Pager[Any] | Pdf
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One operation of the client.
+    """One operation of the client; `make` builds it.
 
     Attributes:
-        method: the client's method.
-        make: builds the operation.
         arguments: with everything set, with as little as possible, and with another form of a field.
         reads: the models of its answer, or of a row; several where the status decides. Empty for files.
-        listed: whether the answer is a list.
         more: fields of the answer that are read without a model.
     """
 
@@ -145,7 +142,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The parts of one operation that the client uses: places of `document`, without the status of an answer.
+    """The places of `document`, without the status of an answer, that the client uses of one operation.
 
     Attributes:
         sent: parameters and body fields that it may send.
@@ -190,7 +187,6 @@ def _arguments(operation: str, parameters: list[Parameter], least: dict[str, Any
 
 
 def _models_of_answer(answer: Any) -> tuple[tuple[type[BaseModel], ...], bool]:
-    """The models in an operation's return annotation, and whether it reads a list of them."""
     kind = next(iter(get_args(answer)), None)
     if isinstance(kind, type) and issubclass(kind, Page):
         kind = kind.model_fields["items"].annotation
@@ -271,7 +267,6 @@ def _read(kinds: Iterable[type[BaseModel]], place: str) -> dict[str, tuple[tuple
 
 
 def _models(annotation: Any, *, many: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
-    """The models in an annotation, and whether they are rows of a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, many
     for part in get_args(annotation):

@@ -1,7 +1,4 @@
-"""Transport: requests, answers, retries, failures, pages and downloads.
-
-It knows neither the operations of the service nor their models. Only `wire` knows httpx.
-"""
+"""Transport: requests, answers, retries, failures, pages and downloads. Must not know the service's operations."""
 
 from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.client.http.request import UNSET, Answer, Operation, Request

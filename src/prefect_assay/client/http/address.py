@@ -16,7 +16,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def checked_base_url(url: str) -> str:
-    """The service's address in one spelling: lower-case host, no trailing slash, no `/api/v1`.
+    """The service's address: lower-case host, no trailing slash, no `/api/v1`.
 
     Raises:
         ConfigurationError: it is malformed, plain http to another machine, or carries credentials.
@@ -61,13 +61,13 @@ def origin(url: str) -> str:
 
 
 def is_protected(url: str) -> bool:
-    """Return True if nobody can read along: https, or loopback."""
+    """Return True for https and for loopback, where traffic cannot be read along the way."""
     parts = _split(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if the host is this machine, by name or by number."""
+    """Return True for this machine, by name or by number."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -77,10 +77,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_internal(host: str) -> bool:
-    """Return True for this machine and for numbers outside the public internet, in any spelling.
-
-    Names are not resolved.
-    """
+    """Return True for this machine and numbers outside the public internet, however spelt. Names are not resolved."""
     name = host.lower().removesuffix(".")
     if is_loopback(name):
         return True

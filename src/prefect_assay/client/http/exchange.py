@@ -1,8 +1,7 @@
 """Loops that both faces drive: when a request is sent again, where a download goes, and how much is taken in.
 
-`carry_out` and `open_file` are generators like httpx's `auth_flow`: each yields an `Attempt`, is sent its outcome, and
-returns a value. Pure: the faces send and sleep. Only requests that change nothing are repeated (GET, and the cost
-estimate). A POST never is: the service has no idempotency key, so a repeat could order or pay twice.
+`carry_out` and `open_file` are generators like httpx's `auth_flow`. Only requests that change nothing are repeated.
+A POST never is: the service has no idempotency key, so a repeat could order or pay twice.
 """
 
 import logging
@@ -39,13 +38,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One request to send.
+    """One request to send, after `wait` seconds, if any.
 
-    Attributes:
-        request: what to send.
-        wait: seconds to sleep before; None to send at once.
-        url: address of a file, in place of a path of the API. It may be signed, so the repr leaves it out.
-        with_token: whether the bearer token goes along.
+    A file has a `url` in place of the API's path. It may be signed, so the repr leaves it out.
     """
 
     request: Request
@@ -60,14 +55,10 @@ Flow = Generator[Attempt, Any, T]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """Exponential back-off with full jitter, bounded in number and in length.
+    """Exponential back-off with full jitter; times are in seconds.
 
-    Attributes:
-        repeats: at most this many repeats after the first try.
-        first: seconds that the first wait is drawn from; doubled for each further one.
-        longest: upper bound of a wait in seconds.
-        patience: a longer `Retry-After` is not waited for here; the error carries it to the caller.
-        draw: a number from 0 to 1.
+    The first wait is drawn from 0 to `first`, which doubles for each further one up to `longest`. A `Retry-After`
+    longer than `patience` is not waited for here: the error carries it to the caller.
     """
 
     repeats: int = 4
@@ -77,13 +68,7 @@ class RetryPolicy:
     draw: Callable[[], float] = field(default=random.random)
 
     def delay(self, request: Request, tried: int, answer: Answer | None) -> float | None:
-        """Seconds to wait before the next try, or None after the last one.
-
-        Args:
-            request: what was sent.
-            tried: how many times it has been sent so far.
-            answer: what came back, if anything.
-        """
+        """Seconds to wait before the next try, or None after the last; `tried` is how often it has been sent."""
         if not request.repeatable or tried > self.repeats:
             return None
         if answer is not None and answer.status not in REPEATED:
@@ -97,11 +82,7 @@ class RetryPolicy:
 
 
 def carry_out(operation: Operation[T], policy: RetryPolicy, secrets: tuple[str, ...]) -> Flow[T]:
-    """Send an operation, repeat it where its request allows, and read its answer.
-
-    Raises:
-        AssayError: as the operation documents.
-    """
+    """Send an operation, repeat it where its request allows, and read its answer; AssayError as it documents."""
     tried = 0
     wait: float | None = None
     while True:
@@ -125,11 +106,7 @@ class TooLarge(Exception):
 
 
 class Meter:
-    """Counts the unpacked bytes of one answer, and stops at the limit.
-
-    Raises:
-        TooLarge: with the cause; also for a packing that was not requested.
-    """
+    """Counts the unpacked bytes of one answer; TooLarge over the limit, or for a packing that was not requested."""
 
     def __init__(self, headers: Mapping[str, str], limit: int) -> None:
         self._limit = limit
@@ -165,16 +142,10 @@ class Download:
 def open_file(
     download: Download, base_url: str, policy: RetryPolicy, secrets: tuple[str, ...]
 ) -> Flow[tuple[Request, Any]]:
-    """Open a file: follow redirects and repeat failures, until an attempt is answered with an open response.
+    """Follow redirects and repeat failures until a response is open; return it with the request that it answers.
 
-    Args:
-        download: the file.
-        base_url: the service's address, checked.
-        policy: how often each hop is tried.
-        secrets: values that must not show in an error.
-
-    Returns:
-        The last request and its open response.
+    The token goes to the service's own origin and never along a redirect: files are usually stored with another
+    provider, whose addresses carry their own permission.
 
     Raises:
         AssayError: the file cannot be fetched.
@@ -241,7 +212,7 @@ def _same_origin(url: str, base_url: str) -> bool:
 
 
 def _without_query(url: str) -> str:
-    """The address without its query: signed addresses carry their permission there."""
+    """Signed addresses carry their permission in the query."""
     try:
         return origin(url) + urlsplit(url).path
     except ConfigurationError:

@@ -59,7 +59,7 @@ _HINTS: Final[dict[int, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The content of an error body: `genuine` if the service wrote it, `foreign` if it is no JSON object."""
+    """An error body: `genuine` if the service wrote it, `foreign` if it is no JSON object."""
 
     messages: tuple[str, ...]
     fields: dict[str, Any]
@@ -75,7 +75,7 @@ class Problem:
 
 
 def problem_of(answer: Answer) -> Problem:
-    """Read an error body of any form."""
+    """Read an error body of any form (contract 2.12 and 7). Never raises."""
     try:
         body = answer.json()
     except UnexpectedAnswer:
@@ -179,14 +179,14 @@ def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ())
 
 
 def no_connection(request: Request, cause: str) -> ServiceUnavailable:
-    """Return the error for a request that never left: it cannot have taken effect."""
+    """The error for a request that never left: it cannot have taken effect."""
     return ServiceUnavailable(f"{request}: no connection to the service ({cause}); nothing was sent")
 
 
 def too_large(
     request: Request, cause: object, status: int, advice: str = "Check the service's address"
 ) -> AssayError:
-    """Return the error for an answer over its limit. A repeat would bring it again, so a reading request ends here."""
+    """The error for an answer over its limit. A repeat would bring it again, so a reading request ends here."""
     if request.lost is not None:
         return no_answer(request, f"the answer is {cause}", status=status)
     return UnexpectedAnswer(f"{request}: the answer is {cause}. {advice}", status_code=status)
@@ -195,7 +195,7 @@ def too_large(
 def no_answer(
     request: Request, cause: str, *, request_id: str | None = None, status: int | None = None
 ) -> AssayError:
-    """Return the error for a request that left and got no usable answer."""
+    """The error for a request that left and got no usable answer."""
     if request.lost is None:
         return ServiceUnavailable(f"{request}: {cause}", request_id=request_id, status_code=status)
     return request.lost(
@@ -206,7 +206,7 @@ def no_answer(
 
 
 def failure(request: Request, answer: Answer) -> AssayError:
-    """Return the error that a status means (contract 7)."""
+    """The error that a status means (contract 7)."""
     problem = problem_of(answer)
     text = f"{request}: the service answered {answer.status}: {problem.text}"
     status = answer.status
@@ -264,7 +264,7 @@ def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
 
 
 def scrubbed(answer: Answer, secrets: Iterable[str]) -> Answer:
-    """Return the answer without the secrets that a service or a proxy may have echoed, in any spelling read here."""
+    """Cut out the secrets that a service or a proxy may have echoed, in any spelling read here."""
     spelt = _spellings(secrets)
     content = answer.content
     for secret in spelt:

@@ -1,15 +1,8 @@
 """Read a list page by page, lazily, while rows move under the reader (contract 4.1).
 
-Lists are newest first and offsets count from the front, so every new row pushes the others back by one: the row at
-the end of the last page comes again on the next one. Rows may also leave (a status filter stops matching), which
-pulls the others forward, and a plain `offset += limit` would skip as many unread rows. Therefore each page starts
-at the last row already seen, an overlap of one:
-
-- The page shows a row seen before: nothing lies unread between the two pages. Seen ids are skipped.
-- It shows none: rows have left in front. The page is discarded and reading steps back until a seen row shows.
-
-A service of the earlier variant (contract 9.4) names the row to go on from instead: `next_cursor`. Where a page
-carries one it is followed, and the offset is not used.
+Lists are newest first, so each new row pushes the others back by one, and a row that leaves pulls them forward. Each
+page therefore starts at the last row already seen. If the page shows a seen row, nothing lies unread between the two;
+if not, rows have left in front: the page is discarded and reading steps back until a seen row shows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,23 +22,19 @@ REQUESTS_MAX: Final = 10_000  # a list need not end
 
 
 class Walk(Protocol[A, R_co]):
-    """Several requests in a row, each decided by the answers before; both faces drive it to its end."""
+    """Several requests in a row, each decided by the answers before."""
 
     def operation(self) -> Operation[A] | None:
         """The next request, or None when the walk is over."""
         ...
 
     def feed(self, answer: A) -> Sequence[R_co]:
-        """Take the answer of the last operation; return the rows that it yields."""
+        """Take the last operation's answer; return the rows that it yields."""
         ...
 
 
 def steps(walk: Walk[A, Any]) -> Iterator[Operation[A]]:
-    """The requests of a walk that is fed between them.
-
-    Raises:
-        UnexpectedAnswer: it does not end.
-    """
+    """The requests of a walk that is fed between them; UnexpectedAnswer if it does not end."""
     sent = 0
     while (operation := walk.operation()) is not None:
         sent += 1
@@ -60,11 +49,8 @@ def steps(walk: Walk[A, Any]) -> Iterator[Operation[A]]:
 class Pager(Generic[T]):
     """A walk over the rows of one list. No id is yielded twice.
 
-    Args:
-        fetch: makes the operation for a limit and an offset.
-        key: the id of a row.
-        limit: rows per request, 2 to 100.
-        after: makes the operation for a limit and a cursor; None where no variant of the list has cursors.
+    `fetch` makes the operation for a limit (2 to 100 rows) and an offset. A service of the earlier variant (contract
+    9.4) names the row to go on from, `next_cursor`; where a page carries one, `after` makes the next operation.
     """
 
     def __init__(
@@ -93,7 +79,7 @@ class Pager(Generic[T]):
         return self._fetch(self._limit, self._offset)
 
     def feed(self, answer: Page[T]) -> Sequence[T]:
-        """The rows of this page that were not seen before."""
+        """The rows not seen before."""
         if self._after is not None and (answer.next_cursor is not None or self._cursors):
             return self._by_cursor(answer)
         keys = {self._key(row) for row in answer.items}

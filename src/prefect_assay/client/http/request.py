@@ -1,7 +1,4 @@
-"""The vocabulary of the client's core: a request, an answer, and the operation that joins them.
-
-Data and pure functions: this module must not know httpx, sockets or time.
-"""
+"""A request, an answer, and the operation that joins them: data and pure functions without httpx, sockets or time."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -53,12 +50,9 @@ UNSET: Final = Unset.UNSET
 class Request:
     """One request, before anything is sent. Bodies and headers may hold secrets, so its repr shows neither.
 
+    `json` and `headers` are in neutral words, the ids in `path` (below `/api/v1`) already quoted.
+
     Attributes:
-        method: HTTP method.
-        path: below `/api/v1`, with its ids already quoted.
-        params: query parameters.
-        json: the JSON body, in neutral words.
-        headers: further headers, in neutral words.
         repeatable: the same request may be sent again without a second effect.
         lost: what a missing or unreadable answer means; None where nothing can have taken effect.
         after_loss: the next step in that error's message.
@@ -124,7 +118,7 @@ class Answer:
 
     @property
     def header_request_id(self) -> str | None:
-        """The service's id of the request from `x-request-id`; the body may carry it as well."""
+        """The request's id from `x-request-id`; the body may carry it as well."""
         value = self.headers.get("x-request-id", "").strip()
         return value[:_REQUEST_ID_MAX] if value.isprintable() and value else None
 
@@ -139,7 +133,6 @@ class Operation(Generic[T_co]):
     """A request and the reader of its answer.
 
     Attributes:
-        request: what to send.
         read: from an accepted answer to a value; raises UnexpectedAnswer when it is off-shape.
         accepts: the statuses that `read` understands.
         failed: a failure that this operation recognizes by the body, before its status is considered.
@@ -164,12 +157,12 @@ def segment(value: str) -> str:
 
 
 def given(**values: object) -> dict[str, object]:
-    """The values that are set."""
+    """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def query(**values: object) -> Parameters:
-    """Query parameters: the values that are set, as text. Booleans become `true` and `false`."""
+    """Query parameters of the values that are set; booleans become `true` and `false`."""
     return tuple(
         (name, str(value).lower() if isinstance(value, bool) else str(value))
         for name, value in given(**values).items()

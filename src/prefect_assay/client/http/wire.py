@@ -1,7 +1,6 @@
-"""The edge to httpx, shared by both faces: outgoing requests, received answers, and the meaning of a lost connection.
+"""The edge to httpx, shared by both faces: the only module of the core that knows it.
 
-The only module of the core that knows httpx. It never puts the text of an httpx error into a message where
-that text could show a header: those texts quote what was sent.
+No text of an httpx error reaches a message where it could quote a header that was sent.
 """
 
 import logging
@@ -88,14 +87,14 @@ class BearerAuth(httpx.Auth):
         self._token = token
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Set the header; httpx leaves it out of its own reprs."""
+        """Set the header, which httpx leaves out of its own reprs."""
         request.headers["Authorization"] = f"Bearer {self._token.get_secret_value()}"
         yield request
 
 
 @cache
 def _certificates(*, trust_env: bool) -> ssl.SSLContext:
-    """Reading the certificates takes longer than a request, and every look at an experiment makes a client."""
+    """Reading the certificates takes longer than a request, and each look at an experiment makes a client."""
     return httpx.create_ssl_context(trust_env=trust_env)
 
 
@@ -111,7 +110,7 @@ class Wire:
 
     @classmethod
     def of(cls, base_url: str, token: SecretStr | str | None, words: WireWords, timeout: float) -> "Wire":
-        """Check all of it; ConfigurationError when the address or the token is not usable."""
+        """Raises ConfigurationError when the address or the token is not usable."""
         checked = None if token is None else checked_token(token)
         return cls(
             base_url=checked_base_url(base_url),
@@ -208,7 +207,7 @@ class Wire:
 
 
 def broken_off(request: Request, error: Exception, status: int) -> AssayError:
-    """Return the error for a file that was not received whole."""
+    """The error for a file that was not received whole."""
     return (
         too_large(request, error, status, _DOWNLOAD_ADVICE)
         if isinstance(error, TooLarge)
@@ -217,7 +216,7 @@ def broken_off(request: Request, error: Exception, status: int) -> AssayError:
 
 
 def lost(request: Request, error: Exception) -> AssayError:
-    """Return the error for an exchange that ended without an answer."""
+    """The error for an exchange that ended without an answer."""
     kind = type(error).__name__
     if isinstance(error, httpx.InvalidURL | UnicodeError) or isinstance(error.__context__, httpx.InvalidURL):
         cause = "its address, or the one it redirects to, is malformed and not fetched"

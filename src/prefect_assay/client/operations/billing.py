@@ -53,11 +53,7 @@ _INVOICES: Final = Listing("/invoices", Invoice)
 
 
 def quote(experiment_id: str) -> Operation[Quote]:
-    """GET /experiments/{id}/quote.
-
-    Raises:
-        NotReady: it does not exist yet (contract 4.2, rules for quote).
-    """
+    """GET /experiments/{id}/quote; `NotReady` while it does not exist (contract 4.2, rules for quote)."""
     return get(f"/experiments/{segment(experiment_id)}/quote", Quote, NotReady)
 
 
@@ -76,12 +72,7 @@ def confirm_quote(
 def confirm_quote_by_id(
     quote_id: str, purchase_order_number: str | None = None, notes: str | None = None
 ) -> Operation[QuoteAcceptance]:
-    """POST /quotes/{id}/confirm, once: accept a quote by its own id. An invoice exists from then on.
-
-    Raises:
-        Conflict: it is accepted already, expired or rejected.
-        OutcomeUnknown: the answer was lost: read the quote.
-    """
+    """POST /quotes/{id}/confirm, once: as `confirm_quote`, by the quote's own id."""
     return _confirmation(f"/quotes/{segment(quote_id)}", purchase_order_number, notes)
 
 
@@ -96,17 +87,17 @@ def _confirmation(
 def quotes(
     *, status: QuoteStatus | str | None = None, **options: Unpack[PageOptions]
 ) -> Operation[Page[Quote]]:
-    """GET /quotes: one page of the organization's quotes, newest first."""
+    """GET /quotes: one page, newest first."""
     return _QUOTES.page(options, status=status)
 
 
 def iter_quotes(*, status: QuoteStatus | str | None = None, **options: Unpack[WalkOptions]) -> Pager[Quote]:
-    """All matching quotes, page by page as they are consumed."""
+    """All matching quotes."""
     return _QUOTES.rows(options, status=status)
 
 
 def quote_by_id(quote_id: str) -> Operation[Quote]:
-    """GET /quotes/{id}: one quote by its own id."""
+    """GET /quotes/{id}."""
     return get(f"/quotes/{segment(quote_id)}", Quote)
 
 
@@ -124,25 +115,21 @@ def reject_quote(quote_id: str, reason: RejectReason | str, feedback: str | None
 
 
 def invoice(experiment_id: str) -> Operation[ExperimentInvoice]:
-    """GET /experiments/{id}/invoice.
-
-    Raises:
-        NotReady: the quote is not accepted yet; the message names the next call (contract 4.2).
-    """
+    """GET /experiments/{id}/invoice; `NotReady` until the quote is accepted, naming the next call (contract 4.2)."""
     return get(f"/experiments/{segment(experiment_id)}/invoice", ExperimentInvoice, NotReady)
 
 
 def invoices(
     *, status: InvoiceStatus | str | None = None, **options: Unpack[PageOptions]
 ) -> Operation[Page[Invoice]]:
-    """GET /invoices: one page of the organization's invoices, newest first."""
+    """GET /invoices: one page, newest first."""
     return _INVOICES.page(options, status=status)
 
 
 def iter_invoices(
     *, status: InvoiceStatus | str | None = None, **options: Unpack[WalkOptions]
 ) -> Pager[Invoice]:
-    """All matching invoices, page by page as they are consumed."""
+    """All matching invoices."""
     return _INVOICES.rows(options, status=status)
 
 
@@ -152,11 +139,10 @@ def invoice_by_id(invoice_id: str) -> Operation[Invoice]:
 
 
 class InvoiceSearch:
-    """A walk that yields at most one invoice of an experiment: the newest that is not void, else the newest void one.
+    """Yields at most one invoice of an experiment: the newest that is not void, else the newest void one.
 
-    The contract does not say that invoices can be filtered by experiment. Filtering is tried first, because it
-    saves reading the whole list; a service that refuses it is read page by page. Each row is compared in any
-    case, so that a filter which is silently ignored cannot bring up another experiment's invoice.
+    The contract does not define a filter by experiment. It is tried first, because it saves reading the whole list; a
+    service that refuses it is read page by page. A service may also ignore it, so each row is compared in any case.
     """
 
     def __init__(self, experiment_id: str) -> None:
@@ -208,7 +194,7 @@ def find_invoice(experiment_id: str) -> InvoiceSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayAnswer:
-    """Answer of the pay path. `headers` have lower-case names; `body` is empty if it is no JSON object."""
+    """`headers` have lower-case names; `body` is empty if it is no JSON object."""
 
     status_code: int
     headers: Mapping[str, str]
@@ -216,15 +202,11 @@ class PayAnswer:
 
 
 def pay(invoice_id: str, headers: Mapping[str, str] | None = None) -> Operation[PayAnswer]:
-    """POST /invoices/{id}/pay, once.
+    """POST /invoices/{id}/pay, once; `headers` carry the credential, as its rail names them.
 
     Without headers this is the probe, which can move no money: 2xx, 402 and 409 are answers, the rest are errors.
-    With the headers of a credential every verdict below 500 is an answer, because even a 403 may mean that an
-    earlier sending has paid. A 4xx other than 402 whose body is not the service's is no verdict.
-
-    Args:
-        invoice_id: the invoice.
-        headers: the credential, in the headers its rail names.
+    With a credential every verdict below 500 is an answer, because even a 403 may mean that an earlier sending has
+    paid. A 4xx other than 402 whose body is not the service's is no verdict.
 
     Raises:
         PaymentOutcomeUnknown: a credential was sent and its answer was lost: read the invoice.

@@ -1,10 +1,7 @@
 """Operations on experiments (contract 4.2): price, create, list, read, submit and modify.
 
-`modify` is PATCH, and the POST of the earlier interface variant (contract 9.4). Which of the two a service speaks
-shows in its answer: 405 means that the path exists and the method does not, so nothing was done, and only then is
-the other one tried. A 404 is no such sign, because both variants answer it for an experiment that does not exist; nor is
-any answer after which something may have been done. `status` is a field of the earlier variant only: with it POST is
-sent at once, which the current interface answers with 405.
+`modify` is PATCH, and the POST of the earlier interface variant (contract 9.4). POST is tried only after a 405: the path
+exists and the method does not, so nothing was done. Both variants answer 404 for an experiment that does not exist.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,9 +72,7 @@ def create(
 ) -> Operation[Created | QuoteAcceptance]:
     """POST /experiments, once. 201 gives a `Created`, 200 (machine rail) a `QuoteAcceptance`.
 
-    Args:
-        request: what to order.
-        payment_header: the rail in `X-Service-Payment-Method`, equivalent to the field of the body.
+    `payment_header` is the rail in `X-Service-Payment-Method`, equivalent to the field of the body.
 
     Raises:
         InvalidSpec: the specification breaks rules, with every finding; nothing was sent.
@@ -107,7 +102,7 @@ def create(
 
 
 def _creation(answer: Answer) -> Created | QuoteAcceptance:
-    """Which of the two it is: the acceptance has an id of its own (contract 2.6 and 4.2, create rules 3, 4)."""
+    """The acceptance has an id of its own (contract 2.6 and 4.2, create rules 3, 4)."""
     body = answer.json()
     names = body if isinstance(body, dict) else {}
     if "id" in names and (answer.status == HTTPStatus.OK or "experiment_id" not in names):
@@ -161,18 +156,14 @@ def iter_experiments(
     results_status: ResultsStatus | str | None = None,
     **options: Unpack[WalkOptions],
 ) -> Pager[ExperimentSummary]:
-    """All matching experiments, page by page as they are consumed."""
+    """All matching experiments."""
     return _EXPERIMENTS.rows(
         options, status=status, state=state, experiment_type=experiment_type, results_status=results_status
     )
 
 
 def experiment(experiment_id: str) -> Operation[Experiment]:
-    """GET /experiments/{id}: the detail record.
-
-    Raises:
-        NotFound: it does not exist, or this token may not see it.
-    """
+    """GET /experiments/{id}: the detail record."""
     return get(f"/experiments/{segment(experiment_id)}", Experiment)
 
 
@@ -201,8 +192,8 @@ def modify(
 ) -> Operation[Modified]:
     """PATCH /experiments/{id}, once; only the fields that are named. None clears the target or the webhook.
 
-    `sequences` replaces the whole list. A service of the earlier variant gets a POST instead; only such a service can
-    change `status`.
+    `sequences` replaces the whole list. Only a service of the earlier variant can change `status`, so a POST is sent
+    at once.
 
     Raises:
         InvalidRequest: with every finding; nothing was sent, or the earlier variant cannot change this.
@@ -242,7 +233,6 @@ def modify(
 def _by_post(
     path: str, named: Mapping[str, object], designs: tuple[ProteinSequence, ...] | None
 ) -> Operation[Modified]:
-    """POST /experiments/{id} with the fields that the earlier variant has (contract 9.4)."""
     InvalidRequest.check(list(_unsupported(named, designs)))
     body = dict(named)
     if designs is not None:
@@ -261,7 +251,7 @@ def _not_by_post(answer: Answer) -> AssayError | None:
 
 
 def _unsupported(named: Mapping[str, object], designs: tuple[ProteinSequence, ...] | None) -> Iterator[str]:
-    """What the earlier variant cannot change: better no change than half of one."""
+    """Better no change than half of one."""
     for field in named.keys() - _EARLIER:
         yield f"{field}: this service speaks the earlier interface, which cannot change it"
     for design in designs or ():

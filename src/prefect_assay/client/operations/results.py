@@ -28,7 +28,7 @@ _PDF_JUNK: Final = 1024  # readers accept a file whose header starts a little la
 
 
 def results(experiment_id: str) -> Pager[Result]:
-    """GET /experiments/{id}/results: all results of one experiment; empty before the lab has released any."""
+    """GET /experiments/{id}/results: all of one experiment; empty before the lab has released any."""
     return Listing(f"/experiments/{segment(experiment_id)}/results", Result).rows({})
 
 
@@ -38,12 +38,12 @@ def result(result_id: str) -> Operation[Result]:
 
 
 def result_summaries(**options: Unpack[PageOptions]) -> Operation[Page[ResultSummary]]:
-    """GET /results: one page of all results of the organization."""
+    """GET /results: one page of the organization's results."""
     return _SUMMARIES.page(options)
 
 
 def iter_result_summaries(**options: Unpack[WalkOptions]) -> Pager[ResultSummary]:
-    """All matching results of the organization, page by page as they are consumed."""
+    """All matching results of the organization."""
     return _SUMMARIES.rows(options)
 
 
@@ -54,20 +54,14 @@ def download(
     absent: type[NotFound] = NotFound,
     max_bytes: int | None = None,
 ) -> Download:
-    """Stream a file, in pieces of at most `chunk_size` bytes.
+    """Stream a file from an address, absolute or relative to the service's, in pieces of at most `chunk_size` bytes.
 
-    The token is sent to the service's own origin only, and never along a redirect.
-
-    Args:
-        url: absolute, or relative to the service's address.
-        chunk_size: bytes per piece.
-        absent: what a 404 means.
-        max_bytes: in place of the client's `max_download`.
+    The token is sent to the service's own origin only, and never along a redirect. `absent` is what a 404 means,
+    `max_bytes` replaces the client's `max_download`.
 
     Raises:
         UnexpectedAnswer: the file is larger than that; the pieces so far are not the file.
         ServiceUnavailable: the file broke off; start again.
-        NotFound: the file does not exist.
         AccessError: the client does not fetch from this address.
     """
     return Download(url=url, chunk_size=chunk_size, absent=absent, max_bytes=max_bytes)
@@ -88,22 +82,12 @@ class Pdf(Download):
 
 
 def quote_pdf(experiment_id: str) -> Pdf:
-    """GET /experiments/{id}/quote/pdf: the quote as a file.
-
-    Raises:
-        NotReady: the quote does not exist yet.
-        UnexpectedAnswer: the file is no PDF.
-    """
+    """GET /experiments/{id}/quote/pdf; `NotReady` until the quote exists, UnexpectedAnswer if it is no PDF."""
     return Pdf(url=f"{API_PREFIX[1:]}/experiments/{segment(experiment_id)}/quote/pdf", absent=NotReady)
 
 
 def invoice_pdf(invoice_id: str) -> Pdf:
-    """GET /invoices/{id}/pdf: the invoice as a file, by its own id or the provider's.
-
-    Raises:
-        NotFound: the invoice does not exist.
-        UnexpectedAnswer: the file is no PDF.
-    """
+    """GET /invoices/{id}/pdf, by its own id or the provider's; UnexpectedAnswer if it is no PDF."""
     return Pdf(url=f"{API_PREFIX[1:]}/invoices/{segment(invoice_id)}/pdf")
 
 
@@ -122,8 +106,6 @@ class RawDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
-    """A resource to keep: its name, the end of its path, and whether it comes in pages."""
-
     name: str
     path: str
     paged: bool = False
@@ -141,7 +123,11 @@ _SERIES: Final = (
 
 
 class DocumentWalk:
-    """A walk over all answers about one experiment. Those that do not exist (404) are left out, but for its record."""
+    """A walk over all answers about one experiment. Those that do not exist (404) are left out, but for its record.
+
+    Lists of one experiment grow at their end or not at all, so plain offsets miss nothing; a result that appears in
+    between may be on two pages. As in `http.pagination`, a short page is the last one only if `total` agrees.
+    """
 
     def __init__(self, experiment_id: str) -> None:
         self._path = f"/experiments/{segment(experiment_id)}"
@@ -151,7 +137,7 @@ class DocumentWalk:
         self._last: list[object] = []
 
     def operation(self) -> Operation[Answer | None] | None:
-        """The next answer to fetch; its value is None when it does not exist."""
+        """The next answer to fetch; its value is None for a 404."""
         if not self._waiting:
             return None
         series = self._waiting[0]

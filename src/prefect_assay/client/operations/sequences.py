@@ -42,19 +42,19 @@ def add_sequences(experiment_code: str, designs: Sequence[ProteinSequence]) -> O
 def sequences(
     *, experiment_id: str | None = None, **options: Unpack[PageOptions]
 ) -> Operation[Page[StoredSequence]]:
-    """GET /sequences: one page of all sequences of the organization."""
+    """GET /sequences: one page of the organization's sequences."""
     return _SEQUENCES.page(options, experiment_id=experiment_id)
 
 
 def iter_sequences(
     *, experiment_id: str | None = None, **options: Unpack[WalkOptions]
 ) -> Pager[StoredSequence]:
-    """All matching sequences of the organization, page by page as they are consumed."""
+    """All matching sequences of the organization."""
     return _SEQUENCES.rows(options, experiment_id=experiment_id)
 
 
 def sequence(sequence_id: str) -> Operation[StoredSequence]:
-    """GET /sequences/{id}: one sequence in full."""
+    """GET /sequences/{id}, in full."""
     return get(f"/sequences/{segment(sequence_id)}", StoredSequence)
 
 

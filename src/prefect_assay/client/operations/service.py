@@ -13,7 +13,7 @@ from prefect_assay.models.service import FeedbackReceipt, FeedbackType, Health, 
 
 
 def health() -> Operation[Health]:
-    """GET /info/health: whether the service answers. Needs no permission."""
+    """GET /info/health. Needs no permission."""
     return Operation(request=Request(method="GET", path="/info/health", repeatable=True), read=_health)
 
 
@@ -28,10 +28,7 @@ def health_db() -> Operation[Health]:
 
 
 def openapi() -> Operation[dict[str, Any]]:
-    """GET /openapi.json: the service's own description of itself, in its own words (contract 1).
-
-    Needs no token; a partner's shows more.
-    """
+    """GET /openapi.json: the service's own words (contract 1). Needs no token; a partner's shows more."""
     return Operation(request=Request(method="GET", path="/openapi.json", repeatable=True), read=_document)
 
 
@@ -43,14 +40,7 @@ def feedback(
     human_note: str | None = None,
     json_body: Mapping[str, Any] | None = None,
 ) -> Operation[FeedbackReceipt]:
-    """POST /feedback/submit, once.
-
-    Args:
-        feedback_type: the kind.
-        request_uuid: a uuid that names this message.
-        title: one line.
-        human_note: free text.
-        json_body: machine-readable details.
+    """POST /feedback/submit, once; `request_uuid` names this message, `json_body` holds machine-readable details.
 
     Raises:
         InvalidRequest: with every finding; nothing was sent.

@@ -28,15 +28,10 @@ def targets(
     show_conjugated: bool | None = None,
     **options: Unpack[PageOptions],
 ) -> Operation[Page[Target]]:
-    """GET /targets: one page of the catalog.
+    """GET /targets: one page of the catalog; `search` looks into names and catalog numbers.
 
-    Args:
-        name: the whole name.
-        vendor_name: the vendor's whole name.
-        selfservice_only: only targets with a calibrated price (contract 2.11).
-        detailed: rows with `details`.
-        show_conjugated: also conjugated forms of a target.
-        options: as for every list; `search` is text in names and catalog numbers.
+    `name` and `vendor_name` are whole names, `selfservice_only` means with a calibrated price (contract 2.11),
+    `detailed` adds `details` to the rows, and `show_conjugated` adds conjugated forms.
     """
     return _TARGETS.page(
         options,
@@ -57,7 +52,7 @@ def iter_targets(
     show_conjugated: bool | None = None,
     **options: Unpack[WalkOptions],
 ) -> Pager[Target]:
-    """All matching targets, page by page as they are consumed."""
+    """All matching targets."""
     return _TARGETS.rows(
         options,
         name=name,
@@ -69,11 +64,7 @@ def iter_targets(
 
 
 def target(target_id: str) -> Operation[Target]:
-    """GET /targets/{id}.
-
-    Raises:
-        NotFound: the catalog does not have it.
-    """
+    """GET /targets/{id}."""
     return get(f"/targets/{segment(target_id)}", Target)
 
 
@@ -87,7 +78,7 @@ def custom_targets(
 def iter_custom_targets(
     *, status: CustomTargetStatus | str | None = None, **options: Unpack[WalkOptions]
 ) -> Pager[CustomTarget]:
-    """All matching requests, page by page as they are consumed."""
+    """All matching requests."""
     return _CUSTOM.rows(options, status=status)
 
 
@@ -109,15 +100,8 @@ def request_custom_target(
 ) -> Operation[CustomTarget]:
     """POST /targets/request-custom, once: request an antigen, by its residues or by its structure.
 
-    Args:
-        name: what to call it.
-        product_id: your own number for it, unique.
-        sequence: amino acids, chains separated by a colon.
-        pdb_id: accession in the Protein Data Bank.
-        vendor: who sells it.
-        note: anything for the staff who decide.
-        product_url: the vendor's page, http or https.
-        molecular_weight: in kDa, or text with its unit.
+    `product_id` is your own unique number for it. Chains of `sequence` are separated by a colon, `pdb_id` is an
+    accession in the Protein Data Bank, and `molecular_weight` is in kDa, or text with its unit.
 
     Raises:
         InvalidRequest: with every finding; nothing was sent.

@@ -1,8 +1,6 @@
 """Operations on tokens (contract 2.13, 4.6 and 5): identity, list, attenuate, revoke, mint as a partner.
 
 A token's value is in no repr, no error and no log: it goes out as part of a body and comes back as `SecretStr`.
-`attenuate_offline` is no request: it appends checks to a Biscuit capability token. The service does not know the
-result, which works within its checks and dies with its parent. Its checks have the text of the service's own.
 """
 
 import re
@@ -51,21 +49,17 @@ _STARTS_MAX: Final = 100
 
 
 def whoami() -> Operation[Identity]:
-    """GET /whoami: the user, the organizations and the permissions of the token.
-
-    Raises:
-        Unauthorized: the token is missing, unknown, expired or revoked.
-    """
+    """GET /whoami: the user, the organizations and the permissions of the token."""
     return get("/whoami", Identity)
 
 
 def tokens(**options: Unpack[PageOptions]) -> Operation[Page[TokenRecord]]:
-    """GET /tokens: one page of the records of the organization's tokens, never their values."""
+    """GET /tokens: one page of the organization's token records, never their values."""
     return _TOKENS.page(options)
 
 
 def iter_tokens(**options: Unpack[WalkOptions]) -> Pager[TokenRecord]:
-    """All matching records, page by page as they are consumed."""
+    """All matching records."""
     return _TOKENS.rows(options)
 
 
@@ -78,11 +72,7 @@ def attenuate_token(
 ) -> Operation[AttenuatedToken]:
     """POST /tokens/attenuate, once: a token that may do less. The service keeps a record of it.
 
-    Args:
-        token: the token to narrow, which is not changed.
-        attenuation: further restrictions of the new one.
-        name: label of the new token; need not be unique.
-        attenuated_parent_token_id: id of the old token's record, when the old one is an attenuated token itself.
+    `attenuated_parent_token_id` is the record of `token` when that is an attenuated token itself.
 
     Raises:
         InvalidRequest: an unknown action, an expiry in the past, malformed ids; nothing was sent.
@@ -140,12 +130,11 @@ def mint_token(request: MintRequest) -> Operation[MintedToken]:
 
 
 def attenuate_offline(token: SecretStr | str, attenuation: Attenuation, public_key: str) -> SecretStr:
-    """A token that may do less, made without the service.
+    """A token that may do less, made by appending checks to a Biscuit token without the service.
 
-    Args:
-        token: the token to narrow, `<prefix>_<slug><encoded>`; it is not changed.
-        attenuation: further restrictions of the new one. Resources in the singular.
-        public_key: the service's, `ed25519/<hex>` or the hex digits alone; the token is verified with it first.
+    The service does not know the result, which works within its checks and dies with its parent. Its checks have the
+    text of the service's own. `public_key` is the service's, `ed25519/<hex>` or the hex digits alone; the token,
+    `<prefix>_<slug><encoded>`, is verified with it first. Resources are in the singular.
 
     Raises:
         InvalidRequest: the key is malformed, or the token is not signed with it.
@@ -199,7 +188,6 @@ def _expiry(field: str, moment: datetime | None) -> Iterator[str]:
 
 
 def _splits(text: str) -> Iterator[tuple[str, str]]:
-    """Where the encoded part may start, after the prefix's underscore."""
     first = text.find("_") + 1
     for start in list(_STARTS.finditer(text, first or len(text)))[:_STARTS_MAX]:
         yield text[: start.start()], text[start.start() :]

@@ -1,8 +1,7 @@
 """Operations on updates and webhooks (contract 2.9, 4.5, 4.6 and 6), and on the feed's earlier variant (9.4).
 
-A service of the earlier variant answers with `updates` and a cursor in place of `items` and totals, and knows the
-filters `experiment_id` and `type` as parameters only. Its answer shows it; what it would silently ignore is then
-requested again in its own form, or refused.
+An answer with `updates` and a cursor in place of `items` and totals shows the earlier variant. It would ignore
+filters other than the parameters `experiment_id` and `type`: they are sent in that form, or refused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,12 +38,7 @@ def updates(
     type: str | None = None,  # noqa: A002 - the contract's name
     **options: Unpack[PageOptions],
 ) -> Operation[Page[Update]]:
-    """GET /updates: one page of the feed, newest first. `experiment_id` and `type` join the filter.
-
-    Args:
-        experiment_id: of one experiment only.
-        type: of one kind only, such as `status_change`.
-        options: as for every list.
+    """GET /updates: one page, newest first. `experiment_id` and `type` (such as `status_change`) join the filter.
 
     Raises:
         UnexpectedAnswer: the service speaks the earlier variant and would ignore an option.
@@ -77,11 +71,7 @@ def iter_updates(
     type: str | None = None,  # noqa: A002 - the contract's name
     **options: Unpack[WalkOptions],
 ) -> Pager[Update]:
-    """All matching updates, page by page as they are consumed: stop reading where the known ones begin.
-
-    Raises:
-        UnexpectedAnswer: the service speaks the earlier variant and would ignore an option.
-    """
+    """All matching updates: stop reading where the known ones begin. Raises as `updates` does."""
     return walked(
         lambda one_page: updates(experiment_id=experiment_id, type=type, **one_page),
         options,
@@ -97,7 +87,6 @@ def experiment_updates(experiment_id: str) -> Pager[Update]:
 def _earlier(
     experiment_id: str | None, kind: str | None, *, limit: int | None, cursor: str | None = None
 ) -> Operation[Page[Update]]:
-    """The earlier variant's request: its filters are parameters, its pages follow a cursor (contract 9.4)."""
     params = query(experiment_id=experiment_id, type=kind, limit=limit, cursor=cursor)
     return Operation(
         request=Request(method="GET", path="/updates", params=params, repeatable=True), read=page(Update)
@@ -122,7 +111,7 @@ def _joined(experiment_id: str | None, kind: str | None, condition: Condition | 
 
 
 def webhooks() -> Operation[tuple[Webhook, ...]]:
-    """GET /webhooks: all webhooks of the organization, a plain list without pages."""
+    """GET /webhooks: all of the organization, without pages."""
     return Operation(request=Request(method="GET", path="/webhooks", repeatable=True), read=rows_of(Webhook))
 
 
@@ -131,10 +120,8 @@ def create_webhook(
 ) -> Operation[Webhook]:
     """POST /webhooks, once. An experiment's own webhook takes precedence over it.
 
-    Args:
-        url: https address that the service reaches from outside.
-        secret: signs the deliveries, at least 32 characters; never comes back.
-        headers: carried by every delivery; may hold credentials.
+    `url` is an https address that the service reaches from outside, `secret` (at least 32 characters) signs the
+    deliveries and never comes back, and every delivery carries the headers, which may hold credentials.
 
     Raises:
         InvalidRequest: with every finding; nothing was sent.
