@@ -2,7 +2,7 @@
 
 import logging
 
-from prefect_assay.webhooks.throttled_log import ThrottledLog
+from prefect_assay.webhooks.monitoring import ThrottledLog
 
 
 def test_the_first_at_once_and_the_rest_counted(caplog):

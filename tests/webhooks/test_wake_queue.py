@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from prefect_assay.webhooks.answers import RetryLater
-from prefect_assay.webhooks.wake_queue import WakeQueue
+from prefect_assay.webhooks.wake_queue import RetryLater, WakeQueue
 
 
 def test_a_canceled_request_leaves_the_queue_and_a_running_wake_up_goes_on():

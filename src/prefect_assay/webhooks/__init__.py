@@ -1,7 +1,6 @@
 """The service's signed updates: secrets, signatures, and the receiver that turns a delivery into a wake-up.
 
-A delivery is only a hint: the woken run reads the service again. Lost, doubled, early, late or forged deliveries
-therefore cost nothing but time. Nothing here knows why a run waits, and nothing imports Prefect before it is needed.
+Nothing here knows why a run waits, and nothing imports Prefect before it is needed.
 """
 
 from prefect_assay.webhooks.signature import Proof, delivery_url, derive_secret, prove, sign, verify

@@ -1,8 +1,8 @@
 """What happens to one delivery: read it, prove it genuine, wake the runs that wait for it, answer.
 
 It keeps no store and trusts no header: the secret follows from the path's order key and the signing key, and the
-experiment's id is taken from the signed body. The answer follows the wake-up, so that the service's own retries
-(contract 6, rule 3) cover the time in which Prefect is away. This module does not know how runs wake.
+experiment's id is taken from the signed body. The answer follows the wake-up: the service repeats a delivery after a 5xx
+and never after a 4xx (contract 6, rule 3), so only what will be wrong the next time, too, is a 4xx.
 """
 
 import asyncio
@@ -14,18 +14,17 @@ from http import HTTPStatus
 from typing import Final, NoReturn
 
 from cachetools import Cache, LRUCache, TTLCache
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from prefect_assay.errors import MalformedDelivery, SignatureError
 from prefect_assay.models.update import Delivery
-from prefect_assay.webhooks.answers import RefusedDelivery, RetryLater
 from prefect_assay.webhooks.event_publisher import EventPublisher
-from prefect_assay.webhooks.metrics import ReceiverMetrics
+from prefect_assay.webhooks.monitoring import ReceiverMetrics, ThrottledLog
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import ORDER_KEY, ORGANISATION_KEY, Proof, derive_secret, in_utc, prove
-from prefect_assay.webhooks.throttled_log import ThrottledLog
-from prefect_assay.webhooks.wake_queue import WakeQueue
+from prefect_assay.webhooks.wake_queue import RetryLater, WakeQueue
 
 Wake = Callable[[str, str | None], Awaitable[int]]
 UpdateKey = tuple[str, str, str]  # order key, experiment id, update id
@@ -37,13 +36,26 @@ _REMEMBERED_MAX: Final = 10_000
 _REMEMBERED_SECONDS: Final = 300.0
 
 
+class RefusedDelivery(HTTPException):
+    """A 4xx: not a genuine delivery. `reason` is one word for counters; `close` where the body is not worth reading."""
+
+    def __init__(self, status: int, reason: str, detail: str, *, close: bool = False) -> None:
+        super().__init__(status, detail, headers={"Connection": "close"} if close else None)
+        self.reason = reason
+
+
+async def as_json(_: Request, error: Exception) -> Response:
+    """Answer with the error's detail; the exception handler of the app."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - Starlette's signature is wider than what it passes
+    return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
+
+
 class DeliveryEndpoint:
     """The endpoint, `receive`. It remembers handled updates to save work; forgetting one only costs a look."""
 
     def __init__(
         self, settings: ReceiverSettings, wake: Wake, publisher: EventPublisher, metrics: ReceiverMetrics
     ) -> None:
-        """See `Receiver` for `wake`."""
         self._settings = settings
         self._tolerance = (
             timedelta(seconds=settings.tolerance_seconds) if settings.tolerance_seconds else None

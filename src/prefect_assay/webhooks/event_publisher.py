@@ -1,7 +1,6 @@
 """Publishes one Prefect event `assay.experiment.update` per update, off the event loop and best effort.
 
-Prefect buffers events and swallows their errors, so nothing relies on them: no answer to the service waits for an
-event. When publishing hangs, later events are skipped.
+No answer to the service waits for an event. When publishing hangs, later events are skipped.
 """
 
 import logging
@@ -11,8 +10,7 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from prefect_assay.models.update import Delivery
-from prefect_assay.webhooks.metrics import ReceiverMetrics
-from prefect_assay.webhooks.throttled_log import ThrottledLog
+from prefect_assay.webhooks.monitoring import ReceiverMetrics, ThrottledLog
 
 Announce = Callable[[Delivery], None]
 
@@ -46,10 +44,9 @@ def emit_update_event(delivery: Delivery) -> None:
 
 
 class EventPublisher:
-    """One thread that publishes one delivery after the other."""
+    """One thread that publishes one delivery after the other; none if not `enabled`."""
 
     def __init__(self, announce: Announce, metrics: ReceiverMetrics, *, enabled: bool = True) -> None:
-        """With `enabled` false it publishes nothing."""
         self._announce = announce
         self._metrics = metrics
         self._enabled = enabled

@@ -1,25 +1,19 @@
-"""Closes connections whose request head does not come: uvicorn waits for it without a limit.
-
-A sender that opens as many connections as the receiver takes, with half a head on each, would keep all deliveries out.
-"""
+"""Closes connections whose request head does not come: uvicorn waits for it without a limit."""
 
 import asyncio
-from typing import Any, Final
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-SECONDS: Final = 10.0
 
 
 class HeadTimeoutProtocol(H11Protocol):
     """uvicorn's protocol with a time limit for each request head, from the connection or its first byte on.
 
-    A connection that is kept open between two requests follows uvicorn's own time-out.
+    Otherwise half a head on each connection keeps all deliveries out. uvicorn's own time-out covers idle connections.
     """
 
-    def __init__(self, *arguments: Any, seconds: float = SECONDS, **more: Any) -> None:
-        """`seconds` limits the arrival of a head; all other arguments are uvicorn's."""
+    def __init__(self, *arguments: Any, seconds: float = 10.0, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._seconds = seconds
         self._limit: asyncio.TimerHandle | None = None

@@ -1,9 +1,7 @@
 """Reads the status-change notifications of the earlier interface variant (contract 9.4) as deliveries.
 
-They carry the experiment's id, its previous and its new status; the contract spells none of the fields, so several
-spellings are accepted. A woken run reads the experiment, so the statuses decide nothing. The body is signed like every
-other; nothing else about it is fixed. A time is checked where one is given; without one the same notification wakes
-once, because it could be replayed without end otherwise.
+The contract spells none of the fields, so several spellings are accepted. Without a time the same notification wakes
+only once, because it could be replayed without end.
 """
 
 import hashlib
@@ -30,9 +28,7 @@ _MOMENT: Final = TypeAdapter(datetime)
 def status_change(body: bytes, now: datetime) -> tuple[Delivery, bool] | None:
     """Return the notification as a delivery, and whether it has a time; None for any other body. Never raises.
 
-    Args:
-        body: the raw body, whose signature has been checked.
-        now: the delivery's time where the body has none.
+    `body` is the raw body, whose signature has been checked; `now` is the delivery's time where the body has none.
     """
     whole, inner = _objects(body)
     fields = {**whole, **inner}

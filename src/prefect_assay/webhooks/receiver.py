@@ -1,8 +1,6 @@
 """The webhook receiver: an ASGI app that proves a delivery genuine and wakes the runs that wait for it.
 
-This module wires the endpoint, health, readiness, metrics and Prefect together. The apps also work mounted in another
-app, so nothing depends on their own start or end. Prefect is imported when it is first needed: that takes seconds, the
-app answers at once, and tests replace the wake-up.
+The apps also work mounted in another app. Prefect is imported when it is first needed: that takes seconds.
 """
 
 import asyncio
@@ -16,12 +14,16 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from prefect_assay.webhooks.answers import as_json
-from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake
+from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, as_json
 from prefect_assay.webhooks.event_publisher import Announce, EventPublisher, emit_update_event
-from prefect_assay.webhooks.metrics import ReceiverMetrics
+from prefect_assay.webhooks.monitoring import (
+    Ready,
+    ReceiverMetrics,
+    StatusEndpoints,
+    create_status_app,
+    health_route,
+)
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.status import Ready, StatusEndpoints, create_status_app, health_route
 
 if TYPE_CHECKING:
     from prefect_assay.runs.wake import Waker
@@ -30,7 +32,7 @@ __all__ = ["Announce", "Ready", "Receiver", "Wake", "create_app", "from_environm
 
 
 class Receiver:
-    """A receiver and its two apps.
+    """A receiver and its two apps. Run one in one process: SQLite loses some wake-ups of a parallel burst.
 
     Attributes:
         app: `POST {path_prefix}/{order_key}` and `GET {path_prefix}/health`; with the setting `status` also
@@ -49,14 +51,10 @@ class Receiver:
     ) -> None:
         """Wire the parts; nothing is connected.
 
-        Run one receiver in one process: wake-ups are serialised inside it, because SQLite loses some of a parallel
-        burst.
-
         Args:
             settings: signing keys, paths and limits.
-            wake: takes an experiment id and the key of the order that it must belong to, None for any; resumes the
-                runs that wait for it and returns their number; raises when it cannot tell. By default the runs of
-                the configured Prefect API.
+            wake: takes an experiment id and an order key (None for any order); resumes the runs that wait for it and
+                returns their number; raises when it cannot. By default the runs of the configured Prefect API.
             announce: publishes a genuine delivery, best effort. By default as a Prefect event.
             ready: returns when a wake-up would work and raises otherwise. By default it queries the Prefect API; with
                 a custom `wake` it does nothing.
@@ -88,7 +86,6 @@ class Receiver:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Prepare for the first delivery, where the app is not mounted in another one."""
         if self._waker is not None:
             self._waker.warm()
         try:
@@ -145,7 +142,6 @@ class _LazyWaker:
         threading.Thread(target=work, args=(self._warm,), name="assay-warm", daemon=True).start()
 
     def close(self) -> None:
-        """End the threads when their work is done; a later wake-up starts new ones."""
         waker, self._waker = self._waker, None  # without the lock, which an import may hold for seconds
         if waker is not None:
             waker.close()

@@ -1,8 +1,7 @@
 """Signs and verifies webhook deliveries, and derives each experiment's secret. Pure: no I/O, no clock of its own.
 
-One signing key serves all experiments: the secret of an order is an HMAC of its order key, so the receiver needs no
-store, and a leaked secret signs for one address only. The sender chooses the experiment that a delivery names, so the
-wake-up compares the address with the order of the waiting run.
+The secret of an order is an HMAC of its order key, so the receiver needs no store, and a leaked secret signs for one
+address only.
 """
 
 import hashlib
@@ -29,9 +28,8 @@ ORDER_KEY: Final = re.compile(r"[0-9a-f]{20}")
 # Replaces the order key in the address of an organisation's webhook. An order's digest practically never begins so.
 ORGANISATION_KEY: Final = re.compile(r"0{10}[0-9a-f]{10}")
 _MISSING: Final = {"Signature": "unsigned", "Event": "label", "Delivery-Id": "label"}
-_DOMAIN: Final = (
-    b"prefect-assay/webhook-secret/v1\0"  # the same key used elsewhere never gives the same digest
-)
+# The same key used elsewhere never gives the same digest.
+_DOMAIN: Final = b"prefect-assay/webhook-secret/v1\0"
 
 
 def derive_secret(signing_key: SecretStr | str, order_key: str) -> str:
@@ -77,7 +75,6 @@ class Proof:
     """A genuine delivery.
 
     Attributes:
-        delivery: the signed body.
         secret: the index of the secret that signed it.
         timed: the signed body has a time; only the earlier variant's may lack it.
         remarks: oddities that are no reason to refuse it.
@@ -125,16 +122,14 @@ def prove(
 ) -> Proof:
     """Return the delivery if it is genuine, and which secret signed it.
 
-    The signature covers the raw body and nothing else, so nothing is parsed before it matches. Other headers that
-    differ from the signed body, and another kind of event, are only remarked: a refusal is permanent (contract 6,
-    rule 3) and would lose a wake-up. A status change of the earlier variant (contract 9.4) is read as a delivery whose
-    `event` is `status_change`.
+    The signature covers the raw body only, so nothing is parsed before it matches. Headers that differ from the signed
+    body, and another kind of event, are only remarked: a refusal is permanent (contract 6, rule 3). A status change of
+    the earlier variant (contract 9.4) becomes a delivery whose `event` is `status_change`.
 
     Args:
         body: the raw request body.
         headers: the request's headers, in any case.
-        secrets: every secret that may have signed it; several while a key is being replaced. An empty one proves
-            nothing.
+        secrets: every secret that may have signed it; an empty one proves nothing.
         now: the current time, with a time zone.
         tolerance: how far the signed timestamp may be from `now`; None where the service runs on another clock.
         words: the deployment's spelling of the header names.

@@ -1,24 +1,35 @@
-"""Wake-ups one at a time, behind a bounded queue of which each order has a bounded share.
-
-A request that gives up while it waits leaves the queue, so that an outage leaves no backlog of abandoned wake-ups. A
-wake-up that has begun is never cut short: the next one must not overlap it.
-"""
+"""Wake-ups one at a time, behind a bounded queue of which each order has a bounded share."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
 
-from prefect_assay.webhooks.answers import RetryLater
+from starlette.exceptions import HTTPException
 
 T = TypeVar("T")
 
+_RETRY_AFTER_SECONDS: Final = "5"
+
+
+class RetryLater(HTTPException):
+    """A 503: the delivery may be genuine, and the service sends it again. `close` where the body has not come."""
+
+    def __init__(self, reason: str, detail: str, *, close: bool = False) -> None:
+        headers = {"Retry-After": _RETRY_AFTER_SECONDS} | ({"Connection": "close"} if close else {})
+        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=headers)
+        self.reason = reason
+
 
 class WakeQueue:
-    """The queue. Bound to no event loop until two requests wait at once."""
+    """The queue. Bound to no event loop until two requests wait at once.
+
+    A request that gives up while it waits leaves the queue. A wake-up that has begun is never cut short:
+    the next one must not overlap it.
+    """
 
     def __init__(self, waiting_max: int, waiting_per_order_max: int) -> None:
-        """Set how many requests may wait, in total and for one order."""
         self._waiting_max = waiting_max
         self._per_order_max = waiting_per_order_max
         self._waiting_of: Counter[str | None] = Counter()
@@ -30,8 +41,6 @@ class WakeQueue:
         self, work: Callable[[], Awaitable[T]], *, seconds: float, order_key: str | None = None
     ) -> T:
         """Run the work once all earlier work is done; `seconds` limits waiting and working together.
-
-        Without an order key only the queue's own bound counts.
 
         Raises:
             RetryLater: too many wait, the turn does not come in time, or the work takes too long (and goes on).
