@@ -8,6 +8,7 @@ from prefect_assay.lab.control import bodies
 from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.service.core import LabCore
+from prefect_assay.lab.webhooks.faults import WebhookFault
 from prefect_assay.models.service import WireWords
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
@@ -83,7 +84,7 @@ def test_deliveries_of_both_kinds_of_webhook_wake(core, receiver, woken):
 
 
 def test_the_same_update_wakes_once_however_often_it_comes(core, receiver, woken):
-    core.webhook_faults.add("double")
+    core.webhook_faults.append(WebhookFault(action="double"))
     _, experiment_id = of_organization(core, receiver)
     assert sent(core) == [200]
     for body in (bodies.Redelivery(), bodies.Redelivery(identical=True)):
@@ -94,7 +95,7 @@ def test_the_same_update_wakes_once_however_often_it_comes(core, receiver, woken
 
 @pytest.mark.parametrize(("fault", "details"), [("bad_signature", {}), ("stale", {"seconds": 1000})])
 def test_forged_and_stale_deliveries_are_refused_for_good(core, receiver, woken, fault, details):
-    core.webhook_faults.add(fault, 1, **details)
+    core.webhook_faults.append(WebhookFault(action=fault, count=1, **details))
     of_organization(core, receiver)
     assert sent(core) == [401]
     assert woken == []
@@ -105,7 +106,7 @@ def test_the_old_secret_counts_within_the_window_of_a_rotation_only(core, receiv
     webhook_id, experiment_id = of_organization(core, rotating, OLD)
     assert sent(core) == [200]
     core.request("PATCH", f"/webhooks/{webhook_id}", json_body={"secret": SECRET})
-    core.webhook_faults.add("old_secret", 2)
+    core.webhook_faults.append(WebhookFault(action="old_secret", count=2))
     progress = {"event": "progress", "experiment_id": experiment_id}
     sim_actions.event(core, progress)
     assert sent(core) == [200]
