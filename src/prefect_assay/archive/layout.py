@@ -1,8 +1,7 @@
-"""Names in the archive: `<prefix>/<campaign>/<experiment code>/v<NNN>/<path>`. Pure functions, no I/O.
+"""Names in the archive: `<prefix>/<campaign>/<experiment code>/v<NNN>/<path>`. Pure functions.
 
-Any text becomes one safe name: ASCII, lower case (experiment codes: upper case), at most 80 characters, no traversal,
-no name that a file system reserves. Different texts get different names, even where file systems ignore case. A safe
-text is kept as it is; any other gets a digest of itself after a readable rest, marked by `~`, which no kept name has.
+Any text becomes one safe name: ASCII, one case, no traversal, nothing that a file system reserves. Different texts get
+different names, even where case is ignored: a safe text is kept, any other gets a digest of itself after a `~`.
 """
 
 import hashlib
@@ -51,11 +50,7 @@ def safe_path(path: str) -> str:
 
 
 def safe_prefix(prefix: str) -> str:
-    """The user's prefix without slashes at its ends, if it is a plain relative path.
-
-    Raises:
-        ArchiveError: it is too long or holds something other than ASCII letters, digits, `._-` and `/`.
-    """
+    """The user's prefix without slashes at its ends; ArchiveError unless it is a plain relative path."""
     stripped = prefix.strip("/")
     parts = stripped.split("/") if stripped else []
     plain = all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._=-]*", part) for part in parts)

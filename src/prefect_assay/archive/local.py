@@ -1,7 +1,7 @@
 """The archive in a folder. A killed process never leaves a half file under a final name.
 
-Content is written to a temporary file in `.partial/` below the root, synced, and linked to its final name: the link is
-atomic and fails when the name exists, which is this store's conditional write.
+Content is written to a temporary file, synced, and linked to its final name: the link is atomic and fails when the
+name exists, which is this store's conditional write.
 """
 
 import contextlib
@@ -69,7 +69,7 @@ class LocalStore:
                 yield chunk
 
     def stat(self, key: str) -> ObjectInfo | None:
-        """The size; a file system keeps no digest."""
+        """See `Store`; a file system keeps no digest."""
         path = self._path(key)
         with _readable_errors(path):
             return ObjectInfo(size=path.stat().st_size) if path.is_file() else None
@@ -138,7 +138,6 @@ class LocalStore:
         return True
 
     def _write_partial(self, data: Body, path: Path, sha256: str | None) -> Path:
-        """A synced temporary file on the same file system, so that it can be linked."""
         partial = self.root / PARTIAL_FOLDER / uuid4().hex
         partial.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -152,7 +151,6 @@ class LocalStore:
 
 
 def _write_synced(path: Path, data: Body) -> str:
-    """Write a new file through to the disk; its SHA-256."""
     digest = hashlib.sha256()
     with path.open("xb") as file:
         for chunk in chunks_of(data):

@@ -57,11 +57,7 @@ def versions(store: Store, prefix: str, campaign_id: str, experiment_code: str) 
 
 
 def latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> ArchivedVersion | None:
-    """The newest complete version of the experiment, or None.
-
-    Raises:
-        ArchiveError: its manifest cannot be read.
-    """
+    """The newest complete version of the experiment, or None."""
     folder = experiment_folder(prefix, campaign_id, experiment_code)
     newest = latest_version(store, folder)
     if newest is None:
@@ -71,10 +67,7 @@ def latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) ->
 
 
 def latest_version(store: Store, folder: str) -> int | None:
-    """The number of the newest complete version in an experiment's folder, or None.
-
-    Listings of some S3 servers lag behind writes, so the numbers after the listed ones are read directly.
-    """
+    """The newest complete version's number, or None. S3 listings may lag: the numbers after them are read."""
     listed = _versions(store, folder)
     newest = max((state.version for state in listed if state.complete), default=None)
     after = max((state.version for state in listed), default=0) + 1

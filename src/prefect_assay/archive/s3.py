@@ -1,8 +1,7 @@
 """The archive in a bucket of any S3 server that honours conditional writes (`If-None-Match: *`).
 
-Every object is sent with its SHA-256, so that the server refuses content damaged on the way. Files above
-`SINGLE_PUT_BYTES` are sent in parts, with the condition on the completing request, and one part in memory. The caller
-gives the boto3 client; no access key passes through here, and no error shows one.
+Every object is sent with its SHA-256. Files above `SINGLE_PUT_BYTES` are sent in parts, with the condition on the
+completing request. The caller gives the boto3 client; no access key passes through here, and no error shows one.
 """
 
 import base64
@@ -44,13 +43,7 @@ _CONFLICT_WAITS: Final = (0.1, 0.3, 1.0, 3.0)  # seconds before each further try
 
 
 class S3Store:
-    """A `Store` in the bucket `bucket`.
-
-    Args:
-        bucket: an existing bucket.
-        client: a boto3 S3 client.
-        sse: `AES256` or `aws:kms` sends the encryption header; None leaves it out, as some servers refuse it.
-    """
+    """A `Store` in an existing bucket; `sse` is sent as the encryption header, which some servers refuse."""
 
     def __init__(self, bucket: str, client: "S3Client", *, sse: str | None = None) -> None:
         self.bucket = bucket
@@ -60,9 +53,8 @@ class S3Store:
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
         """See `Store`.
 
-        Of two writers at once one may get 409 instead of 412 while the outcome is open: the request is repeated. When
-        boto3 repeats a request whose answer was lost, it finds its own object: the result is False, and the caller
-        compares.
+        Of two writers at once one may get 409 instead of 412 while the outcome is open: the request is repeated. When boto3
+        itself repeats a request, it finds its own object: the result is False, and the caller compares.
         """
         check_key(key)
         size = len(data) if isinstance(data, bytes) else data.stat().st_size

@@ -1,7 +1,4 @@
-"""`Store`, the write-once storage of the archive: put, read, list, never overwrite.
-
-A store knows keys and bytes, and neither experiments nor versions nor manifests.
-"""
+"""`Store`, the write-once storage of the archive: keys and bytes. Knows neither experiments nor versions."""
 
 import hashlib
 import re
@@ -40,11 +37,7 @@ class Store(Protocol):
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
         """Write the object unless the key exists; all of it or nothing, also when the process is killed.
 
-        Returns:
-            True when this call wrote the object, False when the key existed before.
-
-        Raises:
-            ArchiveError: the store refuses, or the content does not have the digest `sha256` (hex).
+        True when this call wrote it; ArchiveError when the content does not have the digest `sha256` (hex).
         """
         ...
 
@@ -87,11 +80,7 @@ def join_key(*parts: str) -> str:
 
 
 def check_key(key: str) -> str:
-    """Return the key, if it does not lead outside the store.
-
-    Raises:
-        ArchiveError: a segment is empty, `.` or `..`, or holds a backslash, a colon or a control character.
-    """
+    """Return the key; ArchiveError if it leads outside the store."""
     for segment in key.split("/"):
         if segment in {"", ".", ".."} or _UNSAFE.search(segment):
             raise ArchiveError(

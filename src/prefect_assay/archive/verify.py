@@ -33,10 +33,7 @@ _GAPS_NAMED: Final = 10
 
 
 class Finding(Model):
-    """A discrepancy. `incomplete` and `foreign` are remarks, the other kinds are damage.
-
-    docs/archive.md lists the kinds.
-    """
+    """A discrepancy, of a kind in docs/archive.md. `incomplete` and `foreign` are remarks, the others damage."""
 
     kind: Kind
     key: str
@@ -64,12 +61,9 @@ class VerifyReport(Model):
 
 
 def verify(store: Store, prefix: str = "") -> VerifyReport:
-    """Check every version below the prefix: an archive, one campaign or one experiment.
+    """Check every version below the prefix: an archive, one campaign or one experiment. It may be in use.
 
-    Memory is constant in the sizes of the files and in the number of versions. The archive may be in use.
-
-    Raises:
-        ArchiveError: the store cannot be listed.
+    Memory is constant in the sizes of the files and in the number of versions.
     """
     root = prefix.strip("/")
     if root:
@@ -101,7 +95,6 @@ def _keys(store: Store, root: str) -> Iterator[str]:
 
 
 def _version_folder(root: str, key: str) -> str | None:
-    """The folder of the version that a key belongs to, if any."""
     if registered_place(key):
         return None
     segments = key.removeprefix(f"{root}/").split("/") if root else key.split("/")
@@ -112,10 +105,7 @@ def _version_folder(root: str, key: str) -> str | None:
 
 
 class _Check:
-    """One verification. An object counts as missing only when a read by name does not find it either.
-
-    A run may be writing meanwhile: claim, files, manifest, register entry, in this order.
-    """
+    """One verification. A run may be writing meanwhile: an object is missing only if a read by name does not find it."""
 
     def __init__(self, store: Store, root: str) -> None:
         self.findings: list[Finding] = []
@@ -134,7 +124,6 @@ class _Check:
                 self._find("extra", key, "hidden, and not in the manifest")
 
     def outside(self, key: str) -> None:
-        """A key outside any version."""
         below = key.removeprefix(f"{self._root}/").split("/")
         if place := registered_place(key):
             self._registered(place)
@@ -144,7 +133,6 @@ class _Check:
             self._find("foreign", key, "not part of a version")
 
     def version(self, folder: str, present: set[str]) -> None:
-        """A version's folder, with the listed names in it."""
         experiment, _, name = folder.rpartition("/")
         if experiment != self._experiment:
             self.gaps()
@@ -201,7 +189,6 @@ class _Check:
             return None
 
     def _claim(self, folder: str, number: int) -> Manifest | None:
-        """The manifest that follows from the version's claim."""
         key = join_key(folder, CLAIM_NAME)
         try:
             body = self._store.find(key)
@@ -221,7 +208,6 @@ class _Check:
         entry: RegisteredVersion | None,
         digest: str,
     ) -> None:
-        """Compare the manifest with its claim, its register entry and its folder."""
         key = join_key(folder, MANIFEST_NAME)
         if claim and (differing := _differing(manifest, claim)):
             self._find("changed", key, f"differs from {CLAIM_NAME} in {', '.join(differing)}")
@@ -255,7 +241,6 @@ class _Check:
 
 
 def _differing(manifest: Manifest, claim: Manifest) -> list[str]:
-    """The fields that differ, and for files their paths."""
     fields = ("campaign_id", "experiment_id", "experiment_code", "results_status", "created_at")
     differing = [name for name in fields if getattr(manifest, name) != getattr(claim, name)]
     # Without the links: an earlier release, which did not name them, may have finished the claim.

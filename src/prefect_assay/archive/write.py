@@ -2,15 +2,12 @@
 
 Order of writing, each step conditional on the name being free:
 
-1. `claim.json`: the names and digests that this version will hold. Its writer owns the number; a writer with the same
-   content joins in, one with other content takes the next number.
+1. `claim.json`, the names and digests to be: its writer owns the number; other content takes the next number.
 2. The files.
-3. `manifest.json`: its presence means that the version is complete. Its bytes follow from the claim alone, so any of
-   several writers with the same content may write it.
+3. `manifest.json`: the version is complete. Its bytes follow from the claim, so any writer of the content may write it.
 4. The version's entry in the register, `BOOKS/VERSIONS/`, so that `verify` notices a version that is gone.
 
-A process that dies leaves a claim without a manifest. The next run with the same content finishes that version; a run
-with other content leaves it and takes the next number.
+A process that dies leaves a claim without a manifest: a run with the same content finishes that version.
 """
 
 import hashlib
@@ -40,10 +37,7 @@ _JSON: Final = "application/json"
 
 
 class Document(Model):
-    """One file to archive: its path below the version's folder, media type, and content or source file.
-
-    `links` goes into the manifest: the fields that hold a link which works without a token.
-    """
+    """One file to archive; `links` names the fields that hold a link which works without a token."""
 
     path: str
     content_type: str
@@ -72,7 +66,6 @@ class _Claim(Model):
         return Manifest(version=version, **dict(self))
 
     def agrees_with(self, manifest: Manifest) -> bool:
-        """Same experiment, results status, names and content; media types may differ."""
         return (
             self.experiment_id == manifest.experiment_id
             and self.results_status == manifest.results_status
@@ -93,21 +86,9 @@ def archive_version(
 ) -> ArchiveRecord:
     """Archive the documents as a version of the experiment, unless the latest version holds exactly these.
 
-    A document that changes without new results (an updates feed) makes a new version each time it is given. Bodies
-    given as bytes stay in memory until written; give large ones as files.
-
-    Args:
-        store: where to write.
-        prefix: the archive's folder in the store.
-        campaign_id: any text; the first folder below the prefix.
-        experiment_id: the service's id, recorded in the manifest.
-        experiment_code: any text; the second folder.
-        results_status: `none`, `partial` or `all`; a change of it alone makes a new version.
-        documents: the files; their paths are made safe with `safe_path`.
-        now: the time at which a new version is begun.
-
-    Returns:
-        The record of the version that holds the documents, `unchanged` when it was complete before.
+    A document that changes without new results (an updates feed) makes a new version each time it is given. Bodies given
+    as bytes stay in memory until written; give large ones as files. A change of `results_status` alone (`none`, `partial`
+    or `all`) makes a new version, begun at `now`. The record is `unchanged` when the version was complete before.
 
     Raises:
         ArchiveError: two documents share a path, the store refuses, or a source file changed meanwhile.
@@ -142,7 +123,6 @@ def archive_version(
 def _read_documents(
     experiment_code: str, documents: Iterable[Document]
 ) -> tuple[tuple[ArchivedFile, ...], tuple[Body, ...]]:
-    """The files as the manifest names them, and their content in the same order."""
     found: dict[str, tuple[ArchivedFile, Body]] = {}
     for document in documents:
         path = safe_path(document.path)

@@ -1,7 +1,7 @@
 """The books: an append-only log of orders and payments in the archive (docs/books.md).
 
-Processes, machines and Prefect servers share it without a lock: the store's conditional write gives each record number
-to one writer. Knows neither Prefect nor the client.
+Shared by processes, machines and Prefect servers without a lock: the store's conditional write gives each record
+number to one writer. Knows neither Prefect nor the client.
 """
 
 from prefect_assay.books.books import Books, OrderBook

@@ -1,4 +1,4 @@
-"""The books of one service account in one archive, and the log of one order in them.
+"""The books of one service account in one archive, the log of one order in them, and the order's payment ledger.
 
 Layout: `<prefix>/BOOKS/<scope>/<campaign>/<order key>/000001.json` and `<prefix>/BOOKS/<scope>/BUDGET/`. The scope
 is a digest of the organisation, so that an alias of the service's address leads to the same log.
@@ -50,11 +50,7 @@ class OrderBook:
         return self._log.store.location(self._log.folder)
 
     def read(self) -> OrderState:
-        """The state after all records that exist now.
-
-        Raises:
-            ArchiveError: the log is damaged, or belongs to another archive.
-        """
+        """The state after all records that exist now; ArchiveError for a damaged log or one of another archive."""
         state = self.state
         for record in self.records(state.count + 1):
             state = state.next(record)
@@ -95,15 +91,7 @@ class OrderBook:
 
 
 class Books:
-    """All logs of one organisation in one archive.
-
-    Args:
-        store: the archive's store.
-        prefix: the archive's folder in the store.
-        account: the id of the organisation at the service.
-        imported: see `Budget`.
-        scope: the folder of the organisation, if only that is known.
-    """
+    """All logs of one organisation, the `account`, in one archive; `imported` as in `Budget`."""
 
     @classmethod
     def every(cls, store: Store, prefix: str) -> "list[Books]":
@@ -131,11 +119,7 @@ class Books:
 
     @cached_property
     def archive_id(self) -> str:
-        """The archive's id, created at its first use.
-
-        Raises:
-            ArchiveError: it cannot be read.
-        """
+        """The archive's id, created at its first use."""
         key = join_key(self._root, ARCHIVE_NAME)
         body = self.store.find(key)
         if body is None:

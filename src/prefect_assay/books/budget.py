@@ -1,7 +1,6 @@
 """The budget: the commitments of campaigns and the sum of machine payments, one log per service and archive.
 
-A reservation names its order, so that it counts once. Every `EVERY`th record is a checkpoint with all reservations, so
-that a decision reads the last checkpoint and the records after it. Archives do not share caps.
+A reservation names its order, so that it counts once. Every `EVERY`th record is a checkpoint with all reservations.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,18 +22,13 @@ LONGEST_WINDOW: Final = timedelta(days=366)
 
 
 class Reservation(StoredModel):
-    """The commitment of one order, in US cents.
-
-    Attributes:
-        paid_at: the last time a machine payment of it was reserved; None otherwise.
-        runs: the runs that reserved a machine payment and have not released it.
-    """
+    """The commitment of one order, in US cents."""
 
     order_key: str
     campaign_id: str | None
     cents: int
-    paid_at: AwareDatetime | None = None
-    runs: tuple[str, ...] = ()
+    paid_at: AwareDatetime | None = None  # when a machine payment of it was last reserved
+    runs: tuple[str, ...] = ()  # those that reserved a machine payment and have not released it
     changed: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
 
 
@@ -83,13 +77,7 @@ class BudgetState(Model):
 
 
 class Budget:
-    """The log of reservations.
-
-    Args:
-        store: the archive's store.
-        folder: the log's folder.
-        imported: reads the reservations of an earlier version, once, when the log is empty.
-    """
+    """The log of reservations; `imported` reads those of an earlier version, once, when the log is empty."""
 
     def __init__(
         self, store: Store, folder: str, imported: Callable[[], Iterable[Reservation]] = tuple

@@ -26,11 +26,7 @@ Orders = dict[str, set[str]]  # experiments by order key, surplus ones included
 
 
 def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
-    """The discrepancies of a whole archive; `verify` checks its versions.
-
-    Raises:
-        ArchiveError: the store cannot be listed.
-    """
+    """The discrepancies of a whole archive; `verify` checks its versions."""
     campaigns: dict[str, Orders] = {}
     identity = join_key(prefix, BOOKS_FOLDER, ARCHIVE_NAME)
     every = Books.every(store, prefix)
@@ -80,7 +76,6 @@ def _archived(store: Store, prefix: str) -> dict[str, set[str]]:
 def _compare(
     store: Store, folder: str, codes: set[str], orders: Orders, archive_id: str | None
 ) -> Iterator[Finding]:
-    """One campaign: its plan, its orders, its table and its experiments."""
     ids = {
         code: _experiment_id(store, join_key(folder, code))
         for code in sorted(codes - {PLAN_CODE, TABLE_CODE})

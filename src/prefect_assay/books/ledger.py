@@ -11,18 +11,18 @@ from prefect_assay.payments.ledger import AttemptEnd, LedgerEntry, PaymentAttemp
 
 
 class OrderLedger:
-    """The `Ledger` of one order; see there."""
+    """The `Ledger` of one order, recorded in the order's log and the budget; see there."""
 
     def __init__(self, book: OrderBook) -> None:
         self._book = book
         self._run = uuid4().hex
 
     def get(self) -> LedgerEntry | None:
-        """The last payment attempt and its state."""
+        """See `Ledger`."""
         return self._book.read().payment
 
     def reserve(self, cents: int, cap: RollingCap) -> None:
-        """Count the payment against the rolling and the campaign's cap."""
+        """See `Ledger`."""
         book = self._book
         had = book.books.budget.read().reservations.get(book.order_key)
         book.books.budget.reserve(
@@ -35,14 +35,11 @@ class OrderLedger:
         )
 
     def release(self) -> None:
-        """Drop this run's reservation."""
+        """See `Ledger`."""
         self._book.books.budget.release(self._book.order_key, payment_only=True, run=self._run)
 
     def begin(self, attempt: PaymentAttempt, *, previous: LedgerEntry | None) -> LedgerEntry | None:
-        """Record that a credential is about to leave; None when it must not.
-
-        Another run's payment came first, the order is settled, or it has become another experiment.
-        """
+        """See `Ledger`; None when another run came first, the order is settled, or it is another experiment now."""
 
         def decide(state: OrderState) -> Paying | None:
             ordered = state.ordered and state.ordered.experiment_id
@@ -63,7 +60,7 @@ class OrderLedger:
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> bool:
-        """Record how an attempt has ended; False when the log has moved on."""
+        """See `Ledger`."""
         match state:
             case PaymentState.SETTLED:
                 return self.paid(entry.invoice_id, entry.amount_cents, receipt=receipt, remark=remark)
@@ -80,7 +77,6 @@ class OrderLedger:
                 assert_never(state)
 
     def _record_end(self, entry: LedgerEntry, end: InDoubt | NotSettled) -> bool:
-        """Record the end, unless the log has moved on from `entry`."""
         written = self._book.record(
             lambda now: None if now.settled or _key(now.payment) != _key(entry) else end
         )
@@ -94,7 +90,7 @@ class OrderLedger:
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> bool:
-        """Record that the invoice is paid, once."""
+        """See `Ledger`."""
         by_machine = False
 
         def decide(state: OrderState) -> Settled | None:

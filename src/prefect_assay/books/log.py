@@ -29,11 +29,7 @@ class Log(Generic[R]):
         self._adapter = adapter
 
     def read(self, first: int = 1, *, all_of_it: bool = True) -> Iterator[R]:
-        """The records from a number on, until one is absent; with `all_of_it`, gaps are detected.
-
-        Raises:
-            ArchiveError: a record is missing although the next one exists, or cannot be read.
-        """
+        """The records from a number on, until one is absent; with `all_of_it`, a gap is an ArchiveError."""
         number = first
         while True:
             record = self.find(number)
@@ -70,10 +66,8 @@ class Log(Generic[R]):
     def append(self, number: int, record: R) -> bool:
         """Write the record under the number; False when the number belongs to another record.
 
-        When the store's answer was lost, the id of the record under the number decides.
-
-        Raises:
-            ArchiveUnavailable: the store was away; the next reading shows whether the record was written.
+        When the store's answer was lost, the id of the record under the number decides; when the store was away
+        (ArchiveUnavailable), the next reading does.
         """
         body = self._adapter.dump_json(record)
         for wait in (*_WAITS, None):

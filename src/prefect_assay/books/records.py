@@ -62,9 +62,9 @@ class Ordered(Record):
 
 
 class Surplus(Record):
-    """An experiment with the key that is not the order: never confirmed, never paid.
+    """An experiment with the key that is not the order, which is `kept`: never confirmed, never paid.
 
-    `kept` is the order. The order moves to an older experiment only while nothing is committed.
+    The order moves to an older experiment only while nothing is committed.
     """
 
     kind: Literal["surplus"] = "surplus"

@@ -37,35 +37,20 @@ S = TypeVar("S", bound="_State")
 
 
 class _State(BaseModel, frozen=True, extra="forbid"):
-    """What the log of an order holds.
-
-    Attributes:
-        count: number of records.
-        planned: the first record.
-        open_attempts: creates that were sent and neither refused nor answered.
-        attempts: creates that were sent, refused ones included.
-        rail: the payment method of the last create.
-        ordered: the experiment of this order, identified by its id from then on.
-        surplus: other experiments with the order's key.
-        approved: what the order may cost, by the last approval.
-        confirmed: a quote was confirmed, or was about to be.
-        withdrawn: the quote came to nothing, and only approvals and surplus have followed.
-        payment: the last payment attempt and its state.
-        settled: the invoice is paid.
-    """
+    """What the log of an order holds."""
 
     planned: Planned | None
     ordered: Ordered | None
     payment: LedgerEntry | None
     settled: Settled | None
-    count: int = 0
-    open_attempts: tuple[Sending, ...] = ()
-    attempts: int = 0
-    rail: PaymentMethod | None = None
-    surplus: tuple[str, ...] = ()
+    count: int = 0  # of records
+    open_attempts: tuple[Sending, ...] = ()  # creates that were sent and neither refused nor answered
+    attempts: int = 0  # creates that were sent, refused ones included
+    rail: PaymentMethod | None = None  # of the last create
+    surplus: tuple[str, ...] = ()  # other experiments with the order's key
     approved: Approved | None = None
-    confirmed: bool = False
-    withdrawn: bool = False
+    confirmed: bool = False  # a quote was confirmed, or was about to be
+    withdrawn: bool = False  # the quote came to nothing, and only approvals and surplus have followed
 
     @property
     def committed(self) -> bool:
@@ -103,7 +88,7 @@ class NotBegun(_State, frozen=True):
     settled: None = None
 
     def next(self, record: OrderRecord) -> "OrderState":
-        """The state after one more record, which must be the plan; ArchiveError for any other."""
+        """The state after one more record, which must be the plan; ArchiveError when it contradicts the log."""
         if isinstance(record, Planned):
             return self._become(NotOrdered, planned=record)
         raise self._contradiction(record)
@@ -118,7 +103,7 @@ class NotOrdered(_State, frozen=True):
     settled: None
 
     def next(self, record: OrderRecord) -> "OrderState":
-        """The state after one more record; ArchiveError when it contradicts the log."""
+        """See `NotBegun`."""
         match record:
             case Sending() if record.attempt == self.attempts + 1:
                 sent = (*self.open_attempts, record)
@@ -165,7 +150,6 @@ class _Placed(_State, frozen=True):
                 assert_never(record)
 
     def _pays(self, record: Paying) -> bool:
-        """Return True if the payment is one for this order's experiment."""
         return record.experiment_id in {None, self.ordered.experiment_id}
 
     def _send(self, record: Paying) -> "PaymentSent":
@@ -184,7 +168,7 @@ class Unpaid(_Placed, frozen=True):
     settled: None
 
     def next(self, record: OrderRecord) -> "OrderState":
-        """The state after one more record; ArchiveError when it contradicts the log."""
+        """See `NotBegun`."""
         match record:
             case Paying() if self._pays(record):
                 return self._send(record)
@@ -224,7 +208,7 @@ class PaymentSent(_InPayment, frozen=True):
     """One credential has left; its outcome is not recorded."""
 
     def next(self, record: OrderRecord) -> "OrderState":
-        """The state after one more record; ArchiveError when it contradicts the log."""
+        """See `NotBegun`."""
         match record:
             case Paying() if self._pays(record):
                 return self._resend(record)
@@ -241,7 +225,7 @@ class PaymentInDoubt(_InPayment, frozen=True):
     """A credential may have moved money. No refusal ends that, only the paid invoice does."""
 
     def next(self, record: OrderRecord) -> "OrderState":
-        """The state after one more record; ArchiveError when it contradicts the log."""
+        """See `NotBegun`."""
         match record:
             case Paying() if self._pays(record):
                 return self._resend(record)
@@ -255,7 +239,7 @@ class PaymentRefused(_InPayment, frozen=True):
     """The last payment was refused for certain and moved nothing."""
 
     def next(self, record: OrderRecord) -> "OrderState":
-        """The state after one more record; ArchiveError when it contradicts the log."""
+        """See `NotBegun`."""
         if isinstance(record, Paying) and self._pays(record):
             return self._send(record)
         return self._shared(record)
@@ -267,7 +251,7 @@ class Paid(_Placed, frozen=True):
     settled: Settled
 
     def next(self, record: OrderRecord) -> "OrderState":
-        """The state after one more record; ArchiveError when it contradicts the log."""
+        """See `NotBegun`."""
         if isinstance(record, Settled):
             raise self._contradiction(record)
         return self._shared(record)

@@ -1,8 +1,7 @@
 """`EmbeddedDatabase`: one PostgreSQL server for one Prefect home, on a socket that only its owner reaches.
 
-Created with `initdb`, started with `pg_ctl`, without a network listener. The operating system authenticates clients
-(`peer`), so it has no password. It runs while any process of this machine uses it; after a process died without stopping
-it, the next one takes it over.
+No network listener and no password: the operating system authenticates clients (`peer`). It runs while any process of
+this machine uses it; after a process died without stopping it, the next one takes it over.
 """
 
 import fcntl
@@ -36,13 +35,7 @@ jit = off
 
 
 class EmbeddedDatabase:
-    """The PostgreSQL server of a Prefect home, in use inside its context.
-
-    Attributes:
-        place: its folder and its owner.
-        data: PostgreSQL's data directory.
-        url: the connection URL for Prefect's setting.
-    """
+    """The PostgreSQL server of a Prefect home, in use inside its context; `url` is for Prefect's setting."""
 
     def __init__(self, place: Place) -> None:
         """Set the place; create and start nothing. See `of` for the one of a Prefect home."""
@@ -57,11 +50,7 @@ class EmbeddedDatabase:
 
     @classmethod
     def of(cls, home: Path, environment: Mapping[str, str] = os.environ) -> Self:
-        """The database of a Prefect home.
-
-        Raises:
-            ConfigurationError: this user cannot have one.
-        """
+        """The database of a Prefect home; ConfigurationError when this user cannot have one."""
         return cls(place_of(home, environment))
 
     @property
@@ -70,10 +59,7 @@ class EmbeddedDatabase:
         return self._ready.is_file()
 
     def start(self, *, empty: bool = False) -> None:
-        """Create it if missing, start it if stopped, and use it until `stop`.
-
-        Args:
-            empty: create it without Prefect's tables.
+        """Create it if missing (with `empty` without Prefect's tables), start it if stopped, use it until `stop`.
 
         Raises:
             ConfigurationError: it cannot be created or started; the message has the end of its log.
@@ -142,11 +128,7 @@ class EmbeddedDatabase:
         made.unlink()
 
     def load(self, source: IO[bytes]) -> None:
-        """Replace its contents by a copy from `dump`, all or nothing. Only this object may use it.
-
-        Raises:
-            ConfigurationError: a server uses it, or the source is not such a copy.
-        """
+        """Replace its contents by a copy from `dump`, all or nothing; ConfigurationError while a server uses it."""
         given = self.place.folder / "restore"
         with given.open("wb") as to:
             shutil.copyfileobj(source, to)
@@ -160,7 +142,6 @@ class EmbeddedDatabase:
         given.unlink()
 
     def _programs(self) -> Programs:
-        """The newest programs; of its own version if it exists."""
         version = self.data / "PG_VERSION"
         return find_programs(int(version.read_text()) if self.exists and version.is_file() else None)
 

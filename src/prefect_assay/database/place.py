@@ -92,11 +92,7 @@ class Place:
 
 
 def place_of(home: Path, environment: Mapping[str, str] = os.environ) -> Place:
-    """The place of a Prefect home's database; creates nothing.
-
-    Raises:
-        ConfigurationError: this process runs as root, and no unprivileged account exists.
-    """
+    """The place of a Prefect home's database; ConfigurationError for root without an unprivileged account."""
     named = environment.get(FOLDER_SETTING)
     if os.geteuid() != 0:
         return Place(Path(named).resolve() if named else home.resolve() / "postgresql", None)

@@ -44,14 +44,7 @@ class Programs:
 
 
 def find_programs(version: int | None = None) -> Programs:
-    """The newest programs of the system, else the wheel's.
-
-    Args:
-        version: the major version that a data directory needs; any from 14 when None.
-
-    Raises:
-        ConfigurationError: no programs; the message names how to install them.
-    """
+    """The newest programs of the system, else the wheel's; of one major version, or any from 14."""
     for folders in (_of_the_system(), _of_the_wheel()):
         found = [p for p in map(_programs, folders) if p and (p.version == version if version else True)]
         if found:

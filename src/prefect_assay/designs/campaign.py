@@ -1,9 +1,7 @@
 """What a campaign makes of checked designs: the batches of its experiments, and its default id. Pure.
 
 Batches are cut from the designs sorted by name: the batch index is in the order key, and a re-sorted file must not
-order anything twice. They are filled one after the other, so that appended designs leave the earlier batches as they
-were. The default id follows from the content alone: a second start of the same input is the same campaign, and finds
-its orders instead of repeating them.
+order anything twice. The id follows from the content: a second start of the same input is the same campaign.
 """
 
 import hashlib
@@ -25,15 +23,10 @@ from prefect_assay.models.vocabulary import (
 
 
 def split(sequences: Sequences, assay: Assay, per_experiment: int) -> tuple[Batch, ...]:
-    """Divide designs over experiments.
-
-    Args:
-        sequences: the checked designs; those marked as controls go into every batch.
-        assay: decides the size rule: epitope binning takes 4 to 28 sequences in multiples of 4 (contract 2.2).
-        per_experiment: at most this many sequences in one experiment, controls included.
+    """Divide designs over experiments of at most `per_experiment` sequences, controls included in each.
 
     Raises:
-        InvalidSpec: the designs do not fit the rule; the message says how many to add or to leave out.
+        InvalidSpec: the designs do not fit the assay's rule (contract 2.2); the message says what to add or leave out.
     """
     ordered = sorted(sequences.items, key=lambda sequence: sequence.name)
     controls = [sequence for sequence in ordered if sequence.control]

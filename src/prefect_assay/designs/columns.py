@@ -1,8 +1,4 @@
-"""The columns of a table: which header means what, and optional cells as metadata (contract 2.3).
-
-Headers are compared without case, spaces, hyphens or underscores. A cell that the service would refuse is an error
-with its line.
-"""
+"""The columns of a table: which header means what, without case and separators, and cells as metadata (contract 2.3)."""
 
 import csv
 import re

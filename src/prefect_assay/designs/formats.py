@@ -1,9 +1,7 @@
 """The formats of designs: bytes to numbered lines, and those to records. One line is in memory at a time.
 
-FASTA as pipelines write it (wrapped lines, spaces after `>`, `;` comments): the whole header line is the name, because
-pipelines put parameters with spaces and `|` there. Tables in CSV and its dialects: the delimiter follows from the
-header, optional columns become metadata, all others are ignored. The limits make a wrong file (a structure archive, a
-model checkpoint, one endless line) an error with its place instead of a full memory.
+FASTA as pipelines write it: the whole header line is the name, because they put parameters with spaces and `|` there.
+Tables in CSV and its dialects. The limits make a wrong file an error with its place instead of a full memory.
 """
 
 import csv
@@ -46,11 +44,7 @@ _BARE = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}:*]{{10,}}", re.IGNORECASE)
 
 
 def lines(stream: BinaryIO, errors: SourceErrors) -> Iterator[Line]:
-    """Numbered lines without their ends, of Unix, Windows or old Mac, and without a byte order mark.
-
-    Raises:
-        InvalidSequences: not text, not UTF-8, or over a limit; names the line.
-    """
+    """Numbered lines without their ends or byte order mark; InvalidSequences names the line that is no UTF-8 text."""
     buffered = io.BufferedReader(stream)  # type: ignore[type-var]  # any readable binary stream will do
     head = buffered.peek(8)
     for magic, cause in _MAGIC:
@@ -139,11 +133,7 @@ def _fasta_record(start: Line, chunks: list[str]) -> Record:
 
 
 def table_records(header: Header, numbered: Iterable[Line], errors: SourceErrors) -> Iterator[Record]:
-    """Records of the rows below the header.
-
-    Raises:
-        InvalidSequences: the quoting is broken, so that no later row can be trusted; names the row's line.
-    """
+    """Records of the rows below the header; InvalidSequences for broken quoting, after which no row can be trusted."""
     at = _Position()
     rows = reader(at.feed(numbered), header.delimiter)
     while True:

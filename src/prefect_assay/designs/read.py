@@ -1,7 +1,4 @@
-"""`read_sequences`: open a file, an object in S3-compatible storage or pasted text, and check its designs.
-
-boto3 is imported only for an s3:// address. Every error says what to do next; none carries a credential.
-"""
+"""`read_sequences`: open a file, an object in S3-compatible storage or pasted text, and check its designs."""
 
 import io
 from collections.abc import Iterator
@@ -20,16 +17,14 @@ PASTED: Final = "pasted text"
 
 
 def read_sequences(source: str, *, text: str | None = None, data: bytes | None = None) -> Sequences:
-    """Read and check the designs of one source.
+    """Read and check the designs of one source, in its order: names unique, residues upper case.
+
+    A design with the residues and tag location of an earlier one is set aside in `duplicates` (contract 2.3).
 
     Args:
         source: a path, an `s3://bucket/key` address, or the text itself (it starts with `>` or has a newline).
         text: the content; `source` then only names it in messages.
         data: the content as bytes, likewise.
-
-    Returns:
-        The designs in the order of the source: names unique, residues upper case. A design with the residues and
-        tag location of an earlier one is set aside in `duplicates` (contract 2.3).
 
     Raises:
         InvalidSequences: every error with file, line and sequence.

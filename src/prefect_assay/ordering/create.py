@@ -1,7 +1,4 @@
-"""Create the experiment of an order, and search for it when the answer is lost. Each attempt is recorded first.
-
-Knows no budget and no payment.
-"""
+"""Create the experiment of an order, and search for it when the answer is lost. Each attempt is recorded first."""
 
 import time
 from collections.abc import Callable
@@ -135,7 +132,6 @@ class _Ordering:
         return not any(sent.commits for sent in (*state.open_attempts, self.attempt(state)))
 
     def attempt(self, state: OrderState) -> Sending:
-        """The record of the next create."""
         route = OrderRoute.SELF_SERVICE if self.request.auto_accept_quote else OrderRoute.QUOTED
         rail = self.request.payment_method or PaymentMethod.ASYNC_INVOICE
         return Sending(attempt=state.attempts + 1, route=route, rail=rail)
@@ -145,7 +141,6 @@ class _Ordering:
         return None if state.ordered or state.attempts + 1 != attempt.attempt else attempt
 
     def create(self, sent: Sending, release: Callable[[], None]) -> Order:
-        """Send the recorded create, once."""
         try:
             created = self.api.create(self.request)
         except PartialOrder as partial:
@@ -170,7 +165,6 @@ class _Ordering:
         return self.ordered(experiment_id, created.invoice_id, created.hosted_invoice_url)
 
     def owner(self, invoice_id: str | None) -> str | None:
-        """The experiment that an invoice belongs to."""
         try:
             return self.api.invoice_by_id(invoice_id).experiment_id if invoice_id else None
         except _UNREAD:

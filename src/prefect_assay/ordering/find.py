@@ -1,8 +1,4 @@
-"""Find the experiment of an order by its log or by the order key in its name, and decide which of several it is.
-
-The order's log in the archive has the experiment's id; the key in an experiment's name finds one that no log has. This
-module creates nothing.
-"""
+"""Find the experiment of an order by its log or by the order key in its name, and decide which of several it is."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -35,11 +31,7 @@ class SearchApi(Protocol):
 
 
 def find_order(api: SearchApi, key: str, spec: ExperimentSpec) -> Order | None:
-    """The experiment that carries the order key and agrees with the specification, the oldest of several, or None.
-
-    Raises:
-        OrderMismatch: an experiment carries the key and does not agree.
-    """
+    """The oldest experiment that carries the order key, or None; OrderMismatch when one does not agree with `spec`."""
     found = agreeing(api, key, spec, strict=True)
     return order_of(found[0], key, adopted=True) if found else None
 
@@ -50,11 +42,7 @@ def read_order(api: SearchApi, experiment_id: str, key: str, *, surplus: tuple[s
 
 
 def recorded_order(api: SearchApi, book: OrderBook) -> Order | None:
-    """The order of its log, even if the experiment has been renamed; None when nothing is ordered.
-
-    Raises:
-        OrderOutcomeUnknown: the experiment cannot be seen any more.
-    """
+    """The order of its log, even if renamed, or None; OrderOutcomeUnknown when it cannot be seen any more."""
     state = book.read()
     if state.ordered is None:
         return None
@@ -75,13 +63,10 @@ def adopt(book: OrderBook, experiment_id: str) -> None:
 
 
 def one_experiment(api: SearchApi, spec: ExperimentSpec, book: OrderBook) -> str:
-    """Search once more before money is committed, and record every other experiment of the order.
+    """The id of the experiment that is the order, after one more search before money is committed.
 
     Without a shared log, another Prefect server may have ordered the same: the older of two is the order, unless the
     other is paid, and both sides come to the same result. An order with a commitment does not move.
-
-    Returns:
-        The id of the experiment that is the order.
     """
     state = book.read()
     if state.ordered is None:
@@ -129,8 +114,7 @@ def agreeing(
 ) -> list[ExperimentSummary]:
     """The experiments with the key that agree with the specification, and those `known`; the order first.
 
-    Raises:
-        OrderMismatch: with `strict`, an experiment has the key and does not agree; else it is skipped.
+    One that has the key and does not agree is skipped, or with `strict` an OrderMismatch.
     """
     token = search_token(key)
     agreeing: dict[str, ExperimentSummary] = dict(known or {})

@@ -30,8 +30,7 @@ _LISTED: Final = 3
 def order_key(campaign_id: str, batch_index: int, spec: ExperimentSpec) -> str:
     """Digest of campaign id, batch index and normalised specification; 20 hex digits.
 
-    Specifications that the service treats alike have the same key: neither the order of sequences nor an explicit
-    default makes a difference.
+    Neither the order of sequences nor an explicit default makes a difference, as to the service.
     """
     material = json.dumps(
         [campaign_id, batch_index, normalised(spec)],
@@ -43,10 +42,7 @@ def order_key(campaign_id: str, batch_index: int, spec: ExperimentSpec) -> str:
 
 
 def normalised(spec: ExperimentSpec) -> dict[str, Any]:
-    """The JSON body with its defaults filled in, ids and residues in the service's case, without empty fields.
-
-    A normal body must not change: the keys of existing orders depend on it.
-    """
+    """The JSON body with defaults and one case. It must not change: keys of existing orders depend on it."""
     wire = spec.wire()
     if not wire.get("parameters"):
         wire.pop("parameters", None)
@@ -80,8 +76,7 @@ def experiment_name(label: str, batch_index: int, batch_count: int, key: str) ->
 def differences(spec: ExperimentSpec, found: Experiment) -> tuple[str, ...]:
     """The differences of the service's detail record from the specification, one line per field.
 
-    Only the fields of the specification's type are compared. Letter case, the order of sequences and concentrations, and
-    a default that only one side spells out make no difference. A record without a readable specification gives one line.
+    Only the fields of the specification's type are compared; case, order and defaults make no difference.
     """
     ours = normalised(spec)
     try:
@@ -107,7 +102,6 @@ def differences(spec: ExperimentSpec, found: Experiment) -> tuple[str, ...]:
 
 
 def _specification(found: Experiment, ours: Mapping[str, Any]) -> ExperimentSpec:
-    """The compared fields of the record."""
     record = found.experiment_spec or {}
     target, sequences = record.get("target"), record.get("sequences") or None
     if isinstance(target, dict):

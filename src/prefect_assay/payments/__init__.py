@@ -1,7 +1,6 @@
 """Paying invoices by machine: rails, the guard, the ledger and the one way through them, `settle` (docs/paying.md).
 
-Knows neither Prefect nor where its record is kept. It calls the service by the protocol `PayApi`; only `issuer` uses
-the client's HTTP helpers.
+Knows neither Prefect nor where its record is kept. Only `issuer` uses the client, for its HTTP helpers.
 """
 
 from prefect_assay.payments.api import PayAnswer, PayApi

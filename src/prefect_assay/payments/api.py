@@ -57,11 +57,7 @@ def header(answer: PayAnswer, name: str) -> str | None:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port in one spelling: `HTTPS://Host:443/x` becomes `https://host`.
-
-    Raises:
-        ValueError: the URL has no scheme or host, or an impossible port.
-    """
+    """Scheme, host and port in one spelling: `HTTPS://Host:443/x` becomes `https://host`; ValueError for no URL."""
     parts = urlsplit(url)
     scheme, host = parts.scheme.lower(), parts.hostname
     if not scheme or not host:
@@ -72,11 +68,7 @@ def origin(url: str) -> str:
 
 
 def address(base_url: str) -> str:
-    """The service's address in one spelling, so that ledger keys and nonces do not depend on the writer.
-
-    Raises:
-        ConfigurationError: it is no URL.
-    """
+    """The service's address in one spelling, so that ledger keys and nonces do not depend on the writer."""
     try:
         return f"{origin(base_url)}{urlsplit(base_url).path.rstrip('/')}"
     except ValueError as error:

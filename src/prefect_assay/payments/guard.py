@@ -1,7 +1,7 @@
 """The guard: which payment terms are acceptable. Pure functions of the policy, the invoice and the offer.
 
-Everything is refused unless the policy allows it: payments are off by default, and an empty allow-list allows nothing.
-Each refusal names both values that differ. Signs and sends nothing. `guard_terms` checks the terms of one rail.
+Everything is refused unless the policy allows it. Each refusal names both values that differ. `guard_terms` checks
+the terms of one rail.
 """
 
 from datetime import datetime, timedelta
@@ -26,36 +26,22 @@ MAX_VALID_SECONDS: Final = 600
 
 
 class PaymentPolicy(Model):
-    """What machine payments may do. The default allows nothing.
-
-    Attributes:
-        enabled: machine payments are made at all.
-        max_cents_per_payment: cap of one payment, in cents.
-        max_cents_rolling: cap of all payments of the ledger within `rolling_days`, in cents.
-        max_cents_per_campaign: cap of all payments of the ledger for one campaign, in cents; None sets none.
-        rolling_days: length of the rolling window.
-        allowed_origins: services that may be paid, as `https://host[:port]`.
-        allowed_networks: chains, as `eip155:<chain id>`.
-        allowed_assets: token contracts with their network, as `eip155:<chain id>/erc20:<address>` (CAIP-19), or as the
-            address alone where one network is allowed; US dollar tokens with 6 decimals.
-        allowed_pay_to: receivers on a chain.
-        allowed_network_ids: receivers of shared payment tokens, as the provider's profile ids.
-        max_valid_seconds: longest validity of a signed authorisation or an issued token.
-        dry_run: show the terms, sign and send nothing.
-    """
+    """What machine payments may do, in cents. The default allows nothing; a campaign cap of None sets none."""
 
     enabled: bool = False
     max_cents_per_payment: int | None = Field(default=None, ge=0)
-    max_cents_rolling: int | None = Field(default=None, ge=0)
+    max_cents_rolling: int | None = Field(default=None, ge=0)  # within `rolling_days`
     max_cents_per_campaign: int | None = Field(default=None, ge=0)
     rolling_days: int = Field(default=30, ge=1, le=366)
-    allowed_origins: tuple[str, ...] = ()
-    allowed_networks: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()  # services, as `https://host[:port]`
+    allowed_networks: tuple[str, ...] = ()  # chains, as `eip155:<chain id>`
+    # US dollar tokens with 6 decimals, as `eip155:<chain id>/erc20:<address>` (CAIP-19), or as the address alone where
+    # one network is allowed.
     allowed_assets: tuple[str, ...] = ()
-    allowed_pay_to: tuple[str, ...] = ()
-    allowed_network_ids: tuple[str, ...] = ()
+    allowed_pay_to: tuple[str, ...] = ()  # receivers on a chain
+    allowed_network_ids: tuple[str, ...] = ()  # receivers of tokens, as the provider's profile ids
     max_valid_seconds: int = Field(default=MAX_VALID_SECONDS, ge=1, le=MAX_VALID_SECONDS)
-    dry_run: bool = False
+    dry_run: bool = False  # show the terms, sign and send nothing
 
     @model_validator(mode="after")
     def _caps_are_set(self) -> Self:
@@ -125,12 +111,7 @@ def check_origin(policy: PaymentPolicy, base_url: str) -> None:
 
 
 def check_invoice(invoice: Invoice, expected_cents: int) -> None:
-    """Raise unless the invoice is open, in US dollars and of exactly the approved amount.
-
-    Raises:
-        PaymentFailed: the invoice is not open.
-        PaymentRefused: amount or currency differ from what was approved.
-    """
+    """Raise unless the invoice is open (PaymentFailed), in US dollars and of the approved amount (PaymentRefused)."""
     if invoice.status != InvoiceStatus.OPEN:
         raise PaymentFailed(
             f"invoice {invoice.id} is {ascii_quoted(invoice.status and str(invoice.status))}, not open"
@@ -150,11 +131,7 @@ def check_invoice(invoice: Invoice, expected_cents: int) -> None:
 def choose(
     policy: PaymentPolicy, offers: Offers, *, base_url: str, invoice: Invoice, cents: int, now: datetime
 ) -> Terms:
-    """The first offered terms that the policy accepts.
-
-    Raises:
-        PaymentRefused: no offer is acceptable; the message names every offer and its faults.
-    """
+    """The first offered terms that the policy accepts; PaymentRefused names every offer and its faults."""
     lines = list(offers.ignored)
     for terms in offers.terms:
         wrong = faults(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
@@ -190,9 +167,8 @@ def check_again(
 ) -> None:
     """Raise PaymentRefused if the attempt could settle an invoice a second time after a previous one.
 
-    An authorisation that has left this process can be settled until it expires, and one whose outcome is unknown may
-    have been settled although the invoice does not show it. Only the same nonce on the same token contract excludes a
-    second settlement, because the contract refuses it; on a rail that is not repeatable, nothing does.
+    An authorisation that was sent can be settled until it expires, and one in doubt may have been settled already. Only
+    the same nonce on the same token contract excludes a second settlement; on a rail that is not repeatable, nothing does.
     """
     if previous is None or (repeatable and _same_authorisation(previous, attempt)):
         return

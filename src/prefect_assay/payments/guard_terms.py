@@ -1,7 +1,4 @@
-"""The part of the guard that differs between rails: the faults of one transfer or one charge.
-
-Pure functions of the terms and the allow-lists. An empty allow-list allows nothing.
-"""
+"""The faults of one transfer or one charge: the part of the guard that differs between rails. Empty lists allow nothing."""
 
 from collections.abc import Collection
 from typing import Final

@@ -1,7 +1,4 @@
-"""Request a shared payment token from the user's issuer over HTTP. Knows no invoice and no service.
-
-One request, never repeated: a token whose answer was lost is never used, and expires.
-"""
+"""Request a shared payment token from the user's issuer. One request: a token whose answer was lost expires unused."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -24,11 +21,7 @@ class HttpTokenIssuer:
     """Callable: limits in, token out. No repr, error or log contains its key."""
 
     def __init__(self, url: str, key: SecretStr) -> None:
-        """Check address and key; send nothing.
-
-        Raises:
-            ConfigurationError: the address is neither https nor loopback, or the key is no header value.
-        """
+        """Check address and key, send nothing; ConfigurationError unless https or loopback, with a valid key."""
         try:
             named = urlsplit(url)
             usable = is_protected(url) and named.username is None and not named.fragment
@@ -51,11 +44,7 @@ class HttpTokenIssuer:
         return "HttpTokenIssuer()"
 
     def __call__(self, limits: TokenLimits) -> SecretStr:
-        """One token within the limits.
-
-        Raises:
-            PaymentRefused: the issuer gave none.
-        """
+        """One token within the limits; PaymentRefused when the issuer gave none."""
         try:
             status, content = self._asked(limits)
         except httpx.HTTPError as error:

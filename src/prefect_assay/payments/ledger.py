@@ -27,30 +27,18 @@ class RollingCap(Model):
 
 
 class PaymentAttempt(StoredModel):
-    """A payment that is about to be sent.
-
-    Attributes:
-        invoice_id: the service's own id of the invoice.
-        experiment_id: the experiment that it must belong to, if given.
-        payer: the wallet's address, or another name of the payer.
-        nonce: the rail's reference of the payment: on a chain the same for every attempt with one wallet; for a shared
-            payment token the id of the challenge.
-        network: the chain, or the provider of the shared payment token.
-        asset: the token contract, or the currency.
-        pay_to: the receiver.
-        expires_at: end of the authorisation's validity.
-    """
+    """A payment that is about to be sent."""
 
     invoice_id: str
-    experiment_id: str | None = None
+    experiment_id: str | None = None  # the one that the invoice must belong to, if given
     rail: PaymentMethod
-    payer: str = ""
+    payer: str = ""  # the wallet's address, or another name
     amount_cents: int
-    nonce: str
-    network: str
-    asset: str
-    pay_to: str
-    expires_at: AwareDatetime
+    nonce: str  # on a chain the same for every attempt with one wallet; else the id of the challenge
+    network: str  # the chain, or the provider of the shared payment token
+    asset: str  # the token contract, or the currency
+    pay_to: str  # the receiver
+    expires_at: AwareDatetime  # end of the authorisation's validity
 
     def attempt(self) -> dict[str, Any]:
         """The fields of the attempt alone."""
@@ -58,20 +46,15 @@ class PaymentAttempt(StoredModel):
 
 
 class LedgerEntry(PaymentAttempt):
-    """An attempt and its state.
+    """An attempt and its state."""
 
-    Attributes:
-        id: the record of the attempt.
-        sent_at: when the credential left.
-        receipt: the rail's statement on the settlement, which the service gives once.
-        remark: what was odd about the answer to the payment, for people.
-    """
-
-    id: str
+    id: str  # the record of the attempt
     state: Literal[PaymentState.SENT] | AttemptEnd
     sent_at: AwareDatetime
-    receipt: dict[str, str] | None = None
-    remark: str | None = None
+    receipt: dict[str, str] | None = (
+        None  # the rail's statement on the settlement, which the service gives once
+    )
+    remark: str | None = None  # what was odd about the answer to the payment, for people
 
     @property
     def in_doubt(self) -> bool:

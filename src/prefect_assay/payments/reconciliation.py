@@ -1,4 +1,4 @@
-"""An invoice as the service shows it, next to what is recorded of its payment. Sends nothing.
+"""An invoice as the service shows it, next to what is recorded of its payment.
 
 Money may have moved whenever this is called: no reading and no record that fails may hide that.
 """
@@ -38,7 +38,7 @@ class Reconciliation:
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> Payment:
-        """The invoice is paid: record it, and return it with the receipt of an earlier run."""
+        """Record that the invoice is paid, and return it with the receipt of an earlier run."""
         try:
             entry = self.ledger.get()
             if entry is None or entry.state is not PaymentState.SETTLED:
@@ -64,7 +64,7 @@ class Reconciliation:
         )
 
     def record(self, entry: LedgerEntry, state: AttemptEnd, remark: str | None = None) -> bool:
-        """Record how a payment ended. A record that fails now must not hide whether money has moved."""
+        """Record how a payment ended; False when it cannot be recorded now."""
         try:
             return self.ledger.end(entry, state, remark=remark)
         except Exception:
@@ -91,8 +91,7 @@ def hosted(api: PayApi, invoice: Invoice) -> Payment:
 
     Raises:
         PaymentFailed: the invoice is void or uncollectible.
-        PaymentsDisabled: the caller's payment policy has pinned the experiment to a machine rail (contract 4.2, create
-            rule 2).
+        PaymentsDisabled: the token's payment policy has pinned the experiment to a machine rail (contract 4.2, rule 2).
     """
     if invoice.status in {InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE}:
         raise PaymentFailed(f"invoice {invoice.id} is {invoice.status}; it cannot be paid any more")
@@ -146,9 +145,5 @@ class PaymentStatus(Model):
 
 
 def read_payment_status(api: InvoiceApi, entry: LedgerEntry | None, experiment_id: str) -> PaymentStatus:
-    """Read the invoice of an experiment, next to the last payment attempt of its order.
-
-    Raises:
-        TransientError: the service is away.
-    """
+    """Read the invoice of an experiment, next to the last payment attempt of its order."""
     return PaymentStatus(invoice=api.find_invoice(experiment_id), entry=entry)

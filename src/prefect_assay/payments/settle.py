@@ -57,30 +57,26 @@ def settle(
     sleep: Callable[[float], None] = time.sleep,
     read_delays: Sequence[float] = READ_DELAYS,
 ) -> Payment:
-    """Pay an open invoice by machine, or find it paid.
+    """Pay an open invoice by machine, or find it paid; a Payment in state `settled`.
 
     Args:
         api: the service.
         invoice_id: the invoice, by any id that the service accepts.
-        rail: the means of payment, from `rail_for`.
+        rail: from `rail_for`.
         policy: what may be paid.
         ledger: the payment record of the order; it must outlive the process.
-        expected_cents: the approved amount, in US cents; the invoice's amount must be exactly this.
+        expected_cents: the approved amount; the invoice's amount must be exactly this.
         experiment_id: the experiment that the invoice must belong to.
         now: the wall clock.
         sleep: waits between readings of an invoice in doubt.
         read_delays: seconds before each of these readings.
-
-    Returns:
-        A payment in state `settled`.
 
     Raises:
         PaymentsDisabled: payments are off, or this was a dry run; a dry run's message shows the terms.
         PaymentRefused: the guard refused the terms; nothing was signed or sent.
         BudgetExceeded: over a cap; nothing was signed or sent.
         PaymentFailed: the invoice is not open, or the service refused the payment and it is still unpaid.
-        PaymentOutcomeUnknown: money may have moved, and the invoice does not show it yet. A later call is safe: it
-            reads the invoice first.
+        PaymentOutcomeUnknown: money may have moved. A later call is safe: it reads the invoice first.
         TransientError: the service was away before anything was sent.
     """
     reconciliation = Reconciliation(api, ledger, rail.method, sleep, read_delays)
@@ -104,7 +100,6 @@ class _Settling:
 
     @property
     def base_url(self) -> str:
-        """The service's address in its one spelling."""
         return address(self.api.base_url)
 
     def run(self, invoice_id: str) -> Payment:
@@ -131,7 +126,6 @@ class _Settling:
             ) from error
 
     def attempt(self, invoice: Invoice, previous: LedgerEntry | None) -> Payment:
-        """Judge, record and send, for an unpaid invoice."""
         guard.check_invoice(invoice, self.cents)
         guard.check_ready(self.policy, self.base_url, self.cents)
         answer = self.api.pay(invoice.id)  # the probe: without a credential it pays nothing
@@ -155,7 +149,6 @@ class _Settling:
         return self.send(invoice, terms, payment, previous)
 
     def describe(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> PaymentAttempt:
-        """The payment, as it is recorded."""
         now = self.now()
         # Another spelling of the service's address must not give the same wallet a second nonce.
         same_wallet = previous is not None and previous.rail is self.rail.method and self.rail.repeatable
@@ -182,7 +175,6 @@ class _Settling:
     def send(
         self, invoice: Invoice, terms: Terms, payment: PaymentAttempt, previous: LedgerEntry | None
     ) -> Payment:
-        """Sign, record, send once."""
         try:
             credential = self.rail.credential(
                 terms, nonce=payment.nonce, valid_before=int(payment.expires_at.timestamp())
@@ -232,7 +224,6 @@ class _Settling:
         )
 
     def unchallenged(self, invoice: Invoice, answer: PayAnswer) -> Payment:
-        """The probe was not answered by a challenge. Nothing was sent."""
         status = answer.status_code
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise ServiceUnavailable(
@@ -264,7 +255,6 @@ class _Settling:
 
 
 def _remark(answer: PayAnswer | None, notice: SettlementNotice, response: str) -> str | None:
-    """What was odd about the answer to a payment, for people."""
     if answer is None or not is_success(answer):
         return f"the payment was answered with {response}"
     return None if notice.success else "the payment was answered without a receipt"

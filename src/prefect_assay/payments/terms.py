@@ -1,7 +1,4 @@
-"""The terms of one payment as a service offers them, and its notice of a settlement. No value holds a secret.
-
-A rail reads them, the guard judges them.
-"""
+"""The terms of a payment as a service offers them, and its notice of a settlement. No value holds a secret."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -25,22 +22,15 @@ def ascii_quoted(value: object) -> str:
 
 
 class _Terms(Model):
-    """One way to pay, as the service offers it. Each rail has its own kind.
-
-    Attributes:
-        network: where the money moves.
-        asset: the currency or token.
-        pay_to: the receiver.
-        amount_units: in the asset's smallest unit; `units_per_cent` of them are one cent.
-    """
+    """One way to pay, as the service offers it; a kind per rail. `units_per_cent` of the asset's units are one cent."""
 
     kind: ClassVar[str] = ""
     units_per_cent: ClassVar[int] = 1
 
-    network: str
-    asset: str
-    pay_to: str
-    amount_units: int
+    network: str  # a chain as `eip155:<chain id>` (CAIP-2), or the payment provider
+    asset: str  # the token contract, or the currency
+    pay_to: str  # the receiver's address, or its profile in the provider's network
+    amount_units: int  # in the asset's smallest unit
 
     @abstractmethod
     def valid_seconds(self, now: datetime) -> int:
@@ -62,26 +52,14 @@ class _Terms(Model):
 
 
 class X402Terms(_Terms):
-    """A stablecoin transfer.
-
-    Attributes:
-        network: chain in CAIP-2 form, `eip155:<chain id>`.
-        asset: address of the token contract; 10,000 units are one cent.
-        pay_to: address of the receiver.
-        max_timeout_seconds: the requested validity of the authorisation.
-        resource_url: the pay path, as the service states it.
-        domain_name: name in the token's EIP-712 domain.
-        domain_version: version in the token's EIP-712 domain.
-        accepted: the offered entry, verbatim; it is sent back with the credential.
-        resource: the resource object, verbatim.
-    """
+    """A stablecoin transfer; `accepted` and `resource` are sent back with the credential, verbatim."""
 
     kind: ClassVar[str] = "exact"
     units_per_cent: ClassVar[int] = UNITS_PER_CENT
 
-    max_timeout_seconds: int
-    resource_url: str | None
-    domain_name: str
+    max_timeout_seconds: int  # the requested validity
+    resource_url: str | None  # the pay path, as the service states it
+    domain_name: str  # of the token's EIP-712 domain
     domain_version: str
     accepted: dict[str, Any]
     resource: dict[str, Any] | None = None
@@ -92,15 +70,15 @@ class X402Terms(_Terms):
         return int(self.network.partition(":")[2])
 
     def valid_seconds(self, now: datetime) -> int:  # noqa: ARG002 - a length, whenever it starts
-        """The requested validity."""
+        """See `_Terms`."""
         return self.max_timeout_seconds
 
     def until(self, now: datetime) -> datetime:
-        """The end of a validity that starts now."""
+        """See `_Terms`."""
         return now + timedelta(seconds=self.max_timeout_seconds)
 
     def summary(self) -> str:
-        """One line for a person who decides."""
+        """See `_Terms`."""
         return (
             f"{self.amount} of {self.asset} on {self.network} to {self.pay_to}, "
             f"valid for {self.max_timeout_seconds} s, for {ascii_quoted(self.resource_url)}"
@@ -108,36 +86,25 @@ class X402Terms(_Terms):
 
 
 class MppTerms(_Terms):
-    """A charge to a shared payment token.
-
-    Attributes:
-        network: the payment provider's name in the protocol.
-        asset: the currency, as the challenge spells it.
-        pay_to: `networkId`, the receiver's profile in the provider's network.
-        amount_units: cents.
-        external_id: the invoice, as the challenge names it.
-        expires: end of the challenge's validity.
-        credential_header: the request header for the credential, if the challenge names one.
-        challenge: all its parameters, verbatim; sent back with the credential.
-    """
+    """A charge to a shared payment token; the amount is in cents."""
 
     kind: ClassVar[str] = "charge"
 
-    external_id: str | None
+    external_id: str | None  # the invoice, as the challenge names it
     expires: AwareDatetime
-    credential_header: str | None
-    challenge: dict[str, str]
+    credential_header: str | None  # the request header for the credential, if the challenge names one
+    challenge: dict[str, str]  # verbatim; sent back with the credential
 
     def valid_seconds(self, now: datetime) -> int:
-        """The rest of the challenge's validity."""
+        """See `_Terms`."""
         return ceil((self.expires - now).total_seconds())
 
     def until(self, now: datetime) -> datetime:  # noqa: ARG002 - fixed by the challenge
-        """The end of the challenge's validity."""
+        """See `_Terms`."""
         return self.expires
 
     def summary(self) -> str:
-        """One line for a person who decides."""
+        """See `_Terms`."""
         return (
             f"{self.amount_units} cents of {ascii_quoted(self.asset)} by {self.network} to {self.pay_to}, "
             f"valid until {self.expires:%Y-%m-%d %H:%M:%S %Z}, for {ascii_quoted(self.external_id)}"
@@ -155,7 +122,7 @@ class Offers(Model):
 
     @classmethod
     def of(cls, entries: Sequence[Terms | str]) -> Self:
-        """The offers of a challenge, entry by entry: its terms, or a line on an entry without."""
+        """The offers of a challenge; an entry is its terms, or a line on why it has none."""
         return cls(
             terms=tuple(entry for entry in entries if not isinstance(entry, str)),
             ignored=tuple(entry for entry in entries if isinstance(entry, str)),
@@ -163,14 +130,8 @@ class Offers(Model):
 
 
 class SettlementNotice(Model):
-    """What an answer states about a payment. Only the invoice's status is a proof.
-
-    Attributes:
-        success: None when the answer has no readable statement.
-        reason: why it failed, in the service's words.
-        receipt: the known fields of the statement, as text.
-    """
+    """What an answer states about a payment, as far as it is readable. Only the invoice's status is a proof."""
 
     success: bool | None = None
-    reason: str | None = None
+    reason: str | None = None  # why it failed, in the service's words
     receipt: dict[str, str] | None = None

@@ -33,11 +33,7 @@ def to_csv(rows: Iterable[ResultRow]) -> bytes:
 
 
 def from_csv(data: bytes) -> tuple[ResultRow, ...]:
-    """Read a table that `to_csv` wrote, also one of an earlier version, which may lack optional columns.
-
-    Raises:
-        InputError: the file is no such table; the message names the line.
-    """
+    """Read a table of this or an earlier version of `to_csv`; InputError names the faulty row."""
     csv.field_size_limit(_FIELD_LIMIT)  # `extra` may hold more than the module's 128 KiB
     try:
         lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
@@ -59,11 +55,7 @@ def from_csv(data: bytes) -> tuple[ResultRow, ...]:
 
 
 def to_parquet(rows: Iterable[ResultRow]) -> bytes:
-    """The rows as one Parquet file, with the columns of the CSV.
-
-    Raises:
-        ConfigurationError: the `parquet` extra is not installed.
-    """
+    """The rows as one Parquet file, with the columns of the CSV; needs the `parquet` extra."""
     try:
         import pyarrow as pa  # noqa: PLC0415  an optional extra
         import pyarrow.parquet as pq  # noqa: PLC0415  an optional extra

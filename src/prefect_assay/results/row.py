@@ -97,10 +97,9 @@ class CampaignTable(Model):
 
 
 def collate(tables: Iterable[Iterable[ResultRow]]) -> tuple[ResultRow, ...]:
-    """One table of many, for a campaign. The later of two equal rows replaces the first in its place.
+    """One table of many. The later of two equal rows (experiment, result, design, level, replicate) replaces the first.
 
-    Rows are equal in experiment, result, design, level and replicate. An open row (`pending`, `missing`) is dropped
-    once its design has a result.
+    An open row (`pending`, `missing`) is dropped once its design has a result.
     """
     merged: dict[tuple[Any, ...], ResultRow] = {}
     counts: dict[tuple[Any, ...], int] = {}
@@ -135,11 +134,6 @@ def best_binders(
 
     A screening call is not an affinity: designs without a K_D follow all that have one, strong before medium before
     weak. Non-binders, designs that did not express and unknown outcomes are left out.
-
-    Args:
-        rows: rows of one experiment or of a whole campaign.
-        limit: how many to return; all by default.
-        controls: include control sequences.
     """
     candidates = [
         row

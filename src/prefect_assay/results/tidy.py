@@ -1,7 +1,6 @@
 """From the service's result records to tidy rows (contract 2.10).
 
-An unknown variant gives rows as well: recognised fields fill their columns, the rest goes to `extra`. Nothing here
-raises for odd content, so that a new field does not end a wait of ten days.
+Nothing raises for odd content, so that a new field does not end a wait of ten days: the rest goes to `extra`.
 """
 
 import json
@@ -45,12 +44,7 @@ def rows(
 ) -> tuple[ResultRow, ...]:
     """Tidy rows: for each design a summary row, then one row per replicate.
 
-    Args:
-        results: the records of one experiment.
-        experiment_code: written into each row.
-        ordered: the designs that were ordered; each without a result gets a row, so that none is lost silently.
-        complete: the results are complete (`results_status` all): a design without a result is `missing` and no
-            longer `pending`.
+    Each design of `ordered` without a result gets a row, too: `pending`, or `missing` when the results are `complete`.
     """
     found = [row for result in results for row in _result_rows(result, experiment_code)]
     names = {row.name for row in found}
@@ -177,7 +171,6 @@ def _control(entry: ResultEntry) -> bool | None:
 
 
 def _keep_rest_of_sequence(extra: dict[str, Any]) -> None:
-    """Keep in `extra` what has no column: metadata and any other field of the sequence."""
     sequence = extra.pop("sequence", None)
     if isinstance(sequence, dict):
         rest = {key: value for key, value in sequence.items() if key not in _SEQUENCE_COLUMNS and value}
@@ -216,8 +209,7 @@ def outcome_of(result_type: str, values: Mapping[str, Any], extra: Mapping[str, 
     """The outcome of one row, by its type, its columns and what has no column.
 
     A negative binding call overrides a number: where all replicates were called, a fitted K_D of a non-binder is an
-    artefact of the fit. A number overrides everything else. Types with columns of their own are judged by them, the
-    others by any number.
+    artefact of the fit. A number overrides everything else.
     """
     verdict = _call(values)
     if verdict in {Outcome.NO_EXPRESSION, Outcome.NO_BINDING, Outcome.PENDING}:
@@ -256,7 +248,6 @@ def _word(value: Any) -> str:
 
 
 def _holds_number(value: Any) -> bool:
-    """Return True for a number at any depth."""
     if isinstance(value, Mapping):
         return any(_holds_number(item) for item in value.values())
     if isinstance(value, list):

@@ -1,7 +1,4 @@
-"""Payment headers of both rails: base64 of JSON, receipts, and the challenges of `WWW-Authenticate`.
-
-Headers arrive before anything is allowed, so their size and nesting are limited.
-"""
+"""Payment headers of both rails: base64 of JSON, receipts, challenges. All are limited: nothing is allowed yet."""
 
 import json
 import re
@@ -24,11 +21,7 @@ def compact(content: Mapping[str, Any]) -> bytes:
 
 
 def decode(value: str) -> dict[str, Any]:
-    """The JSON object in a header, in any of the usual spellings of base64.
-
-    Raises:
-        ValueError: it is too large, malformed or no object; the text names the fault without any content.
-    """
+    """The JSON object in a header, in any spelling of base64; the ValueError names the fault without any content."""
     if len(value) > HEADER_MAX:
         raise ValueError(f"it has {len(value)} characters, more than {HEADER_MAX}")
     packed = value.strip().rstrip("=").replace("-", "+").replace("_", "/")  # unpadded and URL-safe forms, too
@@ -86,13 +79,9 @@ class Challenge(NamedTuple):
 
 
 def parse_challenges(value: str) -> list[Challenge]:
-    """The challenges of a `WWW-Authenticate` header (RFC 9110, 11.6.1), in its order.
+    """The challenges of a `WWW-Authenticate` header (RFC 9110, 11.6.1), in its order; ValueError when malformed.
 
-    A header may have several, and several headers arrive joined by commas. A comma also separates the parameters of one
-    challenge, so that only the grammar shows where the next one begins.
-
-    Raises:
-        ValueError: it is too large, or not what the grammar describes.
+    A comma separates challenges, and the parameters of one: only the grammar shows where the next one begins.
     """
     if len(value) > FIELD_MAX:
         raise ValueError(f"it has {len(value)} characters, more than {FIELD_MAX}")

@@ -1,12 +1,8 @@
 """The `mpp-spt` rail: a charge to a shared payment token, which the user's own issuer makes for this one payment.
 
-A token may be used for no more than the invoice's amount, and no longer than the challenge is valid. Nothing prevents a
-second settlement, as the nonce of a signed transfer does: each challenge and each token can be settled. So a payment in
-doubt is never sent again.
-
-`WWW-Authenticate` arrives before anything is allowed: its size is limited, and any fault in it is a PaymentRefused.
-`Payment-Receipt` and the problem of a refusal arrive after the payment: reading them never fails. The guard judges the
-terms.
+Nothing prevents a second settlement, as the nonce of a signed transfer does: each challenge and each token can be
+settled. So a payment in doubt is never sent again. Faults of `WWW-Authenticate`, which arrives before anything is
+allowed, are a PaymentRefused; what arrives after the payment is read without failing.
 """
 
 from base64 import urlsafe_b64encode
@@ -75,11 +71,7 @@ class _Parameters(WireModel):
 
 
 def read_offers(authenticate: str | None, other: str | None = None) -> Offers:
-    """The `WWW-Authenticate` header of a 402; `other` names another rail that is offered.
-
-    Raises:
-        PaymentRefused: it is absent, too large, malformed, or without a challenge of the scheme.
-    """
+    """The offers in the `WWW-Authenticate` of a 402, or PaymentRefused; `other` names another rail that is offered."""
     instead = f"; it offers {ascii_quoted(other)}" if other else ""
     if authenticate is None:
         raise PaymentRefused(
@@ -160,19 +152,12 @@ _TOKEN_MAX: Final = 2000
 
 
 class TokenLimits(Model):
-    """The limits of a shared payment token.
+    """The limits of a shared payment token."""
 
-    Attributes:
-        currency: lower case, `usd`.
-        max_amount: the most that may be charged, in cents: exactly the invoice's amount.
-        expires_at: the end of its validity, in Unix seconds.
-        network_id: the receiver's profile in the provider's network; only it may charge the token.
-    """
-
-    currency: str
-    max_amount: int
-    expires_at: int
-    network_id: str
+    currency: str  # lower case, `usd`
+    max_amount: int  # cents: exactly the invoice's amount
+    expires_at: int  # Unix seconds
+    network_id: str  # the receiver's profile in the provider's network; only it may charge the token
 
 
 TokenIssuer = Callable[[TokenLimits], SecretStr | str]

@@ -43,13 +43,7 @@ class Rail(Protocol):
         ...
 
     def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
-        """The request headers that pay; the same arguments give the same headers on a repeatable rail.
-
-        Args:
-            terms: accepted by the guard.
-            nonce: from `nonce`.
-            valid_before: end of the credential's validity, in Unix seconds.
-        """
+        """The request headers that pay, valid until a Unix time; on a repeatable rail equal for equal arguments."""
         ...
 
 
@@ -58,13 +52,8 @@ def rail_for(
 ) -> Rail:
     """The rail of a payment method, ready to pay. Call it before anything is ordered.
 
-    Args:
-        method: `x402-exact` or `mpp-spt`; a person pays an `async_invoice`.
-        private_key: the wallet's key, for `x402-exact`.
-        issue_token: makes a shared payment token within given limits, for `mpp-spt`.
-
     Raises:
-        PaymentsDisabled: the rail's means to pay are not given.
+        PaymentsDisabled: the means to pay are not given: the wallet's key, or the issuer of shared payment tokens.
         ConfigurationError: the rail does not exist, its extra is missing, or the key is no key.
     """
     if method is PaymentMethod.X402_EXACT:

@@ -1,11 +1,8 @@
 """The `x402-exact` rail: a stablecoin transfer that the payer authorises by signature (EIP-3009, x402 v2).
 
 The nonce of an authorisation is the payer's choice. Here it follows from the service's address, the invoice and the
-wallet, so that every authorisation ever signed for one invoice has the same nonce, and the token contract itself
-refuses to settle a second one.
-
-`PAYMENT-REQUIRED` arrives before anything is allowed: its size is limited, and any fault in it is a PaymentRefused.
-What arrives after the payment is read without failing. The guard judges the terms.
+wallet, so that all authorisations for one invoice share it, and the token contract itself refuses to settle a second.
+Faults of `PAYMENT-REQUIRED` are a PaymentRefused; what arrives after the payment is read without failing.
 """
 
 import json
@@ -63,11 +60,7 @@ class _Entry(WireModel):
 
 
 def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
-    """The `PAYMENT-REQUIRED` header of a 402; `authenticate`, its `WWW-Authenticate`, names what is offered instead.
-
-    Raises:
-        PaymentRefused: it is absent, too large, malformed, or of another version.
-    """
+    """The offers in the `PAYMENT-REQUIRED` of a 402, or PaymentRefused; `authenticate` is what is offered instead."""
     if value is None:
         instead = f"; it offers {ascii_quoted(authenticate)}" if authenticate else ""
         raise PaymentRefused(f"the service asks for payment, but not by x402 ({REQUIRED_HEADER}){instead}")
