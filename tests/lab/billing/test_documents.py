@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from prefect_assay.lab.billing import documents, pdf
+from prefect_assay.lab.billing import documents
 from prefect_assay.lab.kernel.refusals import Refusal
 from support.lab.core import get, lab_core, order, refusal, to_quote
 
@@ -42,7 +42,7 @@ def text(content, tmp_path):
 
 
 def test_a_document_is_a_valid_pdf_over_as_many_pages_as_it_needs(tmp_path):
-    content = pdf.document("Title (x) \\ é", [f"line {number}" for number in range(100)] + ["Ω\n\x00 €"])
+    content = documents.pdf("Title (x) \\ é", [f"line {number}" for number in range(100)] + ["Ω\n\x00 €"])
     assert content.startswith(b"%PDF-1.4\n")
     found = objects(content)
     assert b"/Count 3" in found[1]

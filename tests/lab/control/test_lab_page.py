@@ -8,9 +8,8 @@ import pytest
 from prefect_assay.lab import __main__ as command
 from prefect_assay.lab.control import commands, events
 from prefect_assay.lab.experiments import delays
-from prefect_assay.lab.kernel.faults import PAYMENT_ACTIONS
+from prefect_assay.lab.kernel.faults import PAYMENT_ACTIONS, WEBHOOK_ACTIONS
 from prefect_assay.lab.service.faults import ACTIONS
-from prefect_assay.lab.webhooks.faults import WEBHOOK_ACTIONS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from prefect_assay.lab.kernel import schedule
-from prefect_assay.lab.webhooks.faults import WebhookFault
+from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.models.service import WireWords
 from support.lab.core import EPOCH, advance, get, lab_core, order
 from support.services.hook_server import hook_server

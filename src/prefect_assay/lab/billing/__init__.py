@@ -2,5 +2,3 @@
 
 It must not know how an experiment proceeds or how an invoice is paid.
 """
-
-__all__ = ["documents", "invoices", "pdf", "pricing", "quotes", "specs"]

@@ -6,12 +6,12 @@ from typing import Any
 
 from prefect_assay.lab.control import bodies, commands
 from prefect_assay.lab.control.surface import Core, Surface
+from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests.core import uuid_or_none
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.webhooks import delivery, outbox, updates
-from prefect_assay.lab.webhooks.faults import WebhookFault
 from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
 
 router = Surface()

@@ -2,16 +2,3 @@
 
 It must not know the web framework, the routes or the control surface.
 """
-
-__all__ = [
-    "acceptance",
-    "clock_driver",
-    "delays",
-    "experiments",
-    "orders",
-    "payment",
-    "results",
-    "sequences",
-    "state_machine",
-    "targets",
-]

@@ -2,5 +2,3 @@
 
 It must not know HTTP or any rule of the service.
 """
-
-__all__ = ["clock", "concurrency", "faults", "refusals", "schedule", "settings", "store", "tables", "times"]

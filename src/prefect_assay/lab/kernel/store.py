@@ -14,21 +14,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.tables import TABLES
 
 Row = dict[str, Any]
 Change = Mapping[str, Any]
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# Without its comment, which is no reason to refuse a file of earlier wording.
+_TABLES: Final = re.sub(r"(?m)^--.*\n", "", (files(__package__) / "tables.sql").read_text(encoding="utf-8"))
+# Children first; a reset keeps the signing keys.
+RESET_TABLES: Final = tuple(
+    name for name in reversed(re.findall(r"TABLE IF NOT EXISTS (\w+)", _TABLES)) if name != "signing_keys"
+)
 # A file with other tables is refused at the start, instead of failing at a later request.
-_TABLES_VERSION: Final = zlib.crc32(TABLES.encode()) & 0x7FFFFFFF
+_TABLES_VERSION: Final = zlib.crc32(_TABLES.encode()) & 0x7FFFFFFF
 # A background thread that looks for work holds the store for about a millisecond.
 _PATIENCE_SECONDS: Final = 0.005
 # Bound without conversion; exact types, because this runs for every value.
@@ -199,7 +205,7 @@ class Store:
             raise ConfigurationError(
                 f"{self.path} was not written by this version of the lab; give --database another file"
             )
-        self._connection.executescript(f"{TABLES}; PRAGMA user_version = {_TABLES_VERSION}")
+        self._connection.executescript(f"{_TABLES}; PRAGMA user_version = {_TABLES_VERSION}")
 
     @contextmanager
     def held(self) -> Iterator[None]:

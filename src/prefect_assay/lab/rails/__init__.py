@@ -2,5 +2,3 @@
 
 They must not know storage, requests or experiments.
 """
-
-__all__ = ["credentials", "mpp", "x402"]

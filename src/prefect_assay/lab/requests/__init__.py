@@ -2,5 +2,3 @@
 
 It must not know what any resource means.
 """
-
-__all__ = ["core", "filter_sql", "filters", "lists", "schemas", "validation"]

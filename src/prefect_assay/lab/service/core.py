@@ -11,7 +11,7 @@ from typing import Any
 from prefect_assay.lab.api import Route, find
 from prefect_assay.lab.experiments.clock_driver import ClockDriver
 from prefect_assay.lab.kernel.concurrency import MaintenanceGate
-from prefect_assay.lab.kernel.faults import FaultList
+from prefect_assay.lab.kernel.faults import FaultList, WebhookFaults
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.requests.core import Answer, Call, Lab
@@ -22,7 +22,6 @@ from prefect_assay.lab.service.limiter import Limiter
 from prefect_assay.lab.service.snapshots import Snapshot, Snapshots, new_id
 from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.registry import NOBODY, Principal
-from prefect_assay.lab.webhooks.faults import WebhookFaults
 from prefect_assay.lab.webhooks.sender import Sender
 
 

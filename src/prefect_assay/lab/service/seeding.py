@@ -7,8 +7,7 @@ from typing import Final
 from prefect_assay.lab.account import organizations
 from prefect_assay.lab.account.organizations import DEFAULT_POLICY
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.store import Db
-from prefect_assay.lab.kernel.tables import RESET_TABLES
+from prefect_assay.lab.kernel.store import RESET_TABLES, Db
 from prefect_assay.lab.measure import CATALOG
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.tokens.roles import ROLES, Role

@@ -2,5 +2,3 @@
 
 It must not know why an experiment changes.
 """
-
-__all__ = ["delivery", "faults", "handlers", "outbox", "sender", "updates"]

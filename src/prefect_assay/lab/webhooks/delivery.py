@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 import httpx
 
 from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.faults import STALE_SECONDS, DeliveryTarget, WebhookFault, WebhookFaults
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests.core import Lab
-from prefect_assay.lab.webhooks.faults import STALE_SECONDS, Target, WebhookFault, WebhookFaults
 from prefect_assay.models.vocabulary import ExperimentStatus
 
 Level = Literal["experiment", "organization", "deployment"]
@@ -120,7 +120,7 @@ def prepare(lab: Lab, db: Db, row: Row, faults: WebhookFaults) -> Attempt | None
         return None
     signed = signing(lab, db, experiment, destination.webhook)
     fault = faults.take(
-        Target(
+        DeliveryTarget(
             organization_id=row["org_id"],
             experiment_id=row["experiment_id"],
             webhook_id=row["webhook_id"],

@@ -1,18 +1,11 @@
-"""The tables of the lab. `seq` is the insertion order: it breaks ties, so that pages are stable.
+-- The tables of the lab. `seq` is the insertion order: it breaks ties, so that pages are stable.
+-- Numbers that are public, or that other rows refer to, are never reused (AUTOINCREMENT). Ids are UUIDs as text, times
+-- fixed-width UTC text, money integer cents, structured columns such as `spec` JSON text.
+-- The indexes of `experiments` cover what the usual lists filter and sort by, so that a list of 100,000 is searched
+-- without its wide rows. The one over a field of the specification is written as `filter_sql` writes that field.
+-- `experiments_by_org` comes last: of two indexes of equal cost SQLite takes the younger, and this one follows the order
+-- of the rows.
 
-Numbers that are public, or that other rows refer to, are never reused (AUTOINCREMENT). Ids are UUIDs as text, times
-fixed-width UTC text, money integer cents, structured columns such as `spec` JSON text.
-
-The indexes of `experiments` cover what the usual lists filter and sort by, so that a list of 100,000 is searched
-without its wide rows. The one over a field of the specification is written as `filter_sql` writes that field.
-`experiments_by_org` comes last: of two indexes of equal cost SQLite takes the younger, and this one follows the order
-of the rows.
-"""
-
-import re
-from typing import Final
-
-TABLES: Final = """
 CREATE TABLE IF NOT EXISTS organizations (
   id TEXT PRIMARY KEY, slug TEXT UNIQUE NOT NULL, code TEXT NOT NULL, name TEXT NOT NULL,
   webhook_secret TEXT, payment_policy TEXT NOT NULL, experiments INTEGER NOT NULL DEFAULT 0, onboarded_by TEXT);
@@ -119,9 +112,3 @@ CREATE TABLE IF NOT EXISTS deliveries (
   attempt INTEGER NOT NULL, sent_at TEXT NOT NULL, fault TEXT, headers TEXT NOT NULL, body TEXT NOT NULL,
   signed_with TEXT NOT NULL, status INTEGER, error TEXT, outcome TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS deliveries_by_experiment ON deliveries (experiment_id, id);
-"""
-
-# Children first; a reset keeps the signing keys.
-RESET_TABLES: Final = tuple(
-    name for name in reversed(re.findall(r"TABLE IF NOT EXISTS (\w+)", TABLES)) if name != "signing_keys"
-)
