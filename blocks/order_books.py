@@ -12,7 +12,6 @@ from hashlib import sha256
 from typing import Any, Final, assert_never
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import VariableFilter, VariableFilterName
 
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.books import Books, OrderBook, OrderLedger, OrderState
@@ -31,10 +30,10 @@ from prefect_assay.models.job import OrderRoute, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.api import address
 from prefect_assay.payments.ledger import RollingCap
+from prefect_assay.runs.queries import read_variables
 
 _ORDERS: Final = "assay_order_"
 _PAYMENTS: Final = "assay_payment_"
-_PAGE: Final = 200
 
 _Imported = Approved | Sending | Paying | Settled | NotSettled | InDoubt
 
@@ -176,14 +175,4 @@ def _value(client: SyncPrefectClient, name: str) -> dict[str, Any] | None:
 
 
 def _values(client: SyncPrefectClient, prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    chosen = VariableFilter(name=VariableFilterName(like_=prefix)).model_dump(mode="json")
-    offset = 0
-    while True:
-        # The client's own listing takes neither a filter nor an offset.
-        page = client.request(
-            "POST", "/variables/filter", json={"variables": chosen, "limit": _PAGE, "offset": offset}
-        ).json()
-        yield from ((row["name"], json.loads(str(row["value"]))) for row in page)
-        if len(page) < _PAGE:
-            return
-        offset += len(page)
+    return ((name, json.loads(str(value))) for name, value in read_variables(client, prefix))

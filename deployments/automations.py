@@ -20,7 +20,7 @@ from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 
 from prefect_assay.runs.heartbeats import default_silence
-from prefect_assay.runs.ownership import ASSAY_TAG, FLOW_NAMES
+from prefect_assay.runs.queries import ASSAY_TAG, FLOW_NAMES
 
 ZOMBIES: Final = "assay-zombies"
 CRASHES: Final = "assay-crashes"

@@ -34,10 +34,9 @@ from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.block_references import require_blocks
-from prefect_assay.runs.children import call_children, start_child, wait_for_children
+from prefect_assay.runs.children import call_children, start_child, wait_for_children, wake_waiting_parent
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
-from prefect_assay.runs.groups import wake_waiting_parent
 from prefect_assay.runs.tags import (
     CAMPAIGN_TAG,
     CHILDREN_TAG,

@@ -25,9 +25,9 @@ from prefect_assay.ordering import adopt
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import was_suspended
 from prefect_assay.runs.block_references import require_blocks
+from prefect_assay.runs.children import wake_waiting_parent
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
-from prefect_assay.runs.groups import wake_waiting_parent
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, own_tags, tag_values
 from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.archive import check_archive

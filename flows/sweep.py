@@ -25,11 +25,12 @@ from prefect_assay.flows.run_options import DEADLINE_DAYS
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import SweepMemory
 from prefect_assay.runs.block_references import is_saved
+from prefect_assay.runs.children import wake_finished_groups
 from prefect_assay.runs.crashes import reschedule_crashed
-from prefect_assay.runs.groups import wake_finished_groups
 from prefect_assay.runs.heartbeats import mark_missing_heartbeats_crashed
-from prefect_assay.runs.ownership import ASSAY_FLOWS, is_assay_run
 from prefect_assay.runs.queries import (
+    ASSAY_FLOWS,
+    is_assay_run,
     read_run_pages,
     read_runs,
     recoverable_runs,

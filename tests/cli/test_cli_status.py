@@ -6,7 +6,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.states import Suspended
 
-from prefect_assay.cli import progress
+from prefect_assay.cli import status
 from prefect_assay.waiting import WaitsFor
 
 PARAMETERS = {"credentials": {"$ref": str(uuid4())}, "policy": {}, "archive": {}}
@@ -44,7 +44,7 @@ def suspended(key):
 
 
 def only(server, which):
-    (line,) = progress.named(server, which)
+    (line,) = status._named(server, which)
     return line
 
 
@@ -83,8 +83,8 @@ def test_recent_campaigns_leave_out_flows_of_other_packages():
         del other.parameters["archive"]
     ours = [run(f"campaign {n}", campaign_id=f"c{n}") for n in range(3)]
     server = Server(*others, *ours)
-    assert [line.name for line in progress.recent(server, 2)] == ["campaign 0", "campaign 1"]
-    assert [line.name for line in progress.recent(server, 20)] == ["campaign 0", "campaign 1", "campaign 2"]
+    assert [line.name for line in status._recent(server, 2)] == ["campaign 0", "campaign 1"]
+    assert [line.name for line in status._recent(server, 20)] == ["campaign 0", "campaign 1", "campaign 2"]
 
 
 def test_the_experiment_code_comes_from_the_run_itself():
@@ -96,5 +96,5 @@ def test_the_experiment_code_comes_from_the_run_itself():
 
 def test_the_table_shows_the_id_of_an_experiment_whose_code_is_unknown():
     unlabeled = run("c 1/1", tags=["assay-group:campaign-c", "assay-experiment:e-1"], spec={})
-    lines = progress.named(Server(unlabeled), "c")
-    assert [str(cell) for cell in progress.table(lines).columns[2].cells] == ["e-1"]
+    lines = status._named(Server(unlabeled), "c")
+    assert [str(cell) for cell in status._table(lines).columns[2].cells] == ["e-1"]

@@ -22,7 +22,7 @@ from prefect_assay.deployments.automations import (
 from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.runs.heartbeats import default_silence
-from prefect_assay.runs.ownership import FLOW_NAMES
+from prefect_assay.runs.queries import FLOW_NAMES
 
 
 def event(name, flow="experiment", tag="assay"):

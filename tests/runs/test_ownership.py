@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.runs.ownership import FLOW_NAMES, is_assay_run
+from prefect_assay.runs.queries import FLOW_NAMES, is_assay_run
 from prefect_assay.sweeping.cancellations import report_canceled_runs
 from prefect_assay.sweeping.stuck_runs import find_stuck_runs
 from prefect_assay.sweeping.watermarks import SweepState

@@ -11,9 +11,13 @@ from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.ledger import PaymentAttempt
-from prefect_assay.sweeping.cancellation_report import report_text
 from prefect_assay.sweeping.cancellations import _is_final
-from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, reject_surplus, settle_cancellation
+from prefect_assay.sweeping.settle_cancellation import (
+    CanceledOrderState,
+    reject_surplus,
+    report_text,
+    settle_cancellation,
+)
 from support.archive.memory_store import a_book
 
 NOW = datetime.now(UTC)

@@ -1,20 +1,78 @@
-"""`prefect-assay status` and the live view of `prefect-assay run --wait`."""
+"""`prefect-assay status` and the live view of `prefect-assay run --wait`: campaigns and experiments as a table."""
 
 import json
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from rich.console import Console
 from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
-from prefect_assay.cli import progress
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.prefect_api import api_errors, load_block
+from prefect_assay.cli.prefect_api import api_errors, load_block, run_url
 from prefect_assay.errors import NotFound
+from prefect_assay.waiting import WaitsFor, waits_for
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.objects import FlowRun
+
+    from prefect_assay.client import AssayClient
+
+_CAMPAIGN_FLOW: Final = "campaign"
+_EXPERIMENT_FLOW: Final = "experiment"
 
 _POLL_SECONDS: Final = 2.0
+
+_WAITS_FOR: Final = {
+    WaitsFor.RESULTS: "the laboratory",
+    WaitsFor.MORE_RESULTS: "the laboratory, for the remaining results",
+    WaitsFor.QUOTE: "the quote",
+    WaitsFor.CHILDREN: "its experiments",
+    WaitsFor.APPROVAL: "a person's approval in the UI",
+    WaitsFor.PAYMENT_ANSWER: "a person's answer in the UI about an uncertain payment",
+    WaitsFor.RETRY: "its next attempt; see its log",
+}
+_SCHEDULED: Final = {
+    "Resuming": "a free worker",
+    "Scheduled": "a free worker",
+    "Late": "a worker; none takes it",
+}
+_STYLES: Final = {
+    "Completed": "green",
+    "Failed": "red",
+    "Crashed": "red",
+    "Cancelled": "red",
+    "Suspended": "cyan",
+}
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One run of a campaign or an experiment, for people and for JSON."""
+
+    kind: str
+    campaign_id: str | None
+    flow_run_id: str
+    name: str
+    state: str
+    ended: bool
+    message: str | None
+    waits_for: str | None
+    experiment_id: str | None
+    experiment_code: str | None
+    service_status: str | None
+    started: datetime | None
+    url: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields, with times as ISO 8601."""
+        return {**asdict(self), "started": self.started.isoformat() if self.started else None}
 
 
 def show_status(which: str | None, *, credentials: str | None, limit: int, as_json: bool) -> None:
@@ -28,7 +86,7 @@ def show_status(which: str | None, *, credentials: str | None, limit: int, as_js
         from prefect.client.orchestration import get_client
 
         with get_client(sync_client=True) as client:
-            lines = progress.named(client, which) if which else progress.recent(client, limit)
+            lines = _named(client, which) if which else _recent(client, limit)
         if which and not lines:
             raise NotFound(
                 f"the Prefect API knows neither a campaign nor a flow run {which!r}; "
@@ -38,7 +96,7 @@ def show_status(which: str | None, *, credentials: str | None, limit: int, as_js
             from prefect_assay.blocks import AssayCredentials
 
             with load_block(AssayCredentials, credentials).get_client() as service:
-                lines = progress.with_service(lines, service)
+                lines = _with_service(lines, service)
     if as_json:
         _print_json(lines)
         return
@@ -46,7 +104,7 @@ def show_status(which: str | None, *, credentials: str | None, limit: int, as_js
     if not lines:
         console.print("No campaigns yet. Start one: prefect-assay run --help")
         return
-    console.print(progress.table(lines))
+    console.print(_table(lines))
     if which:
         for line in lines:
             if line.url:
@@ -64,8 +122,8 @@ def follow(run_id: UUID, *, as_json: bool) -> None:
     console = Console(stderr=True, highlight=False)
     with api_errors(), get_client(sync_client=True) as client, Live(console=console) as live:
         while True:
-            lines = progress.named(client, str(run_id))
-            live.update(progress.table(lines))
+            lines = _named(client, str(run_id))
+            live.update(_table(lines))
             if not lines or lines[0].ended:
                 break
             time.sleep(_POLL_SECONDS)
@@ -77,5 +135,144 @@ def follow(run_id: UUID, *, as_json: bool) -> None:
         raise SystemExit(FAILED)
 
 
-def _print_json(lines: Sequence[progress.RunLine]) -> None:
+def _print_json(lines: Sequence[RunLine]) -> None:
     print(json.dumps({"runs": [line.as_json() for line in lines]}, indent=2))
+
+
+def _recent(client: "SyncPrefectClient", limit: int) -> list[RunLine]:
+    """Return the newest campaigns, each followed by its experiments."""
+    from prefect_assay.runs.queries import newest_runs
+
+    campaigns = newest_runs(client, _CAMPAIGN_FLOW, limit)
+    return [line for run in campaigns for line in _with_experiments(client, run)]
+
+
+def _named(client: "SyncPrefectClient", which: str) -> list[RunLine]:
+    """Return the runs of a campaign id, or one flow run with its experiments; empty if there are none."""
+    from prefect.exceptions import ObjectNotFound
+
+    from prefect_assay.runs.tags import CAMPAIGN_TAG, GROUP_TAG, campaign_group
+
+    run_id = _uuid(which)
+    if run_id is not None:
+        try:
+            run = client.read_flow_run(run_id)
+        except ObjectNotFound:
+            return []
+        return _with_experiments(client, run) if _kind(run) == _CAMPAIGN_FLOW else [_line(run)]
+    campaigns = _tagged(client, CAMPAIGN_TAG + which)
+    return [_line(run) for run in (*campaigns, *_tagged(client, GROUP_TAG + campaign_group(which)))]
+
+
+def _with_service(lines: Sequence[RunLine], service: "AssayClient") -> list[RunLine]:
+    """Add each experiment's status at the service."""
+    complete = []
+    for line in lines:
+        if line.experiment_id is None:
+            complete.append(line)
+            continue
+        try:
+            found = service.experiment(line.experiment_id)
+        except NotFound:
+            complete.append(replace(line, service_status="not visible to this token"))
+        else:
+            complete.append(replace(line, experiment_code=found.code, service_status=str(found.status)))
+    return complete
+
+
+def _table(lines: Iterable[RunLine]) -> Table:
+    """Build a table with one row per run, experiments below their campaign."""
+    lines = list(lines)
+    built = Table(box=None, pad_edge=False)
+    service = any(line.service_status for line in lines)
+    for heading in ("Campaign", "Run", "Experiment", "State", "Waits for", *(["Service"] if service else [])):
+        built.add_column(heading, overflow="fold")
+    for line in lines:
+        campaign = line.kind == _CAMPAIGN_FLOW
+        name = Text(line.name if campaign else f"  {line.name}")
+        if line.url:
+            name.stylize(f"link {line.url}")
+        cells = [
+            Text(line.campaign_id or "–") if campaign else Text(""),  # noqa: RUF001 - a dash for a missing value
+            name,
+            Text(line.experiment_code or line.experiment_id or ""),
+            Text(line.state, style=_STYLES.get(line.state, "")),
+            Text(line.waits_for or (_first_line(line.message) if line.ended else "")),
+        ]
+        built.add_row(*cells, *([Text(line.service_status or "")] if service else []))
+    return built
+
+
+def _with_experiments(client: "SyncPrefectClient", run: "FlowRun") -> list[RunLine]:
+    from prefect_assay.runs.tags import GROUP_TAG, campaign_group
+
+    campaign_id = _campaign_id(run)
+    children = _tagged(client, GROUP_TAG + campaign_group(campaign_id)) if campaign_id else []
+    return [_line(one) for one in (run, *children)]
+
+
+def _tagged(client: "SyncPrefectClient", tag: str) -> list["FlowRun"]:
+    from prefect_assay.runs.queries import read_runs, run_filter
+
+    found = read_runs(client, run_filter(tags=[tag]))
+    return sorted(found, key=lambda run: (run.created.timestamp() if run.created else 0.0, run.name))
+
+
+def _line(run: "FlowRun") -> RunLine:
+    from prefect_assay.runs.states import has_ended
+    from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL, EXPERIMENT_TAG, tag_values
+
+    code = run.labels.get(EXPERIMENT_CODE_LABEL)
+    return RunLine(
+        kind=_kind(run),
+        campaign_id=_campaign_id(run),
+        flow_run_id=str(run.id),
+        name=run.name,
+        state=(run.state.name if run.state else None) or "unknown",
+        ended=has_ended(run),
+        message=run.state.message if run.state else None,
+        waits_for=_waits_for(run),
+        experiment_id=next(iter(tag_values(run.tags, EXPERIMENT_TAG)), None),
+        experiment_code=str(code) if code else None,
+        service_status=None,
+        started=run.start_time,
+        url=run_url(run.id),
+    )
+
+
+def _kind(run: "FlowRun") -> str:
+    return _EXPERIMENT_FLOW if "spec" in run.parameters else _CAMPAIGN_FLOW
+
+
+def _campaign_id(run: "FlowRun") -> str | None:
+    from prefect_assay.runs.tags import CAMPAIGN_TAG, tag_values
+
+    tagged = next(iter(tag_values(run.tags, CAMPAIGN_TAG)), None)
+    return tagged or run.parameters.get("campaign_id")
+
+
+def _waits_for(run: "FlowRun") -> str | None:
+    """Describe, for people, what a suspended or scheduled run waits for; None for any other run."""
+    from prefect_assay.runs.states import suspension_key
+    from prefect_assay.runs.transient_failures import missing_block
+
+    if run.state is None:
+        return None
+    if not run.state.is_paused():
+        return _SCHEDULED.get(run.state.name or "")
+    if missing := missing_block(run):
+        return f"the block {missing[1]}, which was deleted"
+    kind = waits_for(suspension_key(run))
+    return _WAITS_FOR[kind] if kind else "a person who resumes it"
+
+
+def _first_line(message: str | None) -> str:
+    line = (message or "").partition("\n")[0]
+    return line if len(line) <= 100 else f"{line[:99]}…"  # noqa: PLR2004 - one line of a terminal
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

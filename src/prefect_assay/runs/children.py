@@ -1,29 +1,31 @@
-"""Starting runs and waiting for child runs: deployed top-level runs, or calls in this process without a deployment.
+"""Child runs: starting them, waiting for a group of them, and waking the run that waits.
 
-A child is started under an idempotency key, so that a parent that runs again finds it instead of starting a second
-one, and two parents with the same key share one child. Prefect refuses suspension in subflows, so children are
-top-level runs.
+Children are top-level runs, because Prefect refuses suspension in subflows. They are counted, not read, where possible:
+the parameters of a thousand children are many megabytes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
+from prefect.flows import Flow
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.queries import read_runs, run_filter
-from prefect_assay.runs.states import has_ended, successor_of
+from prefect_assay.runs.states import LOST_AFTER, has_ended, successor_of
 from prefect_assay.runs.suspend import this_run, wait_until
 from prefect_assay.runs.tags import GROUP_TAG, REPLACED_TAG, WAITS_TAG, set_tag, tag_values
+from prefect_assay.runs.wake import wake
 from prefect_assay.waiting.wake_decision import WaitsFor
 
 T = TypeVar("T")
@@ -31,6 +33,8 @@ T = TypeVar("T")
 DEPLOYMENT_NAME: Final = "prefect-assay"
 _ATTEMPTS_MAX: Final = 50
 _THREADS_MAX: Final = 16
+_UNFINISHED: Final = [state for state in StateType if state not in TERMINAL_STATES]
+_log = logging.getLogger("prefect_assay.flows")
 
 
 def start_run(
@@ -136,6 +140,42 @@ def call_children(calls: Sequence[Callable[[], T]]) -> list[T | BaseException]:
         # Each thread gets its own context: Prefect keeps the current run there.
         futures = [pool.submit(copy_context().run, call) for call in calls]
         return [future.exception() or future.result() for future in futures]
+
+
+def wake_finished_groups(client: SyncPrefectClient, groups: Iterable[str]) -> list[UUID]:
+    """Resume the runs that wait for a group whose child runs have all ended."""
+    # A group without children has lost them: the parent looks, and starts or finds them again.
+    return [
+        run_id
+        for group in sorted(groups)
+        if not _is_unfinished(client, group)
+        for run_id in wake(client, WAITS_TAG + group)
+    ]
+
+
+def wake_waiting_parent(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """State hook of child runs: the last one to end wakes the run that waits for the group.
+
+    Prefect calls hooks after the final state has reached the server, so the woken run sees this one as ended. The
+    sweep looks for finished groups as well, which covers a hook that is lost with its process.
+    """
+    del flow, state
+    try:
+        groups = tag_values(flow_run.tags, GROUP_TAG)
+        if groups:
+            with get_client(sync_client=True) as client:
+                wake_finished_groups(client, groups)
+    except Exception:  # noqa: BLE001 - a hook must not fail the run it follows
+        _log.warning("Could not wake the waiting run; the sweep will", exc_info=True)
+
+
+def _is_unfinished(client: SyncPrefectClient, group: str) -> bool:
+    """Return True if a child has not ended. A recently crashed one is rescheduled, so it counts; see `has_ended`."""
+    tags = [GROUP_TAG + group]
+    recently = datetime.now(UTC) - LOST_AFTER
+    unfinished = run_filter(tags=tags, states=_UNFINISHED)
+    crashed = run_filter(tags=tags, states=[StateType.CRASHED], ended_after=recently)
+    return any(client.count_flow_runs(flow_run_filter=wanted) for wanted in (unfinished, crashed))
 
 
 @lru_cache(maxsize=1)

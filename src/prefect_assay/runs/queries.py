@@ -1,8 +1,11 @@
-"""Filters for flow runs, and reading the runs that match. No other module builds a filter for runs."""
+"""What is read of Prefect: flow runs by filters, which no other module builds, and variables.
+
+Other flows of a server may be called `experiment` or `campaign`, too; `is_assay_run` recognizes the runs of this package.
+"""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
@@ -18,13 +21,24 @@ from prefect.client.schemas.filters import (
     FlowRunFilterState,
     FlowRunFilterStateType,
     FlowRunFilterTags,
+    VariableFilter,
+    VariableFilterName,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 
-from prefect_assay.runs.ownership import ASSAY_FLOWS, ASSAY_TAG, is_assay_run
+# The flows that wait, by their Prefect names; importing them here would be circular.
+FLOW_NAMES: Final = ("campaign", "design-build-test", "experiment")
+ASSAY_FLOWS: Final = FlowFilter(name=FlowFilterName(any_=list(FLOW_NAMES)))
+ASSAY_TAG: Final = "assay"  # on every run of this package's deployments
 
+_REQUIRED: Final = frozenset({"credentials", "policy", "archive"})  # parameters of each of these flows
 _PAGE: Final = 200  # the server's limit
+
+
+def is_assay_run(run: FlowRun) -> bool:
+    """Return True if a run of a flow with one of these names belongs to a prefect-assay flow."""
+    return run.parameters.keys() >= _REQUIRED
 
 
 def run_filter(
@@ -140,3 +154,18 @@ def newest_runs(client: SyncPrefectClient, flow_name: str, limit: int) -> list[F
 def recoverable_runs(client: SyncPrefectClient, *states: StateType) -> list[FlowRun]:
     """Read the assay runs in one of these states that a worker can start again."""
     return read_runs(client, run_filter(states=states, tags=[ASSAY_TAG], deployed=True), ASSAY_FLOWS)
+
+
+def read_variables(client: SyncPrefectClient, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Read the names and values of all variables whose names begin with a prefix."""
+    chosen = VariableFilter(name=VariableFilterName(like_=prefix)).model_dump(mode="json")
+    offset = 0
+    while True:
+        # The client's own listing takes neither a filter nor an offset.
+        page = client.request(
+            "POST", "/variables/filter", json={"variables": chosen, "limit": _PAGE, "offset": offset}
+        ).json()
+        yield from ((row["name"], row["value"]) for row in page if row["name"].startswith(prefix))
+        if len(page) < _PAGE:
+            return
+        offset += len(page)

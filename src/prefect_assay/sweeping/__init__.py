@@ -3,10 +3,10 @@
 | module | part |
 |---|---|
 | `experiment_watch` | runs that wait for experiments: updates feeds and the full check |
-| `updates_feed`, `watermarks`, `saved_credentials` | one feed, the stored state of the sweep, its credentials blocks |
+| `updates_feed`, `watermarks` | one feed, the stored state of the sweep and its credentials blocks |
 | `stranded_runs` | runs that no worker can start: they are replaced or rescheduled |
 | `stuck_runs` | runs that need a person |
-| `cancellations`, `settle_cancellation`, `cancellation_report` | canceled runs: their open quotes and their report |
+| `cancellations`, `settle_cancellation` | canceled runs: their open quotes and their report |
 
 Nothing here knows the flows, or what is asked of a person.
 """

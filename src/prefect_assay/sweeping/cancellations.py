@@ -26,8 +26,7 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.block_references import block_reference
-from prefect_assay.runs.ownership import ASSAY_FLOWS, is_assay_run
-from prefect_assay.runs.queries import read_runs, run_filter
+from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_runs, run_filter
 from prefect_assay.runs.states import lost_its_deployment
 from prefect_assay.runs.tags import (
     CANCELED_TAG,
@@ -39,8 +38,12 @@ from prefect_assay.runs.tags import (
     set_tag,
     tag_values,
 )
-from prefect_assay.sweeping.cancellation_report import CanceledOrderState, CancellationReport, report_text
-from prefect_assay.sweeping.settle_cancellation import settle_cancellation
+from prefect_assay.sweeping.settle_cancellation import (
+    CanceledOrderState,
+    CancellationReport,
+    report_text,
+    settle_cancellation,
+)
 from prefect_assay.sweeping.stranded_runs import DeploymentIndex, replace_canceled_run
 
 LOOK_BACK: Final = timedelta(days=60)

@@ -16,13 +16,11 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.models.sweep import SweepMemory, Watermark
 from prefect_assay.runs.block_references import block_reference
-from prefect_assay.runs.ownership import ASSAY_FLOWS, is_assay_run
-from prefect_assay.runs.queries import read_run_pages, run_filter, suspended_filter
+from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_run_pages, run_filter, suspended_filter
 from prefect_assay.runs.states import waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, WAITS_TAG, tag_values
 from prefect_assay.runs.transient_failures import lacks_retry_mark
 from prefect_assay.sweeping.progress import SweepProgress
-from prefect_assay.sweeping.saved_credentials import name_of, read_block, read_blocks
 from prefect_assay.sweeping.stranded_runs import DeploymentIndex, replace_run
 from prefect_assay.sweeping.updates_feed import (
     WaitingRun,
@@ -31,7 +29,7 @@ from prefect_assay.sweeping.updates_feed import (
     waiting_run,
     waiting_runs,
 )
-from prefect_assay.sweeping.watermarks import SweepState, as_text
+from prefect_assay.sweeping.watermarks import SweepState, as_text, name_of, read_block, read_blocks
 
 # A deadline that passes, or a check that failed, brings the full check forward, but not at every sweep.
 _EARLIEST: Final = timedelta(hours=1)

@@ -18,8 +18,7 @@ from prefect.states import Cancelled, Suspended
 
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.runs.heartbeats import heartbeat_is_due, last_heartbeat
-from prefect_assay.runs.ownership import ASSAY_FLOWS, is_assay_run
-from prefect_assay.runs.queries import read_run_pages, run_filter
+from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_run_pages, run_filter
 from prefect_assay.runs.states import is_own_wait, lost_its_deployment, reschedule, waits_for_input
 from prefect_assay.runs.tags import INDEX_TAGS, REPLACED_TAG
 

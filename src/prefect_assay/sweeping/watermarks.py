@@ -1,27 +1,32 @@
-"""The stored state of the sweep, in Prefect variables: `assay_sweep`, and `assay_sweep_<digest>` per credentials block.
+"""The stored state of the sweep, and the credentials blocks that its watermarks name.
 
-All are read in one request; only changed ones are written. Anything unreadable counts as absent.
+The state is kept in Prefect variables: `assay_sweep`, and `assay_sweep_<digest>` per credentials block. Only changed ones
+are written. Anything unreadable counts as absent.
 """
 
 import hashlib
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import VariableCreate, VariableUpdate
-from prefect.client.schemas.filters import VariableFilter, VariableFilterName
+from prefect.client.schemas.objects import BlockDocument
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from pydantic import BaseModel, ValidationError
 
+from prefect_assay.blocks import AssayCredentials
+from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.sweep import SweepMemory, Watermark
+from prefect_assay.runs.queries import read_variables
 
 M = TypeVar("M", bound=BaseModel)
 
 _NAME: Final = "assay_sweep"
-_PAGE: Final = 200
+_BLOCKS_PER_REQUEST: Final = 200
 # A block without a waiting run for this long is not used any more.
 _UNUSED: Final = timedelta(days=7)
 
@@ -36,20 +41,7 @@ class SweepState:
     @classmethod
     def read(cls, client: SyncPrefectClient) -> "SweepState":
         """Read all variables of the sweep."""
-        state = cls(client)
-        chosen = VariableFilter(name=VariableFilterName(like_=_NAME)).model_dump(mode="json")
-        offset = 0
-        while True:
-            # The client's own listing takes neither a filter nor an offset.
-            page = client.request(
-                "POST", "/variables/filter", json={"variables": chosen, "limit": _PAGE, "offset": offset}
-            ).json()
-            state.stored |= {
-                row["name"]: _text(row["value"]) for row in page if row["name"].startswith(_NAME)
-            }
-            if len(page) < _PAGE:
-                return state
-            offset += len(page)
+        return cls(client, {name: _text(value) for name, value in read_variables(client, _NAME)})
 
     @property
     def overall(self) -> SweepMemory:
@@ -103,6 +95,63 @@ def variable_name(reference: str) -> str:
 def as_text(reference: dict[str, Any]) -> str:
     """Return the canonical text of a reference."""
     return json.dumps(reference, sort_keys=True)
+
+
+def read_blocks(client: SyncPrefectClient, references: Iterable[str]) -> dict[str, AssayCredentials]:
+    """Read credentials blocks in one request per page; returns them by their reference as JSON text.
+
+    Blocks that cannot be read are left out: `read_block` raises the reason.
+    """
+    by_id = {_id_of(reference): reference for reference in references}
+    by_id.pop(None, None)
+    found: dict[str, AssayCredentials] = {}
+    ids = sorted(by_id, key=str)
+    for start in range(0, len(ids), _BLOCKS_PER_REQUEST):
+        body = {
+            "block_documents": {"id": {"any_": ids[start : start + _BLOCKS_PER_REQUEST]}},
+            "include_secrets": True,
+            "limit": _BLOCKS_PER_REQUEST,
+        }
+        for row in client.request("POST", "/block_documents/filter", json=body).json():
+            document = BlockDocument.model_validate(row)
+            try:
+                block = AssayCredentials._from_block_document(document)  # noqa: SLF001 - Prefect's only way
+            except Exception:  # noqa: BLE001, S112 - another type's block, or one that cannot be read
+                continue
+            if isinstance(block, AssayCredentials):
+                found[by_id[str(document.id)]] = block
+    return found
+
+
+def read_block(mark: Watermark) -> AssayCredentials:
+    """Read the credentials block of a watermark.
+
+    Raises:
+        ConfigurationError: it was deleted.
+    """
+    try:
+        return cast("AssayCredentials", AssayCredentials.load_from_ref(json.loads(mark.reference or "{}")))
+    except ValueError as error:  # Prefect's error for a 404
+        if mark.name is None:
+            raise ConfigurationError(
+                "the block was deleted, and its name is not known: start the campaigns of its runs again"
+            ) from error
+        try:
+            return cast("AssayCredentials", AssayCredentials.load(mark.name))
+        except ValueError:
+            raise ConfigurationError(
+                "the block was deleted: save it again under this name, and its runs are checked again"
+            ) from error
+
+
+def name_of(block: AssayCredentials) -> str | None:
+    """Return the name under which a block is saved."""
+    return block._block_document_name  # noqa: SLF001 - Prefect has no public name for it
+
+
+def _id_of(reference: str) -> str | None:
+    value = json.loads(reference).get("block_document_id")
+    return str(value) if value else None
 
 
 def _is_reference(text: str) -> bool:
