@@ -38,15 +38,13 @@ _ON_THIS_MACHINE: Final = "plain http to this machine reaches only a lab on it; 
 
 def check_page(limit: int | None, offset: int | None, sort: object = None) -> None:
     """Check paging and sorting of a list (contract 4.1); InvalidRequest has every finding."""
-    InvalidRequest.check([*_paging(limit, offset), *_sorting(sort)])
+    InvalidRequest.check(list(_page(limit, offset, sort)))
 
 
 def check_creation(request: CreateRequest, payment_header: str | None) -> None:
     """Check a whole order (contract 4.2, CreateExpRequest and create rule 2).
 
-    Raises:
-        InvalidSpec: the specification is part of what is wrong; with every finding.
-        InvalidRequest: only the fields around it are; with every finding.
+    InvalidSpec if the specification is part of what is wrong, else InvalidRequest; with every finding.
     """
     around = [
         *text("name", request.name),
@@ -123,9 +121,7 @@ def uuid(field: str, value: str) -> Iterator[str]:
 
 def webhook_url(url: str | None, field: str = "webhook_url") -> Iterator[str]:
     """HTTPS (contract 4.2). Plain http to this machine is left to `only_for_a_lab`."""
-    if url is None or url_is_local(url):
-        return
-    if not _is_address(url, "https"):
+    if url is not None and not _is_local(url) and not _is_address(url, "https"):
         yield f"{field}: must be an https address"
 
 
@@ -152,11 +148,10 @@ def headers(given: Mapping[str, str]) -> Iterator[str]:
 
 def only_for_a_lab(url: object, field: str = "webhook_url") -> tuple[str, ...]:
     """Findings unless the service runs on this machine, which only the client's address shows."""
-    return (f"{field}: {_ON_THIS_MACHINE}",) if isinstance(url, str) and url_is_local(url) else ()
+    return (f"{field}: {_ON_THIS_MACHINE}",) if isinstance(url, str) and _is_local(url) else ()
 
 
-def url_is_local(url: str) -> bool:
-    """Return True for plain http to this machine."""
+def _is_local(url: str) -> bool:
     return _is_address(url, "http") and is_loopback(urlsplit(url).hostname or "")
 
 
@@ -170,14 +165,11 @@ def _is_address(url: str, scheme: str) -> bool:
         return False
 
 
-def _paging(limit: int | None, offset: int | None) -> Iterator[str]:
+def _page(limit: int | None, offset: int | None, sort: object) -> Iterator[str]:
     if limit is not None and not 1 <= limit <= PAGE_LIMIT_MAX:
         yield f"limit: {limit}; 1 to {PAGE_LIMIT_MAX} are possible"
     if offset is not None and offset < 0:
         yield f"offset: {offset}; 0 and more are possible"
-
-
-def _sorting(sort: object) -> Iterator[str]:
     count = _columns(str(sort)) if sort is not None else 1
     if count > SORT_COLUMNS_MAX:
         yield f"sort: {count} columns; at most {SORT_COLUMNS_MAX} are possible"

@@ -61,8 +61,7 @@ def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
     """A reader for a list answer (contract 4.1). A bare array is a list without paging words."""
 
     def read(answer: Answer) -> Page[M]:
-        body = answer.json()
-        rows, words = (body, {}) if isinstance(body, list) else _rows(body, answer)
+        rows, words = _rows(answer)
         items = tuple(parsed(kind, row, answer, place=f"row {index}: ") for index, row in enumerate(rows))
         return Page[M](
             items=items,
@@ -75,21 +74,9 @@ def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
     return read
 
 
-def rows_of(kind: type[M]) -> Callable[[Answer], tuple[M, ...]]:
-    """A reader for a list without paging: a plain array (service-shapes), or a list answer."""
-    read = page(kind)
-    return lambda answer: read(answer).items
-
-
-def nothing(answer: Answer) -> None:
-    """A reader for an answer without a body, such as a 204."""
-    del answer
-
-
 def rows_and_total(answer: Answer) -> tuple[list[object], int]:
     """The rows of a list answer as received, and the service's count of the whole list."""
-    body = answer.json()
-    rows, words = (body, {}) if isinstance(body, list) else _rows(body, answer)
+    rows, words = _rows(answer)
     return rows, _number(words.get("total"), len(rows))
 
 
@@ -112,7 +99,10 @@ def off_shape(answer: Answer, finding: str) -> UnexpectedAnswer:
     )
 
 
-def _rows(body: object, answer: Answer) -> tuple[list[object], dict[str, Any]]:
+def _rows(answer: Answer) -> tuple[list[object], dict[str, Any]]:
+    body = answer.json()
+    if isinstance(body, list):
+        return body, {}
     if isinstance(body, dict):
         for name in _ROWS:
             rows = body.get(name)

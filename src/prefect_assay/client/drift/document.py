@@ -33,13 +33,10 @@ _JSON: Final = "application/json"
 
 
 def facts_of(document: Mapping[str, Any], words: WireWords | None = None) -> dict[str, Facts]:
-    """The facts of each operation, such as `GET /experiments/{}`, by place.
+    """The facts of each operation, such as `GET /experiments/{}`, by place; InputError if it is no OpenAPI document.
 
     Places are `query limit`, `header <name>`, `body` and `body <field>`, `answer <status>` and
     `answer <status> <field>`, and `refusals`.
-
-    Raises:
-        InputError: it is no OpenAPI document.
     """
     paths = document.get("paths")
     if not isinstance(paths, dict) or not paths:

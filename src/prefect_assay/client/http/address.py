@@ -16,10 +16,9 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def checked_base_url(url: str) -> str:
-    """The service's address: lower-case host, no trailing slash, no `/api/v1`.
+    """The address with a lower-case host, without a trailing slash and `/api/v1`.
 
-    Raises:
-        ConfigurationError: it is malformed, plain http to another machine, or carries credentials.
+    ConfigurationError if it is malformed, plain http to another machine, or carries credentials.
     """
     parts = _split(url.strip())
     if parts.username is not None or parts.password is not None:
@@ -36,11 +35,7 @@ def checked_base_url(url: str) -> str:
 
 
 def checked_token(token: SecretStr | str) -> SecretStr:
-    """The token without surrounding white space.
-
-    Raises:
-        ConfigurationError: it is empty or not fit for a header; the message does not show it.
-    """
+    """The token without surrounding white space; ConfigurationError, without its value, if it is not fit for a header."""
     value = (token.get_secret_value() if isinstance(token, SecretStr) else token).strip()
     if not value:
         raise ConfigurationError("the API token is empty; create one in the service's portal and set it")

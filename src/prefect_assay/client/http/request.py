@@ -38,7 +38,7 @@ NO_BODY: Final = _NoBody()
 
 
 class Unset(Enum):
-    """A field that a change does not name; None would clear it."""
+    """A field that a change does not name; None clears it."""
 
     UNSET = "unset"
 

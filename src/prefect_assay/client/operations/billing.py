@@ -154,19 +154,15 @@ class InvoiceSearch:
 
     def operation(self) -> Operation[Page[Invoice] | None] | None:
         """The next page; its value is None when the service refuses the filter."""
-        following = None if self._found else self._pager.operation()
-        if following is None:
+        inner = None if self._found else self._pager.operation()
+        if inner is None:
             return None
-        inner = following
-        filtered = self._filtered
-
-        def read(answer: Answer) -> Page[Invoice] | None:
-            return inner.read(answer) if succeeded(answer.status) else None
-
-        def accepts(status: int) -> bool:
-            return succeeded(status) or (filtered and status in _REFUSED)
-
-        return Operation(request=inner.request, read=read, accepts=accepts)
+        refused = _REFUSED if self._filtered else frozenset[int]()
+        return Operation(
+            request=inner.request,
+            read=lambda answer: None if answer.status in refused else inner.read(answer),
+            accepts=lambda status: succeeded(status) or status in refused,
+        )
 
     def feed(self, answer: Page[Invoice] | None) -> tuple[Invoice, ...]:
         """Look through one page."""

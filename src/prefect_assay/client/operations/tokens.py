@@ -103,10 +103,8 @@ def attenuate_token(
 def revoke_token() -> Operation[Revocation]:
     """POST /tokens/revoke, once: end the calling token, its root and every token derived from it.
 
-    A repeat would do no harm, but after a success this token gets a 401, as one that was never valid does.
-
-    Raises:
-        OutcomeUnknown: the answer was lost: `whoami` answers 401 once it is revoked.
+    A repeat would do no harm, but after a success this token gets a 401, as one that was never valid does. After
+    `OutcomeUnknown`, `whoami` answers 401 once it is revoked.
     """
     return once("POST", "/tokens/revoke", Revocation, "Ask whoami: 401 means that the token is revoked")
 

@@ -10,7 +10,7 @@ from typing import Final, Unpack
 from pydantic import SecretStr
 
 from prefect_assay.client import checks
-from prefect_assay.client.decoding import nothing, off_shape, once, page, rows_of
+from prefect_assay.client.decoding import off_shape, once, page
 from prefect_assay.client.filters import Filter, and_, eq
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import (
@@ -40,8 +40,7 @@ def updates(
 ) -> Operation[Page[Update]]:
     """GET /updates: one page, newest first. `experiment_id` and `type` (such as `status_change`) join the filter.
 
-    Raises:
-        UnexpectedAnswer: the service speaks the earlier variant and would ignore an option.
+    UnexpectedAnswer if the service speaks the earlier variant and would ignore an option.
     """
     joined = _joined(experiment_id, type, options.get("filter"))
     current = _UPDATES.page({**options, "filter": joined})
@@ -112,7 +111,11 @@ def _joined(experiment_id: str | None, kind: str | None, condition: Condition | 
 
 def webhooks() -> Operation[tuple[Webhook, ...]]:
     """GET /webhooks: all of the organization, without pages."""
-    return Operation(request=Request(method="GET", path="/webhooks", repeatable=True), read=rows_of(Webhook))
+    read = page(Webhook)
+    return Operation(
+        request=Request(method="GET", path="/webhooks", repeatable=True),
+        read=lambda answer: read(answer).items,
+    )
 
 
 def create_webhook(
@@ -140,21 +143,14 @@ def update_webhook(
 ) -> Operation[Webhook]:
     """PATCH /webhooks/{id}, once; only the fields that are named. None clears the secret or the headers.
 
-    Raises:
-        InvalidRequest: with every finding; nothing was sent.
-        OutcomeUnknown: the answer was lost: list the webhooks.
+    Raises as `create_webhook` does.
     """
     fields = {"url": url, "secret": secret, "headers": headers, "enabled": enabled}
     return _written("PATCH", f"/webhooks/{segment(webhook_id)}", fields, drop=UNSET)
 
 
 def delete_webhook(webhook_id: str) -> Operation[None]:
-    """DELETE /webhooks/{id}, once.
-
-    Raises:
-        NotFound: it does not exist, or no longer.
-        OutcomeUnknown: the answer was lost: list the webhooks.
-    """
+    """DELETE /webhooks/{id}, once; NotFound if it does not exist, OutcomeUnknown as for `create_webhook`."""
     return Operation(
         request=Request(
             method="DELETE",
@@ -162,7 +158,7 @@ def delete_webhook(webhook_id: str) -> Operation[None]:
             lost=OutcomeUnknown,
             after_loss=_LIST_AGAIN,
         ),
-        read=nothing,
+        read=lambda _: None,
     )
 
 
