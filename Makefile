@@ -50,7 +50,7 @@ test: $(VENV)/.installed
 test-long: $(VENV)/.installed
 	@$(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
 
-# Ends by itself: the tests of tests/fuzz share the time among themselves.
+# Ends on time: the tests of tests/fuzz share the time among themselves.
 FUZZ_MINUTES ?= 10
 fuzz: $(VENV)/.installed
 	@ASSAY_FUZZ_MINUTES=$(FUZZ_MINUTES) $(BIN)/pytest -m fuzz tests/fuzz

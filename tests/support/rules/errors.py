@@ -7,7 +7,7 @@ _JSON = "it always sends JSON where a body is needed"
 ERRORS: tuple[Rule, ...] = (
     Rule(
         "7.body",
-        "an error has a message and a request id, which stands in the header too",
+        "an error has a message and a request id, also in the header",
         client="it reads errors",
     ),
     Rule("7.400.parameter", "list parameters off their range or form"),
@@ -30,11 +30,11 @@ ERRORS: tuple[Rule, ...] = (
         "a missing, unknown or foreign token, at every endpoint that takes one",
         client="only the service knows tokens",
     ),
-    Rule("7.401.shape", "a token that cannot stand in a header"),
+    Rule("7.401.shape", "a token that a header cannot hold"),
     Rule(
         "7.402",
         "the pay path of a machine rail answers with a challenge",
-        client="the guard stands in payments",
+        client="the guard is in payments",
     ),
     Rule("7.403", "a viewer's token at every endpoint that writes", client=RIGHTS),
     Rule("7.404.target", "creating with a target that is not in the catalog", client=EXISTS),
@@ -50,5 +50,5 @@ ERRORS: tuple[Rule, ...] = (
     Rule("7.422.letters", "letters that are no amino acids"),
     Rule("7.422.estimate", "an estimate with an unknown target or before the first prices", client=EXISTS),
     Rule("7.429", "too many requests, with Retry-After", client="only the service counts"),
-    Rule("7.500", "an internal error", client="nobody can know beforehand"),
+    Rule("7.500", "an internal error", client="not predictable"),
 )

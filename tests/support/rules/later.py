@@ -17,7 +17,7 @@ LATER: tuple[Rule, ...] = (
     ),
     Rule("4.2.patch.fields", "unknown fields and values off the limits are refused"),
     Rule("4.2.invoice.submit", "no quote: 404 names submit", client=STATE),
-    Rule("4.2.invoice.confirm", "a quote that nobody accepted: 404 names confirm", client=STATE),
+    Rule("4.2.invoice.confirm", "a quote that was not accepted: 404 names confirm", client=STATE),
     Rule("4.2.invoice.exists", "from the acceptance on the invoice is there", client=STATE),
     Rule("4.2.quote.later", "404 means not yet, until the quote is made", client=STATE),
     Rule("4.2.quote.once", "a quote is accepted once; expired, rejected or accepted it is 409", client=STATE),
@@ -46,7 +46,7 @@ LATER: tuple[Rule, ...] = (
     Rule("4.6.mint.type", "org.type is one of two words"),
     Rule("6.kind", "the only event is experiment_update", lab=_RECEIVER),
     Rule("6.body", "body and data carry the listed fields", client=_SENDER),
-    Rule("6.headers", "event, delivery id and signature stand in the headers", client=_SENDER),
+    Rule("6.headers", "event, delivery id and signature are in the headers", client=_SENDER),
     Rule("6.1", "a delivery is believed after its signature over the raw body holds", lab=_RECEIVER),
     Rule(
         "6.2",
