@@ -16,7 +16,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.books import Books, OrderBook, OrderLedger, OrderState
 from prefect_assay.books.budget import Reservation
-from prefect_assay.books.records import (
+from prefect_assay.books.log import (
     Approved,
     InDoubt,
     NotSettled,

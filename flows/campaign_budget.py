@@ -6,7 +6,7 @@ The campaign's cap applies to the total. Each experiment's own cap applies as we
 from collections.abc import Mapping
 
 from prefect_assay.approvals.spending import Approval, approve_spending
-from prefect_assay.books.records import Approved
+from prefect_assay.books.log import Approved
 from prefect_assay.flows.run_options import CampaignRun
 from prefect_assay.models.billing import usd
 from prefect_assay.models.plan import Plan

@@ -11,7 +11,7 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.approvals.uncertain_payment import ask_about_payment, payment_decision
-from prefect_assay.books.records import Approved
+from prefect_assay.books.log import Approved
 from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
 from prefect_assay.flows.run_options import ExperimentRun
 from prefect_assay.models.billing import Quote, usd

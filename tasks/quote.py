@@ -7,7 +7,7 @@ from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
-from prefect_assay.books.records import Confirming, Withdrawn
+from prefect_assay.books.log import Confirming, Withdrawn
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict, NotReady, PaymentRefused, TransientError
 from prefect_assay.models.base import Model

@@ -17,7 +17,7 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.blocks import order_books as tasks_books
 from prefect_assay.blocks.order_books import import_variables, open_books
 from prefect_assay.books import OrderLedger
-from prefect_assay.books.records import Approved, Ordered
+from prefect_assay.books.log import Approved, Ordered
 from prefect_assay.errors import OrderOutcomeUnknown
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import PaymentState

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from prefect_assay.books import Books
-from prefect_assay.books.records import (
+from prefect_assay.books.log import (
     Approved,
     Confirming,
     Ordered,

@@ -104,7 +104,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import Books, OrderLedger
-from prefect_assay.books.records import Ordered
+from prefect_assay.books.log import Ordered
 from prefect_assay.errors import BudgetExceeded
 from prefect_assay.payments import RollingCap
 

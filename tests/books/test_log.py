@@ -8,8 +8,7 @@ from itertools import chain
 import pytest
 from pydantic import TypeAdapter
 
-from prefect_assay.books.log import Log
-from prefect_assay.books.records import Approved, OrderRecord
+from prefect_assay.books.log import Approved, Log, OrderRecord
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from support.archive.memory_store import MemoryStore
 

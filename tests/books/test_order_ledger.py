@@ -10,7 +10,7 @@ import pytest
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import OrderLedger
-from prefect_assay.books.records import Confirming, Paying, Settled, Surplus
+from prefect_assay.books.log import Confirming, Paying, Settled, Surplus
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, BudgetExceeded, ConfigurationError
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from prefect_assay.books.records import (
+from prefect_assay.books.log import (
     Approved,
     Confirming,
     InDoubt,

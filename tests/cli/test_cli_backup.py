@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.database import EmbeddedDatabase
-from prefect_assay.database.place import FOLDER_SETTING
+from prefect_assay.database.host import FOLDER_SETTING
 from support.command import command
 
 pytestmark = pytest.mark.timeout(240)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.database.place import FOLDER_SETTING
+from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, settings_of
 from support.command import command, printed
 

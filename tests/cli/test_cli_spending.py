@@ -9,7 +9,7 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.books import Books
 from prefect_assay.books.budget import Checkpoint, Reservation
-from prefect_assay.books.records import (
+from prefect_assay.books.log import (
     Approved,
     InDoubt,
     NotSettled,

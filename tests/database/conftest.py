@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.database import EmbeddedDatabase
-from prefect_assay.database import place as places
+from prefect_assay.database import EmbeddedDatabase, host
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def open_folder():
 @pytest.fixture
 def database(open_folder, monkeypatch):
     """One that is stopped and removed afterwards."""
-    monkeypatch.setenv(places.FOLDER_SETTING, str(open_folder / "database"))
+    monkeypatch.setenv(host.FOLDER_SETTING, str(open_folder / "database"))
     made = EmbeddedDatabase.of(open_folder)
     yield made
     made.stop()

@@ -11,10 +11,9 @@ import time
 
 import pytest
 
-from prefect_assay.database import EmbeddedDatabase, cluster, find_programs
-from prefect_assay.database import place as places
+from prefect_assay.database import EmbeddedDatabase, cluster, find_programs, host
 from prefect_assay.database.cluster import NAME
-from prefect_assay.database.place import Place
+from prefect_assay.database.host import Place
 from prefect_assay.errors import ConfigurationError
 from support.runs.database_schema import dumped, migrate
 from support.runs.world import eventually
@@ -74,7 +73,7 @@ def test_the_tables_are_those_of_prefect_s_migrations(database, open_folder, mon
     with database:
         migrate(database, open_folder / "home")
         filled = dumped(database)
-    monkeypatch.setenv(places.FOLDER_SETTING, str(open_folder / "other"))
+    monkeypatch.setenv(host.FOLDER_SETTING, str(open_folder / "other"))
     other = EmbeddedDatabase.of(open_folder)
     other.start(empty=True)
     try:
@@ -153,7 +152,7 @@ def test_a_copy_is_put_back_whole(database):
 
 def test_a_long_path_has_its_socket_in_a_short_private_folder(open_folder, monkeypatch):
     folder = open_folder / ("long" * 25)
-    monkeypatch.setenv(places.FOLDER_SETTING, str(folder))
+    monkeypatch.setenv(host.FOLDER_SETTING, str(folder))
     database = EmbeddedDatabase.of(open_folder)
     try:
         with database:
@@ -185,7 +184,7 @@ def test_another_account_does_not_get_in(database):
 @pytest.mark.skipif(not ROOT, reason="root's folders are closed to the account that PostgreSQL runs under")
 def test_a_folder_that_the_account_may_not_enter_is_an_error_with_the_cause(tmp_path, monkeypatch):
     tmp_path.chmod(0o700)
-    monkeypatch.setenv(places.FOLDER_SETTING, str(tmp_path / "database"))
+    monkeypatch.setenv(host.FOLDER_SETTING, str(tmp_path / "database"))
     with pytest.raises(ConfigurationError, match=r"could not be made.*\n.*[Pp]ermission denied"):
         EmbeddedDatabase.of(tmp_path).start()
 
@@ -206,24 +205,24 @@ def test_what_is_not_its_own_folder_is_left_alone(open_folder, kind):
 
 @pytest.mark.skipif(ROOT, reason="root's database has a folder of its own")
 def test_it_lies_in_the_prefect_home(tmp_path):
-    assert places.place_of(tmp_path, {}).folder == tmp_path / "postgresql"
+    assert host.place_of(tmp_path, {}).folder == tmp_path / "postgresql"
 
 
 @pytest.mark.skipif(not ROOT, reason="another user's lies in the Prefect home")
 def test_root_s_lies_where_its_account_may_go(tmp_path):
-    one, other = places.place_of(tmp_path / "a", {}), places.place_of(tmp_path / "b", {})
+    one, other = host.place_of(tmp_path / "a", {}), host.place_of(tmp_path / "b", {})
     assert one.folder.parent == other.folder.parent
     assert one.folder != other.folder
     assert not one.folder.is_relative_to(tmp_path)
 
 
 def test_without_an_account_root_is_told(monkeypatch):
-    monkeypatch.setattr(places, "_UNPRIVILEGED", ("nobody-at-all",))
+    monkeypatch.setattr(host, "_UNPRIVILEGED", ("nobody-at-all",))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(
         ConfigurationError, match="does not run as root, and there is no account nobody-at-all"
     ):
-        places.place_of(places.Path("/home"), {})
+        host.place_of(host.Path("/home"), {})
 
 
 def test_one_that_cannot_start_says_why(database, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from prefect_assay.approvals.spending import Approval
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.books.records import Confirming, Sending, Surplus
+from prefect_assay.books.log import Confirming, Sending, Surplus
 from prefect_assay.errors import (
     ExperimentCanceled,
     NotReady,

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from prefect_assay.books.records import Confirming, Ordered
+from prefect_assay.books.log import Confirming, Ordered
 from prefect_assay.errors import (
     Forbidden,
     NotFound,

@@ -9,7 +9,7 @@ import pytest
 
 from prefect_assay import blocks, flows, tasks
 from prefect_assay.approvals.questions import Question
-from prefect_assay.books.records import OrderRecord
+from prefect_assay.books.log import OrderRecord
 from prefect_assay.runs import tags as run_tags
 
 ROOT = Path(__file__).parents[2]

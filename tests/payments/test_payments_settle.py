@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import OrderLedger
-from prefect_assay.books.records import Surplus
+from prefect_assay.books.log import Surplus
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
     ArchiveUnavailable,

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from prefect_assay.books.records import Confirming
+from prefect_assay.books.log import Confirming
 from prefect_assay.errors import NotReady
 from prefect_assay.models.billing import ExperimentInvoice, Quote
 from prefect_assay.models.experiment import Experiment

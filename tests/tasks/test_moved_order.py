@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from prefect_assay.books import OrderLedger
-from prefect_assay.books.records import Confirming, Ordered, Sending, Surplus
+from prefect_assay.books.log import Confirming, Ordered, Sending, Surplus
 from prefect_assay.errors import ArchiveError, NotReady, TransientError
 from prefect_assay.models.billing import ExperimentInvoice, Quote
 from prefect_assay.models.experiment import Experiment

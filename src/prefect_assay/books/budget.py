@@ -10,8 +10,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, Field, TypeAdapter
 
 from prefect_assay.archive.store import Store
-from prefect_assay.books.log import Log
-from prefect_assay.books.records import Record
+from prefect_assay.books.log import Log, Record
 from prefect_assay.errors import BudgetExceeded
 from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.billing import usd

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, assert_never
 
 from pydantic import BaseModel
 
-from prefect_assay.books.records import (
+from prefect_assay.books.log import (
     Approved,
     Confirming,
     InDoubt,

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 from urllib.parse import quote
 
-from prefect_assay.database.place import Place, place_of
-from prefect_assay.database.programs import Programs, find_programs
+from prefect_assay.database.host import Place, Programs, find_programs, place_of
 from prefect_assay.errors import ConfigurationError
 
 NAME: Final = "prefect"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from prefect_assay.books import OrderBook, OrderState
-from prefect_assay.books.records import Ordered, Refused, Sending
+from prefect_assay.books.log import Ordered, Refused, Sending
 from prefect_assay.errors import (
     AccessError,
     AssayError,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from prefect_assay.books import OrderBook, OrderState
-from prefect_assay.books.records import Ordered, Surplus
+from prefect_assay.books.log import Ordered, Surplus
 from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown
 from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order

@@ -6,7 +6,7 @@ from collections import Counter, deque
 
 from prefect_assay.archive.store import ObjectInfo, check_key, chunks_of
 from prefect_assay.books import Books, OrderBook
-from prefect_assay.books.records import Ordered
+from prefect_assay.books.log import Ordered
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 
 ACCOUNT = "org-1"

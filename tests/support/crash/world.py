@@ -24,7 +24,7 @@ from prefect_assay.blocks import S3Archive, SharedPaymentTokens, SpendingPolicy
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
-from prefect_assay.database.place import FOLDER_SETTING
+from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.localstack.environment import HOST, StackDatabase, free_ports
 from prefect_assay.localstack.processes import Child
 from prefect_assay.models.spec import ExperimentSpec

