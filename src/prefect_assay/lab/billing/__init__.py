@@ -1,4 +1,1 @@
-"""Prices, stored specifications, quotes, invoices and their PDF files.
-
-It must not know how an experiment proceeds or how an invoice is paid.
-"""
+"""Prices, stored specifications, quotes and invoices. It must not know how an invoice is paid."""

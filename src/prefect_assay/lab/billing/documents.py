@@ -1,8 +1,6 @@
-"""Quotes and invoices as PDF files (service shapes, Quotes and invoices).
+"""Quotes and invoices as PDF files, minimal PDF 1.4 (service shapes, Quotes and invoices).
 
-The quote's file needs the token. The invoice's call redirects to a file under `/portal`, which the key in its address
-opens, as at a provider, so that the token is not sent there. A file is minimal PDF 1.4: header, objects,
-cross-reference table and trailer.
+An invoice's call redirects to a file under `/portal`, which the key in its address opens without the token.
 """
 
 from collections.abc import Sequence
@@ -96,10 +94,7 @@ def _money(cents: int) -> str:
 
 
 def pdf(title: str, lines: Sequence[str]) -> bytes:
-    """A PDF of a heading, which is also its title, and lines of text, on as many pages as they need.
-
-    Lines are cut at WIDTH characters; characters outside Windows-1252 become `?`.
-    """
+    """A PDF of a heading and lines, cut at WIDTH characters; those outside Windows-1252 become `?`."""
     pages = [lines[at : at + _LINES_PER_PAGE] for at in range(0, len(lines) or 1, _LINES_PER_PAGE)]
     kids = " ".join(f"{5 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [

@@ -1,7 +1,6 @@
-"""What an experiment costs (contract 2.5). Integer US cents, excluding VAT.
+"""What an experiment costs (contract 2.5). Integer US cents, excluding VAT. Knows no database.
 
-The figures are invented; the shape and the rule "no self-service price, no total" are the contract's. The parts of an
-estimate have two published sets of field names; every part carries both. Knows no database.
+The figures are invented. The parts of an estimate have two published sets of field names; every part carries both.
 """
 
 from collections.abc import Mapping

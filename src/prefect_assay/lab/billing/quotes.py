@@ -145,7 +145,6 @@ def _item(call: Call, quote: Row) -> dict[str, Any]:
 
 
 def _common(lab: Lab, quote: Row) -> dict[str, Any]:
-    """The fields that a list item and the detail record share."""
     return {
         **{name: quote[name] for name in ("currency", "status", "valid_until", "created_at")},
         "expires_at": quote["valid_until"],  # the same under the name of contract 2.7

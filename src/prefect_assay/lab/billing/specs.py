@@ -64,13 +64,10 @@ def price_of(db: Db, experiment: Row) -> pricing.Price:
 
 
 def columns(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
-    """The columns that hold a specification: as it is stored, and as filters see it.
-
-    Filters see the detail record's specification without residues, and the requested `target_id`. It is stored, because
-    building it for every row of a long list takes a second.
-    """
+    """The columns that hold a specification: as it is stored, and as filters see it."""
     return {
         "spec": dict(spec),
+        # Stored, because building it for every row of a long list takes a second.
         "shown_spec": {"target_id": spec.get("target_id"), **_without_sequences(spec, target)},
     }
 
@@ -88,7 +85,6 @@ def view(spec: Mapping[str, Any], target: Row | None, entries: Iterable[Entry]) 
 
 
 def _without_sequences(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
-    """The specification with its defaults and its resolved target."""
     kind = spec["experiment_type"]
     body: dict[str, Any] = {"experiment_type": kind}
     if spec.get("method"):

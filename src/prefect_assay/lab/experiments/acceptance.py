@@ -17,11 +17,7 @@ from prefect_assay.models.vocabulary import MACHINE_RAILS, ExperimentStatus, Quo
 def accept(
     lab: Lab, db: Db, quote: Row, at: datetime, *, purchase_order_number: str | None, notes: str | None
 ) -> dict[str, Any]:
-    """Accept a pending quote: the invoice exists from this point (contract 3).
-
-    Raises:
-        Refusal: 409 when it is expired, rejected or accepted already (contract 3).
-    """
+    """Accept a pending quote, else 409: the invoice exists from this point (contract 3)."""
     experiment = db.get("experiments", quote["experiment_id"])
     if experiment is None or quote["status"] != QuoteStatus.PENDING:
         raise Refusal(409, f"the quote is {quotes.acceptance_word(quote['status'])} and cannot be accepted")
@@ -67,11 +63,7 @@ def body(lab: Lab, quote: Row, invoice: Row) -> dict[str, Any]:
 
 
 def reject(db: Db, quote: Row, reason: str, feedback: str | None, at: datetime) -> None:
-    """Reject a pending quote; the experiment goes back to draft (service shapes, Quotes).
-
-    Raises:
-        Refusal: 409 when it is not pending any more.
-    """
+    """Reject a pending quote, else 409; the experiment goes back to draft (service shapes, Quotes)."""
     if quote["status"] != QuoteStatus.PENDING:
         raise Refusal(409, f"the quote is {quote['status']} and cannot be rejected")
     status = QuoteStatus.REJECTED

@@ -1,7 +1,6 @@
 """Moves the lab's clocks: carries out what falls due, in order, and delivers webhooks in between.
 
-One transaction moves the clock to the due time, carries out the effect and removes the row, so that a crash leaves all
-of it or nothing. Steps without a webhook delivery share a transaction.
+One transaction moves the clock, carries out the effect and removes the row. Steps without a delivery share one.
 """
 
 import contextlib
@@ -55,10 +54,7 @@ class ClockDriver:
         return self._moving.hold_all()
 
     def advance(self, org_id: str, until: datetime) -> int:
-        """Move the clock to a moment, with everything due done and delivered; the number of events.
-
-        A moment in the past is refused with 400.
-        """
+        """Move the clock forward with everything due done and delivered; the number of events."""
         with self._moving.lock(org_id):
             if until < self._lab.clock.now(org_id):
                 raise Refusal(400, "the clock moves forward only")
@@ -169,7 +165,6 @@ class ClockDriver:
             return db.column("SELECT id FROM clocks WHERE mode <> 'manual'")
 
     def _pause(self, org_id: str) -> float:
-        """Real seconds until a running clock has something due."""
         if self._lab.clock.row(org_id)["mode"] != "scaled":
             return _IDLE_SECONDS
         with self._lab.store.transaction() as db:
@@ -179,7 +174,6 @@ class ClockDriver:
         return max(_BUSY_SECONDS, self._lab.clock.real_seconds_until(org_id, times.read(item["due_at"])))
 
     def _tend(self, org_id: str) -> None:
-        """Carry out what is due on a running clock."""
         with self._moving.lock(org_id):
             mode = self._lab.clock.row(org_id)["mode"]
             if mode == "auto":

@@ -1,8 +1,4 @@
-"""How long things take in the lab, decided once per experiment from the lab's seed and the experiment's code.
-
-Times are lab time. The window is 5 to 15 days (contract 8), the quote takes minutes (contract 4.2). A test can fix any
-of them for one experiment or a whole organisation.
-"""
+"""How long things take in lab time, decided once per experiment from the lab's seed and the experiment's code."""
 
 import random
 from collections.abc import Mapping

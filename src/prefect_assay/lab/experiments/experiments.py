@@ -83,7 +83,6 @@ def estimated(lab: Lab, experiment: Row, price: pricing.Price) -> dict[str, Any]
 def _costs(
     lab: Lab, db: Db, experiment: Row, quote: Row | None, price: pricing.Price
 ) -> dict[str, Any] | None:
-    """The furthest of estimate, quote and invoice."""
     invoice = invoices.latest(db, experiment["id"])
     if invoice is not None:
         return invoices.costs(lab, invoice)
@@ -134,7 +133,6 @@ def submit(call: Call) -> Answer:
 
 
 def _hint(experiment: Row) -> str:
-    """The next step instead of submitting again."""
     path = f"{API_PREFIX}/experiments/{experiment['id']}"
     match experiment["status"]:
         case ExperimentStatus.WAITING_FOR_CONFIRMATION:

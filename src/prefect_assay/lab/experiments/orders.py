@@ -1,7 +1,4 @@
-"""Creating experiments (contract 4.2, rules for create) and estimating their cost.
-
-Also the lab faults that break an order after its invoice was created (create rules 5 and 6).
-"""
+"""Creating experiments (contract 4.2), estimating their cost, and the faults that break an order (create rule 6)."""
 
 import secrets
 import uuid
@@ -58,13 +55,11 @@ def _fields(raw: Any) -> Mapping[str, Any]:
 
 
 def _spec_of(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Entry]]:
-    """The raw specification and its readable sequences, even of a body that does not match its schema."""
     spec = _fields(fields.get("experiment_spec"))
     return spec, validation.entries_of_spec(spec.get("sequences"))
 
 
 def _target(db: Db, call: Call, spec: Mapping[str, Any]) -> Row | None:
-    """The catalog target that the specification names, if it names one."""
     wanted = spec.get("target_id")
     return specs.target_row(db, wanted, call.who.org_id) if isinstance(wanted, str) else None
 
@@ -137,10 +132,7 @@ def _selector(call: Call, fields: Mapping[str, Any]) -> tuple[str | None, list[V
 
 
 def _method(db: Db, call: Call, selected: str | None) -> str:
-    """The selected rail, else the first that the caller's policies allow (create rule 2); 403 without an allowed one.
-
-    A token's own payment policy comes first and sets the order; the organisation's bounds it.
-    """
+    """The selected rail, else the first that the token's and the organisation's policies allow (create rule 2)."""
     org = db.get("organizations", call.who.org_id)
     policy = load(org, "payment_policy")["payment_policy"] if org else []
     if selected is not None and selected not in policy:
@@ -220,11 +212,9 @@ def _invoice_fields(lab: Lab, invoice: Row) -> dict[str, Any]:
 
 
 def break_order(lab: Lab, db: Db, invoice_id: str, path: str) -> dict[str, Any]:
-    """Lab fault: break an order after its invoice was created; the error body's further fields (create rule 6).
+    """Lab fault: void an order's invoice; the error body's further fields (create rule 6).
 
-    The invoice, named by its own id or the provider's, is voided. A broken confirmation (`path`) is taken back, so
-    that the same request works the next time; a broken create keeps its experiment, which gets a quote as after a
-    submission.
+    A broken confirmation (`path`) is taken back; a broken create keeps its experiment, which gets a quote.
     """
     invoice = db.one("SELECT * FROM invoices WHERE id = ? OR provider_invoice_id = ?", invoice_id, invoice_id)
     experiment = db.get("experiments", invoice["experiment_id"]) if invoice else None

@@ -1,8 +1,7 @@
 """POST /invoices/{id}/pay: the 402 challenge, settlement, and "already paid" (contract 4.5).
 
-Payment rails run on real time, not on the lab's clock: an authorisation is signed with the payer's wall clock. The
-settlement, the spent credential and the experiment's next step are one transaction, so that a crash cannot settle a
-credential twice. The token was checked before: 401 comes first, then 402.
+Rails run on real time, as an authorisation is signed with the payer's wall clock. The settlement, the
+spent credential and the experiment's next step are one transaction.
 """
 
 from dataclasses import replace

@@ -1,7 +1,6 @@
 """Results of an experiment: fixed at their release, measured at the first reading, packaged at the first download.
 
-What a release is measured from is stored with it, so that no later change alters a result. Measuring waits, because a
-lab that runs through weeks in a moment would spend most of its time on results that are never read.
+What a release is measured from is stored with it, so that no later change alters a result.
 """
 
 import json
@@ -39,10 +38,9 @@ IN_ORDER: Final = replace(LISTING, plain=(), order="position, results.seq")
 def release(
     db: Db, experiment: Row, status: ResultsStatus, at: datetime, *, only: Collection[str] | None = None
 ) -> None:
-    """Publish results. The complete release replaces the preliminary one under the same result ids.
+    """Publish results, `partial` or `all`; the complete release replaces the preliminary one.
 
-    `status` is `partial` or `all`; `only` names the sequences that have a result, None means all of them. The caller
-    writes the experiment's `results_status`.
+    `only` names the sequences that have a result. The caller writes the experiment's `results_status`.
     """
     db.insert("packages", package_row(db, experiment, status, at, only=only))
 
@@ -85,10 +83,8 @@ def package_row(
 
 
 def measure_released(db: Db, org_id: str, experiment_id: str | None = None) -> None:
-    """Measure what was released and not read yet, of an organisation or of one experiment.
-
-    To be called before results are read.
-    """
+    """Measure what was released and not read yet, before results are read."""
+    # Not measured at the release: a lab that runs through weeks would measure what is never read.
     waiting = db.all(
         "SELECT id, experiment_id, request, released_at FROM packages WHERE org_id = ?"
         " AND (? IS NULL OR experiment_id = ?) AND NOT measured ORDER BY seq",

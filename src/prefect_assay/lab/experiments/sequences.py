@@ -141,7 +141,6 @@ def _item(row: Row) -> dict[str, Any]:
 
 
 def _common(row: Row) -> dict[str, Any]:
-    """The fields that a list item and the detail record share."""
     return {
         "id": row["id"],
         "name": row["name"],

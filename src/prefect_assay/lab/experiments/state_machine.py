@@ -1,8 +1,6 @@
-"""The state machine of an experiment (contract 3): its transitions, and what the lab does when something falls due.
+"""The state machine of an experiment (contract 3), and what the lab does when something falls due.
 
-`apply` carries out one row of the due-queue inside the caller's transaction. Milestones, the steps of the work in the
-lab, only write: a status or a piece of progress, what is released with it, and its update. They queue and drop
-nothing, so consecutive ones are read and written together, in few statements. Knows no requests and no clock.
+Milestones, the steps of the work in the lab, queue and drop nothing, so consecutive ones are read and written together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,10 +70,7 @@ def unconfirmed(db: Db, experiment: Row, quote: Row, invoice: Row, at: datetime)
 
 
 def settle(lab: Lab, db: Db, invoice: Row, at: datetime, verdict: CredentialVerdict | None = None) -> Row:
-    """Record the settlement, mark the invoice as paid and start the work; the paid invoice.
-
-    `verdict` is a machine rail's; None for a hosted invoice that a person paid.
-    """
+    """Record the settlement, by `verdict` or by a person, mark the invoice as paid and start the work."""
     db.insert(
         "settlements",
         {
@@ -163,10 +158,7 @@ def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
 
 
 def _apply_milestones(db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
-    """Carry out milestones in order, up to the first with a webhook delivery, and remove their rows.
-
-    `now` moves to each row's time, and never back. Returns how many were carried out, and the lab time of the last one.
-    """
+    """Carry out milestones in order, up to the first with a webhook delivery; how many, and the last one's lab time."""
     experiments = _experiments(db, items)
     webhook_ids = updates.webhooks_of(db, org_id)
     announced: list[Row] = []

@@ -1,7 +1,6 @@
 """Targets: the catalog (contract 4.4), and requests for targets that it lacks (service shapes, Targets).
 
-Staff decide about a request: `decide_custom_target` is the lab event for it. An approved target is only in the catalog
-of the organisation that requested it, because its residues are confidential.
+An approved target is only in the catalog of the organisation that requested it: its residues are confidential.
 """
 
 import uuid
@@ -159,11 +158,10 @@ def decide_custom_target(
     pricing: Mapping[str, Any] | None = None,
     reason: str | None = None,
 ) -> Row:
-    """Lab event: staff decide about a request; 404 for an unknown one, 409 for a decided one.
+    """Lab event: staff decide about a request; 409 for a decided one.
 
     `pricing` is the self-service price of the new target: `{"type": "per_sequence", "price_per_sequence_cents": 4000}`
-    or `{"type": "per_broken_lot", "lot_prices": [...]}`; without one the target is quoted by hand. Returns the request
-    as the API does.
+    or `{"type": "per_broken_lot", "lot_prices": [...]}`; without one the target is quoted by hand.
     """
     row = _request_row(db, uuid_or_none(request_id))
     if row["status"] != PENDING:

@@ -1,4 +1,1 @@
-"""Storage, clock, settings, locks, faults and refusals: what every other room builds on.
-
-It must not know HTTP or any rule of the service.
-"""
+"""Storage, clock, settings, locks, faults and refusals. It must not know HTTP or any rule of the service."""

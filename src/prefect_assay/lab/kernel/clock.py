@@ -1,7 +1,4 @@
-"""The lab's virtual clock, one per organisation, so that parallel tests do not collide.
-
-It reads and stores the time; `clock_driver` moves it. The clock never goes back.
-"""
+"""The lab's virtual clock, one per organisation; `clock_driver` moves it. It never goes back."""
 
 import time
 from datetime import UTC, datetime, timedelta

@@ -92,10 +92,7 @@ class MaintenanceGate:
 
 
 class KeyedWorkers:
-    """At most one thread per key, so that slow work for one organisation delays no other.
-
-    A call for a key whose thread is running makes it run once more: no change is missed.
-    """
+    """At most one thread per key, so that slow work for one delays no other; calls meanwhile make it run once more."""
 
     def __init__(self, name: str, work: Callable[[str], None]) -> None:
         self._name = name

@@ -89,7 +89,6 @@ class CountedFault(Body):
         return {**self.model_dump(), "hits": self._hits}
 
     def _matches(self, **names: str | None) -> bool:
-        """Whether every field that is set has this value."""
         return all(getattr(self, name) in (None, value) for name, value in names.items())
 
     def _strike(self) -> bool:
@@ -134,33 +133,25 @@ class PaymentFaults(FaultList[PaymentFault]):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTarget:
-    """The attempt that may be hit.
-
-    `webhook_id` is None for the experiment's own address, `rotated` when its secret replaced another one, `holdable`
-    when it was not held back before.
-    """
+    """The attempt that may be hit."""
 
     organization_id: str
     experiment_id: str
-    webhook_id: str | None
-    rotated: bool
-    holdable: bool
+    webhook_id: str | None  # None for the experiment's own address
+    rotated: bool  # its secret replaced another one
+    holdable: bool  # it was not held back before
 
 
 class WebhookFault(CountedFault):
-    """What happens to matching attempts (docs/lab.md has the table).
-
-    With a `probability`, drawn per matching attempt from `seed`, `count` defaults to None. `old_secret` only matches
-    deliveries whose secret was changed. `seconds` are of `delay` and `stale`.
-    """
+    """What happens to matching attempts (docs/lab.md has the table); `old_secret` needs a changed secret."""
 
     action: WebhookAction
-    count: Annotated[int, Field(ge=0)] | None = 1
-    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    count: Annotated[int, Field(ge=0)] | None = 1  # None with a `probability`, unless given
+    probability: Annotated[float, Field(ge=0, le=1)] = 1.0  # drawn per matching attempt from `seed`
     seed: int | str = 0
     experiment_id: str | None = None
     webhook_id: str | None = None
-    seconds: Annotated[float, Field(ge=0, lt=10**10)] | None = None
+    seconds: Annotated[float, Field(ge=0, lt=10**10)] | None = None  # of `delay` and `stale`
     _random: random.Random = PrivateAttr()
 
     def model_post_init(self, _context: Any, /) -> None:

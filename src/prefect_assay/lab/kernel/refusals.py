@@ -1,7 +1,4 @@
-"""What the lab refuses: the exception of a refused request (contract 7), and the base of strict request bodies.
-
-Knows no HTTP library.
-"""
+"""What the lab refuses (contract 7), and the base of strict request bodies. Knows no HTTP library."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,14 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Refusal(Exception):
-    """A request the service answers with an error status.
-
-    Attributes:
-        status: HTTP status.
-        message: the `error` string.
-        code: machine-readable code, where the contract has one.
-        extra: further fields of the error body.
-    """
+    """A request that is answered with an error status."""
 
     def __init__(
         self, status: int, message: str, *, code: str | None = None, extra: Mapping[str, Any] | None = None

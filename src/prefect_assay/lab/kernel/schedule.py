@@ -24,10 +24,7 @@ def entry(
     passive: bool = False,
     held: bool = False,
 ) -> Row:
-    """One row for the queue.
-
-    `detail` is what `kind` needs, such as a status or a quote's id; a `held` row waits for its release.
-    """
+    """One row for the queue, with the `detail` that its kind needs; a `held` one waits for its release."""
     return {
         "org_id": experiment["org_id"],
         "experiment_id": experiment["id"],

@@ -1,7 +1,6 @@
-"""The SQLite store: one connection, one transaction at a time; a write-ahead log when it is a file.
+"""The SQLite store: one connection, one transaction at a time. Knows no rules.
 
-It knows tables and columns, and no rules. Values are always bound; table and column names come from this
-package's own code only.
+Values are always bound; table and column names come from this package's own code only.
 """
 
 import json
@@ -197,7 +196,6 @@ class Store:
         self._set_up()
 
     def _set_up(self) -> None:
-        """Create the tables, or refuse a file with other ones."""
         (known,) = self._connection.execute("PRAGMA user_version").fetchone()
         filled = self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         if filled and known != _TABLES_VERSION:
@@ -209,11 +207,7 @@ class Store:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Lock the store for this thread: no transaction inside has to wait.
-
-        Raises:
-            BlockingIOError: another thread holds it for long.
-        """
+        """Lock the store for this thread; BlockingIOError when another thread holds it for long."""
         if not self._lock.acquire(timeout=_PATIENCE_SECONDS):
             raise BlockingIOError("the store is in use")
         try:
@@ -223,11 +217,9 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Db]:
-        """All or nothing. A transaction inside another one joins it.
-
-        SQLite's begins at the first write, which spares requests that only read two statements.
-        """
+        """All or nothing. A transaction inside another one joins it."""
         with self._lock:
+            # SQLite's begins at the first write, which spares requests that only read two statements.
             outermost = self._depth == 0
             self._depth += 1
             try:

@@ -1,4 +1,1 @@
-"""The machine payment rails: challenges, and settlement without a chain or a provider.
-
-They must not know storage, requests or experiments.
-"""
+"""The machine payment rails. They must not know storage, requests or experiments."""

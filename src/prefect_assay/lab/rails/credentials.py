@@ -1,7 +1,4 @@
-"""The verdict on one payment credential, and reading one. Shared by both rails; knows neither.
-
-A header is foreign input: whatever is in it, a rail's `settle` returns a `CredentialVerdict`.
-"""
+"""The verdict on one payment credential, and reading one. Shared by both rails."""
 
 import base64
 from dataclasses import dataclass
@@ -15,27 +12,16 @@ HEADER_BYTES_MAX: Final = 16_384
 
 @dataclass(frozen=True, slots=True)
 class CredentialVerdict:
-    """The outcome of checking, and settling, one credential.
-
-    Attributes:
-        ok: whether the invoice may be marked as paid.
-        detail: why it is refused.
-        status: of the answer: 200, 402 for another try, 403 for a credential that was used before.
-        reason: an x402 error code when refused.
-        payer: who pays, once proved: the signer's checksum address, or the fingerprint of a token.
-        nonce: what makes the credential unique. Record (payer, nonce) with the invoice.
-        reference: the invented transaction or charge.
-        header: the value of PAYMENT-RESPONSE or Payment-Receipt.
-    """
+    """The outcome of checking, and settling, one credential."""
 
     ok: bool
-    detail: str
-    status: int = HTTPStatus.OK
-    reason: str | None = None
-    payer: str | None = None
-    nonce: str | None = None
-    reference: str | None = None
-    header: str | None = None
+    detail: str  # why it is refused
+    status: int = HTTPStatus.OK  # 200, 402 for another try, 403 for a credential that was used before
+    reason: str | None = None  # an x402 error code when refused
+    payer: str | None = None  # once proved: the signer's checksum address, or the fingerprint of a token
+    nonce: str | None = None  # what makes the credential unique: record (payer, nonce) with the invoice
+    reference: str | None = None  # the invented transaction or charge
+    header: str | None = None  # the value of PAYMENT-RESPONSE or Payment-Receipt
 
 
 class CredentialError(Exception):

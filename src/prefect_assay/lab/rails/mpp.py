@@ -1,8 +1,7 @@
 """The lab's mpp-spt rail: the challenge of the "Payment" scheme, and settlement of a shared payment token.
 
-The challenge's id is a MAC over its own parts, so nothing is stored before a settlement. `settle` makes the checks of a
-server of the protocol, and then invents the charge. It must not know storage: the caller looks up used credentials,
-and records payer and nonce with the invoice in one transaction.
+The challenge's id is a MAC over its parts, so nothing is stored before a settlement; the charge is invented.
+The caller looks up used credentials, and records payer and nonce with the invoice in one transaction.
 """
 
 import base64
@@ -36,23 +35,14 @@ _PARTS: Final = ("realm", "method", "intent", "request", "expires", "digest", "h
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The invoice to be paid, and the pay request.
+    """The invoice to be paid, and the pay request."""
 
-    Attributes:
-        invoice_id: becomes `externalId`.
-        amount_cents: of the invoice.
-        currency: lower case.
-        realm: the service, as `host[:port]`.
-        body: of the pay request; challenge and credential are for the same one.
-        fault: a wrong term in the challenge, to test a client's guard.
-    """
-
-    invoice_id: str
+    invoice_id: str  # becomes `externalId`
     amount_cents: int
-    currency: str
-    realm: str
-    body: bytes
-    fault: str | None = None
+    currency: str  # lower case
+    realm: str  # the service, as `host[:port]`
+    body: bytes  # of the pay request; challenge and credential are for the same one
+    fault: str | None = None  # a wrong term in the challenge, to test a client's guard
 
 
 def encode(value: Mapping[str, Any]) -> str:
@@ -126,10 +116,9 @@ def settle(
     used: Callable[[str, str], bool],
     now: datetime,
 ) -> CredentialVerdict:
-    """Check a Payment-Authorization against the challenge for this bill, and settle it locally.
+    """Check a Payment-Authorization against the challenge for this bill, and settle it at wall time `now`.
 
-    `bill` and `settings` are those of `challenge`. `used` returns whether this payer or this nonce settled something
-    before. `now` is wall time. The token is kept as its fingerprint only.
+    `used` returns whether this payer or this nonce settled something before.
     """
     try:
         return _settled(header_value, bill, settings, used, now)

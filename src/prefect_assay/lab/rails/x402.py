@@ -1,8 +1,7 @@
 """The lab's x402-exact rail (x402 version 2): the payment challenge, and settlement without a chain.
 
-`settle` makes every check that a facilitator makes before it sends a transaction, and then invents the transaction.
-Only plain accounts can be checked offline, contract wallets cannot. It must not know storage: the caller looks up used
-nonces, and records the nonce together with the invoice in one database transaction.
+All checks of a facilitator are made, and the transaction is invented. Contract wallets cannot be checked offline.
+The caller looks up used nonces, and records the nonce with the invoice in one transaction.
 """
 
 import base64
@@ -52,10 +51,7 @@ def encode(value: dict[str, Any]) -> str:
 def challenge(
     *, invoice: dict[str, Any], pay_url: str, settings: X402Settings, error: str | None = None
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """The 402 answer for an open invoice: headers, and as JSON body the same terms (contract 2.12).
-
-    `invoice` has `id` and `amount_cents`, `pay_url` is absolute, `error` is why the last credential was refused.
-    """
+    """The 402 answer for an open invoice: headers, and as JSON body the same terms (contract 2.12)."""
     body: dict[str, Any] = {
         "x402Version": VERSION,
         "error": error or "payment required: repeat the request with a PAYMENT-SIGNATURE header",
@@ -111,10 +107,9 @@ def settle(
     nonce_used: Callable[[str, str], bool],
     now: datetime,
 ) -> CredentialVerdict:
-    """Check a PAYMENT-SIGNATURE against the offer of `challenge` for this invoice, and settle it locally.
+    """Check a PAYMENT-SIGNATURE against the offer of `challenge` at wall time `now`, and settle it locally.
 
-    `nonce_used` is called with payer and lower-case nonce. `now` is wall time, as authorisations are signed with it.
-    ConfigurationError when the extra `x402` is not installed.
+    `nonce_used` is called with payer and lower-case nonce. ConfigurationError when the extra `x402` is not installed.
     """
     terms = _with_fault(settings)
     network = terms.network

@@ -1,4 +1,1 @@
-"""The lab's parts, one request and its answer, body schemas, validation, lists and filters.
-
-It must not know what any resource means.
-"""
+"""One request and its answer. It must not know what any resource means."""

@@ -1,4 +1,4 @@
-"""The lab without any web framework: its parts, the requests it takes and the answers it gives.
+"""The lab's parts, the requests it takes and the answers it gives, without any web framework.
 
 Handlers are plain functions `Call -> Answer` that refuse by raising `Refusal`.
 """
@@ -97,10 +97,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status, body and further headers.
-
-    The body is bytes for a file, None for no body (a 204, a redirect), else JSON in neutral words.
-    """
+    """Status, headers and body: bytes for a file, None without a body, else JSON in neutral words."""
 
     body: Any
     status: int = 200

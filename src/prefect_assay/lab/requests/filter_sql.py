@@ -40,14 +40,12 @@ _PLAIN_PATH: Final = re.compile(r'\$(\."[A-Za-z0-9_]{1,64}")+')
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that a list can be filtered and sorted by.
-
-    `values` are those of an enum; `aliases` are further words for them, such as those of a second vocabulary.
-    """
+    """A column that a list can be filtered and sorted by."""
 
     sql: str
     kind: Kind = "text"
-    values: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()  # of an enum
+    # Further words for the values, such as those of a second vocabulary
     aliases: Mapping[str, str] = field(default_factory=dict)
 
 

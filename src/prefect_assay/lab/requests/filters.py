@@ -1,10 +1,7 @@
-"""The filter and sort language of the lists (contract 4.1): text to a tree, by recursive descent.
+"""The filter and sort language of the lists (contract 4.1): text to a tree. Knows neither columns nor SQL.
 
-    expression := name "(" [expression {"," expression}] ")" | word | string
-    string     := '"' characters '"'      with backslash escapes; or single quotes
-
-Knows neither columns nor SQL (`filter_sql` does), and limits length, depth and size, because the text is foreign
-input.
+expression := name "(" [expression {"," expression}] ")" | word | string
+string     := '"' characters '"'      with backslash escapes; or single quotes
 """
 
 import re
@@ -70,7 +67,6 @@ class _Parser:
         return found
 
     def mark(self, wanted: str) -> bool:
-        """Skip a bracket or comma if it is next."""
         found = _TOKEN.match(self._text, self._position)
         if found is None or found["mark"] != wanted:
             return False

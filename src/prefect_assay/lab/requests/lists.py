@@ -1,7 +1,4 @@
-"""One page of a list (contract 4.1): paging, filter, search, sort and the per-field query forms.
-
-Knows no resource: a `Listing` describes one.
-"""
+"""One page of a list (contract 4.1): paging, filter, search, sort and the per-field query forms."""
 
 import json
 import re
@@ -27,24 +24,14 @@ _FORM: Final = re.compile(rf"({'|'.join(_QUERY_OPERATORS)})\((.*)\)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a list offers.
+    """What a list offers."""
 
-    Attributes:
-        source: FROM clause; its first table has the columns `seq` and, when `by_org`, `org_id`.
-        columns: what can be filtered and sorted by, under its public name.
-        search: SQL of the columns that `search` looks into.
-        plain: columns that also have a plain query parameter, as in `status=done`.
-        order: order without `sort`.
-        by_org: whether rows belong to organisations.
-        select: SELECT list.
-    """
-
-    source: str
-    columns: Mapping[str, Column]
-    search: tuple[str, ...] = ()
-    plain: tuple[str, ...] = ()
-    order: str = "{table}.created_at DESC, {table}.seq DESC"
-    by_org: bool = True
+    source: str  # FROM clause; its first table has the columns `seq` and, when `by_org`, `org_id`
+    columns: Mapping[str, Column]  # what can be filtered and sorted by, under its public name
+    search: tuple[str, ...] = ()  # SQL of the columns that `search` looks into
+    plain: tuple[str, ...] = ()  # columns that also have a plain query parameter, as in `status=done`
+    order: str = "{table}.created_at DESC, {table}.seq DESC"  # without `sort`
+    by_org: bool = True  # whether rows belong to organisations
     select: str = "*"
 
     @property
@@ -56,10 +43,7 @@ class Listing:
 def page(
     call: Call, listing: Listing, render: Callable[[Row], dict[str, Any]], *, only: tuple[Sql, ...] = ()
 ) -> Answer:
-    """`items`, `total`, `count`, `offset` (contract 4.1); 400 for a bad parameter.
-
-    `render` makes an item of a row; `only` are conditions that the path or the endpoint sets.
-    """
+    """`items`, `total`, `count`, `offset` (contract 4.1). `only` are the caller's conditions."""
     query = call.query
     words = call.lab.settings.words
     wire_names = {next(iter(words.to_wire({name: 0}))): column for name, column in listing.columns.items()}
@@ -82,10 +66,7 @@ def page(
 def _numbers(
     db: Db, listing: Listing, matching: Sql, order: Sql, *, limit: int, offset: int
 ) -> tuple[int, list[int]]:
-    """How many rows match, and the `seq` of those on the page.
-
-    Only `seq` is selected, because indexes cover most filters and sorts, and reading wide rows takes the time.
-    """
+    """How many rows match, and the `seq` of those on the page; indexes cover `seq`, but not wide rows."""
     found = db.column(
         f"SELECT {listing.table}.seq {matching.text} ORDER BY {order.text} LIMIT ? OFFSET ?",
         *matching.values,
@@ -99,7 +80,6 @@ def _numbers(
 
 
 def _rows(db: Db, listing: Listing, numbers: list[int]) -> list[Row]:
-    """The whole rows of a page, in its order."""
     found = db.all(
         f"SELECT {listing.table}.seq AS page_seq, {listing.select} FROM {listing.source}"  # noqa: S608 - own names
         f" WHERE {listing.table}.seq IN (SELECT value FROM json_each(?))",

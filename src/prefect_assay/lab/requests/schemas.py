@@ -1,7 +1,6 @@
-"""Strict schemas of the request bodies, for the lab alone: unknown fields and wrong types are refused.
+"""Strict schemas of the request bodies, for the lab alone.
 
-Rules about several fields, and rules with a status of their own, are in `validation`; `documented` ones appear in
-`openapi.json` and check nothing here.
+Rules that join fields are in `validation`; `documented` ones appear in `openapi.json` and check nothing here.
 """
 
 from typing import Annotated, Any, Literal

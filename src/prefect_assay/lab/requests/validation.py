@@ -1,6 +1,6 @@
-"""Reading request bodies strictly and accumulating every violation (contract 2.2, 2.3, 7 and 8).
+"""Reading request bodies strictly, with every violation in one answer (contract 2.2, 2.3, 7 and 8).
 
-Schemas check the shape; rules that join several fields are here. Both end up in one answer. Knows no database.
+Schemas check the shape; rules that join several fields are here. Knows no database.
 """
 
 import ipaddress
@@ -42,19 +42,12 @@ _TYPES: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing wrong with a request.
+    """One thing wrong with a request."""
 
-    Attributes:
-        text: field and cause.
-        status: the status it alone would be answered with.
-        schema: whether it is a mismatch with the schema, which a cost estimate answers with 422.
-        code: machine-readable code, where the contract has one.
-    """
-
-    text: str
-    status: int = 400
-    schema: bool = False
-    code: str | None = None
+    text: str  # field and cause
+    status: int = 400  # what it alone would be answered with
+    schema: bool = False  # whether it is a mismatch with the schema, which a cost estimate answers with 422
+    code: str | None = None  # machine-readable, where the contract has one
 
 
 def refuse(violations: Iterable[Violation]) -> None:
@@ -88,10 +81,7 @@ def read(
     *,
     also: Iterable[Violation] = (),
 ) -> Schema:
-    """The body as the schema's model, if `more` finds nothing wrong with it; 400 with every violation.
-
-    `also` was found outside of the body.
-    """
+    """The body as the schema's model; 400 with every violation, those of `more` and `also` included."""
     body, mismatches = shape(schema, raw)
     refuse([*also, *(mismatches if body is None else more(body))])
     if body is None:

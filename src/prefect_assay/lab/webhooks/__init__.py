@@ -1,4 +1,1 @@
-"""The updates feed, webhook configuration, the outbox, and signed delivery.
-
-It must not know why an experiment changes.
-"""
+"""The updates feed, webhook configuration, the outbox, and signed delivery. It must not know experiments."""

@@ -39,8 +39,6 @@ class Signing:
 
 @dataclass(frozen=True, slots=True)
 class _Destination:
-    """The experiment's own address, or a webhook of the organisation."""
-
     url: str
     headers: Mapping[str, str] = field(repr=False)
     webhook: Row | None = field(repr=False)
@@ -155,7 +153,6 @@ def _destination(db: Db, experiment: Row, webhook_id: str | None) -> _Destinatio
 
 
 def _replayed(earlier: Row, destination: _Destination, fault: WebhookFault | None) -> Attempt:
-    """The exact bytes and signature of an earlier attempt."""
     headers = {name: value for name, value in json.loads(earlier["headers"]).items() if value != MASK}
     return Attempt(
         earlier["delivery_id"],
@@ -211,14 +208,12 @@ def _eta(experiment: Row, update: Row) -> str:
 
 
 def post(client: httpx.Client, attempt: Attempt, seconds: float) -> tuple[int | None, str | None]:
-    """Send it; the status, or the name of the error that kept it from arriving.
-
-    The answer's body is read, so that the connection can be used again, up to a bound of size and time.
-    """
+    """Send it; the status, or the name of the error that kept it from arriving."""
     end = time.monotonic() + seconds
     headers = {**attempt.custom, **attempt.headers}
     status: int | None = None
     try:
+        # The answer is read, so that the connection can be used again, up to a bound of size and time.
         with client.stream("POST", attempt.url, content=attempt.body, headers=headers) as answer:
             status = answer.status_code
             size = 0

@@ -193,7 +193,6 @@ def _is_private(host: str) -> bool:
 
 
 def _header_violations(headers: Mapping[str, str], own_prefix: str) -> list[Violation]:
-    """Names and values that cannot be sent, or that belong to the service (`own_prefix`, such as `x-service-`)."""
     found: list[Violation] = []
     if len(headers) > _HEADERS_MAX:
         found.append(Violation(f"headers: at most {_HEADERS_MAX}", 422))

@@ -1,7 +1,7 @@
-"""The durable queue of deliveries. A row stays until it is acknowledged, refused for good, or out of retries.
+"""The durable queue of deliveries. Knows no HTTP.
 
-Rows of one experiment to one destination form a lane, and only the lane's oldest row is sent: deliveries arrive in
-order, retries included. A row that a fault holds back is outside its lane. Knows no HTTP.
+Rows of one experiment to one destination form a lane, and only the lane's oldest row is sent, so deliveries arrive in
+order, retries included. A row that a fault holds back is outside its lane.
 """
 
 import time
@@ -29,10 +29,9 @@ def add(
     *,
     replay_of: int | None = None,
 ) -> None:
-    """Queue a delivery about an update of the experiment (`id`, `org_id`), due at lab time `at`.
+    """Queue a delivery, due at lab time `at`; without `webhook_id`, to the experiment's own address.
 
-    It goes to the organisation's webhook, or without `webhook_id` to the experiment's own address. `replay_of` is the
-    number of a delivery whose exact bytes are sent again.
+    `replay_of` is the number of a delivery whose exact bytes are sent again.
     """
     db.insert(
         "outbox",
@@ -86,7 +85,7 @@ def next_at(db: Db, org_id: str, now: datetime) -> datetime | None:
 
 
 def _free_passed(db: Db, org_id: str, now: datetime) -> None:
-    """Free the rows whose time has come. Reads first, to spare a write at every step of a lab without deliveries."""
+    # Reads first, to spare a write at every step of a lab without deliveries.
     passed = "WHERE org_id = ? AND held = 'time' AND due_at <= ?"
     if db.one(f"SELECT 1 FROM outbox {passed}", org_id, now):  # noqa: S608 - own text
         db.run(f"UPDATE outbox SET held = '' {passed}", org_id, now)  # noqa: S608 - own text

@@ -1,8 +1,8 @@
 """Delivers webhooks from the durable outbox (contract 6): signed, retried, and journalled.
 
 Delivery happens outside every transaction, because receivers call the lab back before they answer. An attempt is
-recorded after it was sent: a lab that crashes in between sends it again, and never loses it. Every organisation has
-its own thread, so that a slow or missing receiver delays no other organisation.
+recorded after it was sent: a lab that crashes in between sends it again. Every organisation has its own
+thread, so that a slow or missing receiver delays no other.
 """
 
 import threading

@@ -1,7 +1,4 @@
-"""Customer-facing updates (contract 2.9 and 6): the feed, and one queued delivery per webhook that gets an update.
-
-Sending is `sender`'s business.
-"""
+"""Customer-facing updates (contract 2.9 and 6): the feed, and a queued delivery per webhook that gets one."""
 
 import uuid
 from dataclasses import replace
@@ -49,10 +46,7 @@ DESCRIPTIONS: Final[dict[str, str]] = {
 
 
 def recipients(db: Db, experiment: Row) -> list[str | None]:
-    """The webhooks that get an update, as outbox rows name them: None is the experiment's own address.
-
-    The experiment's own webhook overrides the organisation's enabled ones.
-    """
+    """The webhooks that get an update; None is the experiment's own address, which overrides the others."""
     return choose(experiment, webhooks_of(db, experiment["org_id"]))
 
 
