@@ -2,9 +2,7 @@
 
 `InputError`: fix the input. `AccessError`: fix the token, its role or the address. `TransientError`: try again later.
 `PaymentError`: nothing was paid; someone has to decide or to configure. `Stopped`: the order ended without a result,
-and no retry changes that. `OutcomeUnknown`: read the state, never repeat the request.
-
-This module must not import anything of the package.
+and no retry changes that. `OutcomeUnknown`: read the state, never repeat the request. Imports nothing of the package.
 """
 
 from collections.abc import Sequence
@@ -55,7 +53,7 @@ class InputError(AssayError):
 
 
 class _Findings(InputError):
-    """An input error that collects every finding instead of stopping at the first."""
+    """Collects every finding instead of stopping at the first."""
 
     headline: ClassVar[str]
 
@@ -73,7 +71,7 @@ class _Findings(InputError):
 
 
 class InvalidSequences(_Findings):
-    """The designs cannot be ordered; each finding names file, line or sequence."""
+    """Designs cannot be ordered; each finding names file, line or sequence."""
 
     headline = "the sequences cannot be ordered, and nothing was"
 
@@ -91,12 +89,7 @@ class InvalidRequest(_Findings):
 
 
 class RequestRefused(InputError):
-    """The service refused the request as wrong (400, 415, 422).
-
-    Attributes:
-        errors: the service's accumulated messages, at least one.
-        code: the machine-readable code, if any.
-    """
+    """400, 415, 422: `errors` are the service's messages, at least one; `code` is the machine-readable one, if any."""
 
     def __init__(
         self,
@@ -134,11 +127,7 @@ class NotReady(NotFound):
 
 
 class Conflict(AssayError):
-    """409: the state does not allow the request.
-
-    Attributes:
-        code: the machine-readable cause, if any, such as submit's `error_kind`.
-    """
+    """409: the state does not allow the request; `code` is the cause, if any, such as submit's `error_kind`."""
 
     code: str | None = None  # of the class: errors that an earlier version has pickled lack it
 
@@ -250,9 +239,7 @@ class OrderOutcomeUnknown(OutcomeUnknown):
 class PartialOrder(OrderOutcomeUnknown):
     """The service failed after it created the experiment (contract 4.2, create rule 6): adopt it.
 
-    Attributes:
-        experiment_id: the created experiment.
-        invoice_id: the provider's invoice id, if it was created before the failure.
+    `invoice_id` is the provider's, if the invoice was created before the failure.
     """
 
     def __init__(
@@ -321,17 +308,12 @@ class ConfigurationError(AssayError):
 
     @classmethod
     def missing_extra(cls, extra: str, purpose: str) -> Self:
-        """The error for a missing optional dependency."""
+        """A missing optional dependency."""
         return cls(f"{purpose} needs an extra: pip install 'prefect-assay[{extra}]'")
 
 
 class BlockMissing(ConfigurationError):
-    """A block of a run was deleted; saving it under the same name repairs the run.
-
-    Attributes:
-        parameter: the run's parameter.
-        block: the block, as `type/name`.
-    """
+    """A block, `type/name`, that a run's parameter names was deleted; saving it under the same name repairs the run."""
 
     retriable = True
 
