@@ -28,8 +28,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotFound
 from prefect_assay.models.job import OrderRoute, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.api import address
-from prefect_assay.payments.ledger import RollingCap
+from prefect_assay.payments.interfaces import RollingCap, address
 from prefect_assay.runs.queries import read_variables
 
 _ORDERS: Final = "assay_order_"

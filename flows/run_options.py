@@ -17,7 +17,7 @@ from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import experiment_name, order_key
-from prefect_assay.payments.api import address
+from prefect_assay.payments.interfaces import address
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.runs import PollPolicy, outlast
 from prefect_assay.runs.block_references import passed_on

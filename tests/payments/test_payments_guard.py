@@ -17,9 +17,8 @@ from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import guard
-from prefect_assay.payments.api import address, origin, pay_url
 from prefect_assay.payments.guard import PaymentPolicy
-from prefect_assay.payments.ledger import LedgerEntry
+from prefect_assay.payments.interfaces import LedgerEntry, address, origin, pay_url
 from prefect_assay.payments.terms import Offers, X402Terms
 
 BASE = "https://assay.example"

@@ -10,7 +10,7 @@ from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.ledger import PaymentAttempt
+from prefect_assay.payments.interfaces import PaymentAttempt
 from prefect_assay.sweeping.cancellations import _is_final
 from prefect_assay.sweeping.settle_cancellation import (
     CanceledOrderState,

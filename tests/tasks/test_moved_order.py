@@ -12,7 +12,7 @@ from prefect_assay.models.billing import ExperimentInvoice, Quote
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.ledger import PaymentAttempt
+from prefect_assay.payments.interfaces import PaymentAttempt
 from prefect_assay.tasks.quote import BillingStage, confirm_quote
 from support.services.order_service import books
 

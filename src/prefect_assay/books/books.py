@@ -21,7 +21,7 @@ from prefect_assay.books.state import NotBegun, OrderState
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.job import PaymentState
-from prefect_assay.payments.ledger import AttemptEnd, LedgerEntry, PaymentAttempt, RollingCap
+from prefect_assay.payments.interfaces import AttemptEnd, LedgerEntry, PaymentAttempt, RollingCap
 
 _RECORDS: Final[TypeAdapter[OrderRecord]] = TypeAdapter(OrderRecord)
 _BUDGET: Final = "BUDGET"

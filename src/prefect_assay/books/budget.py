@@ -14,7 +14,7 @@ from prefect_assay.books.log import Log, Record
 from prefect_assay.errors import BudgetExceeded
 from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.billing import usd
-from prefect_assay.payments.ledger import RollingCap
+from prefect_assay.payments.interfaces import RollingCap
 
 EVERY: Final = 32
 LONGEST_WINDOW: Final = timedelta(days=366)

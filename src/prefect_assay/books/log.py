@@ -21,7 +21,7 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable, Configuration
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
-from prefect_assay.payments.ledger import PaymentAttempt
+from prefect_assay.payments.interfaces import PaymentAttempt
 
 
 class Record(StoredModel):

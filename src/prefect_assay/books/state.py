@@ -31,7 +31,7 @@ from prefect_assay.books.log import (
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.ledger import AttemptEnd, LedgerEntry
+from prefect_assay.payments.interfaces import AttemptEnd, LedgerEntry
 
 S = TypeVar("S", bound="_State")
 

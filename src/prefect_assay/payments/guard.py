@@ -16,9 +16,15 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard_terms
-from prefect_assay.payments.api import origin, pay_url
 from prefect_assay.payments.guard_terms import named
-from prefect_assay.payments.ledger import MAYBE_PAID, LedgerEntry, PaymentAttempt, RollingCap
+from prefect_assay.payments.interfaces import (
+    MAYBE_PAID,
+    LedgerEntry,
+    PaymentAttempt,
+    RollingCap,
+    origin,
+    pay_url,
+)
 from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, ascii_quoted
 
 CURRENCY: Final = "usd"

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Final
 from urllib.parse import urljoin, urlparse, urlsplit
 
-from prefect_assay.payments.api import origin
+from prefect_assay.payments.interfaces import origin
 from prefect_assay.payments.terms import MppTerms, X402Terms, ascii_quoted
 
 # The bearer token is in Authorization; a credential there would need a second value of that header.

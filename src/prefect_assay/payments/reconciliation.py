@@ -14,8 +14,7 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
-from prefect_assay.payments.api import PayApi
-from prefect_assay.payments.ledger import AttemptEnd, Ledger, LedgerEntry
+from prefect_assay.payments.interfaces import AttemptEnd, Ledger, LedgerEntry, PayApi
 
 logger = logging.getLogger(__name__)
 

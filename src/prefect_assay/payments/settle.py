@@ -25,10 +25,17 @@ from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard
-from prefect_assay.payments.api import PayAnswer, PayApi, address, is_success
 from prefect_assay.payments.guard import PaymentPolicy
-from prefect_assay.payments.ledger import Ledger, LedgerEntry, PaymentAttempt
-from prefect_assay.payments.rails.registry import Rail
+from prefect_assay.payments.interfaces import (
+    Ledger,
+    LedgerEntry,
+    PayAnswer,
+    PayApi,
+    PaymentAttempt,
+    Rail,
+    address,
+    is_success,
+)
 from prefect_assay.payments.reconciliation import Reconciliation
 from prefect_assay.payments.terms import SettlementNotice, Terms
 

@@ -15,8 +15,8 @@ from pydantic import Field, SecretStr, ValidationError
 from prefect_assay.errors import PaymentError, PaymentRefused
 from prefect_assay.models.base import Model, WireModel
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.api import PayAnswer, header, is_success
 from prefect_assay.payments.guard_terms import CREDENTIAL_HEADER
+from prefect_assay.payments.interfaces import PayAnswer, header, is_success
 from prefect_assay.payments.rails.headers import (
     Challenge,
     compact,

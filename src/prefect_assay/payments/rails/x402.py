@@ -20,7 +20,7 @@ from pydantic import Field, SecretStr, ValidationError
 from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.models.base import WireModel
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.api import PayAnswer, header
+from prefect_assay.payments.interfaces import PayAnswer, header
 from prefect_assay.payments.rails.headers import RECEIPT_VALUE_MAX, compact, decode, places, plain, receipt
 from prefect_assay.payments.terms import Offers, SettlementNotice, Terms, X402Terms, ascii_quoted
 

@@ -1,0 +1,223 @@
+"""What a payment needs: the service (`PayApi`), the record of the order (`Ledger`) and the means (`Rail`), as protocols.
+
+`AssayClient` satisfies `PayApi`; `prefect_assay.books` keeps the record in the archive. It holds no credential.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final, Literal, Protocol, assert_never
+from urllib.parse import quote, urlsplit
+
+from pydantic import AwareDatetime
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.models.base import Model, StoredModel
+from prefect_assay.models.billing import Invoice
+from prefect_assay.models.job import PaymentState
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments.terms import Offers, SettlementNotice, Terms
+
+
+class PayAnswer(Protocol):
+    """The response of the pay path, whatever its status (contract 4.5)."""
+
+    @property
+    def status_code(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The response headers."""
+        ...
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The JSON object; empty when the body is no object."""
+        ...
+
+
+class PayApi(Protocol):
+    """The two calls of a payment."""
+
+    @property
+    def base_url(self) -> str:
+        """The service's address, without `/api/v1`."""
+        ...
+
+    def invoice_by_id(self, invoice_id: str) -> Invoice:
+        """`GET /invoices/{invoice_id}`."""
+        ...
+
+    def pay(self, invoice_id: str, headers: Mapping[str, str] | None = None) -> PayAnswer:
+        """`POST /invoices/{invoice_id}/pay`, once. With headers, a lost answer raises PaymentOutcomeUnknown."""
+        ...
+
+
+def is_success(answer: PayAnswer) -> bool:
+    """Return True for a 2xx."""
+    return HTTPStatus.OK <= answer.status_code < HTTPStatus.MULTIPLE_CHOICES
+
+
+def header(answer: PayAnswer, name: str) -> str | None:
+    """One response header by name, in any case."""
+    wanted = name.lower()
+    return next((value for key, value in answer.headers.items() if key.lower() == wanted), None)
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port in one spelling: `HTTPS://Host:443/x` becomes `https://host`; ValueError for no URL."""
+    parts = urlsplit(url)
+    scheme, host = parts.scheme.lower(), parts.hostname
+    if not scheme or not host:
+        raise ValueError("a URL needs a scheme and a host")
+    bracketed = f"[{host}]" if ":" in host else host
+    default_port = {"http": 80, "https": 443}.get(scheme)
+    return f"{scheme}://{bracketed}" + (f":{parts.port}" if parts.port not in {None, default_port} else "")
+
+
+def address(base_url: str) -> str:
+    """The service's address in one spelling, so that ledger keys and nonces do not depend on the writer."""
+    try:
+        return f"{origin(base_url)}{urlsplit(base_url).path.rstrip('/')}"
+    except ValueError as error:
+        raise ConfigurationError(f"the service's base_url is no usable URL: {error}") from None
+
+
+def pay_url(base_url: str, invoice_id: str) -> str:
+    """The pay path of one invoice as a whole URL (contract 2.6, `pay_url`)."""
+    return f"{address(base_url)}/api/v1/invoices/{quote(invoice_id, safe='')}/pay"
+
+
+# A payment that may have moved money. Only `failed` is certain not to have.
+MAYBE_PAID: Final = frozenset({PaymentState.SENT, PaymentState.UNKNOWN, PaymentState.SETTLED})
+
+# How an attempt that was sent can end.
+AttemptEnd = Literal[PaymentState.SETTLED, PaymentState.UNKNOWN, PaymentState.FAILED]
+
+
+class RollingCap(Model):
+    """At most `max_cents` over all machine payments since `since`, and `campaign_cents` over a campaign's orders."""
+
+    max_cents: int
+    since: AwareDatetime
+    campaign_cents: int | None = None
+
+
+class PaymentAttempt(StoredModel):
+    """A payment that is about to be sent."""
+
+    invoice_id: str
+    experiment_id: str | None = None  # the one that the invoice must belong to, if given
+    rail: PaymentMethod
+    payer: str = ""  # the wallet's address, or another name
+    amount_cents: int
+    nonce: str  # on a chain the same for every attempt with one wallet; else the id of the challenge
+    network: str  # the chain, or the provider of the shared payment token
+    asset: str  # the token contract, or the currency
+    pay_to: str  # the receiver
+    expires_at: AwareDatetime  # end of the authorisation's validity
+
+    def attempt(self) -> dict[str, Any]:
+        """The fields of the attempt alone."""
+        return {name: getattr(self, name) for name in PaymentAttempt.model_fields}
+
+
+class LedgerEntry(PaymentAttempt):
+    """An attempt and its state."""
+
+    id: str  # the record of the attempt
+    state: Literal[PaymentState.SENT] | AttemptEnd
+    sent_at: AwareDatetime
+    receipt: dict[str, str] | None = (
+        None  # the rail's statement on the settlement, which the service gives once
+    )
+    remark: str | None = None  # what was odd about the answer to the payment, for people
+
+    @property
+    def in_doubt(self) -> bool:
+        """The credential has left, and its outcome is unknown."""
+        match self.state:
+            case PaymentState.SENT | PaymentState.UNKNOWN:
+                return True
+            case PaymentState.SETTLED | PaymentState.FAILED:
+                return False
+            case _:
+                assert_never(self.state)
+
+
+class Ledger(Protocol):
+    """The payments of one order. Every method is atomic against other runs of the order."""
+
+    def get(self) -> LedgerEntry | None:
+        """The last attempt and its state."""
+        ...
+
+    def reserve(self, cents: int, cap: RollingCap) -> None:
+        """Count the payment; BudgetExceeded, with nothing counted, when a cap would be passed."""
+        ...
+
+    def release(self) -> None:
+        """Drop this run's reservation: it has sent no credential, or the credential was refused."""
+        ...
+
+    def begin(self, attempt: PaymentAttempt, *, previous: LedgerEntry | None) -> LedgerEntry | None:
+        """Record the attempt right before its credential leaves; None when it must not leave."""
+        ...
+
+    def end(
+        self,
+        entry: LedgerEntry,
+        state: AttemptEnd,
+        *,
+        receipt: dict[str, str] | None = None,
+        remark: str | None = None,
+    ) -> bool:
+        """Record how the attempt ended; False when the record has moved on already."""
+        ...
+
+    def paid(
+        self,
+        invoice_id: str,
+        amount_cents: int | None,
+        *,
+        receipt: dict[str, str] | None = None,
+        remark: str | None = None,
+    ) -> bool:
+        """Record that the invoice is paid, by any means."""
+        ...
+
+
+class Rail(Protocol):
+    """Reads offers and makes credentials. It judges nothing and sends nothing."""
+
+    @property
+    def method(self) -> PaymentMethod:
+        """The rail's name in the contract."""
+        ...
+
+    @property
+    def payer(self) -> str:
+        """The payer, for people; no secret."""
+        ...
+
+    @property
+    def repeatable(self) -> bool:
+        """Two credentials with the same nonce can settle only once."""
+        ...
+
+    def nonce(self, base_url: str, invoice_id: str, terms: Terms) -> str:
+        """The rail's reference of the payment."""
+        ...
+
+    def offers(self, answer: PayAnswer) -> Offers:
+        """The offers of a 402; PaymentRefused when it cannot be read."""
+        ...
+
+    def settlement(self, answer: PayAnswer) -> SettlementNotice:
+        """What an answer states about the payment; never fails."""
+        ...
+
+    def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
+        """The request headers that pay, valid until a Unix time; on a repeatable rail equal for equal arguments."""
+        ...
