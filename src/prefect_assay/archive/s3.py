@@ -147,9 +147,7 @@ class S3Store:
 
     def _put_at_once(self, key: str, data: Body, content_type: str, sha256: str | None) -> None:
         if isinstance(data, Path):
-            data = (
-                data.read_bytes()
-            )  # at most SINGLE_PUT_BYTES, read once: a change of the file tears nothing
+            data = data.read_bytes()  # a small file, read once: a change of it tears nothing
         digest = hashlib.sha256(data)
         if sha256 not in {None, digest.hexdigest()}:
             raise wrong_digest(self.location(key))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from prefect_assay.books import OrderBook, OrderState
@@ -106,22 +107,15 @@ def find_or_create(
             return ordering.create(attempt, release)
 
 
+@dataclass(frozen=True)
 class _Ordering:
     """One call of `find_or_create`."""
 
-    def __init__(
-        self,
-        api: OrderApi,
-        request: CreateRequest,
-        book: OrderBook,
-        sleep: Callable[[float], None],
-        patience: tuple[float, ...],
-    ) -> None:
-        self.api = api
-        self.request = request
-        self.book = book
-        self.sleep = sleep
-        self.patience = patience
+    api: OrderApi
+    request: CreateRequest
+    book: OrderBook
+    sleep: Callable[[float], None]
+    patience: tuple[float, ...]
 
     @property
     def spec(self) -> ExperimentSpec:

@@ -196,13 +196,11 @@ class MppRail:
 
     def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:  # noqa: ARG002 - the challenge has it
         """The request header that pays, with a token issued now; PaymentRefused when none was issued."""
-        return {CREDENTIAL_HEADER: self._new(_own(terms), valid_before)}
-
-    def _new(self, charge: MppTerms, expires_at: int) -> str:
+        charge = _own(terms)
         limits = TokenLimits(
             currency=charge.asset.lower(),
             max_amount=charge.amount_units,
-            expires_at=expires_at,
+            expires_at=valid_before,
             network_id=charge.pay_to,
         )
         token = _issued(self._issue, limits)
@@ -210,7 +208,7 @@ class MppRail:
         payload = {"spt": token}
         if charge.external_id is not None:
             payload["externalId"] = charge.external_id
-        return encode(charge.challenge, payload)
+        return {CREDENTIAL_HEADER: encode(charge.challenge, payload)}
 
     def _hidden(self, value: Any) -> Any:
         for token in self._tokens:
