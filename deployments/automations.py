@@ -1,8 +1,7 @@
 """The two automations that recover a killed run, and how they are registered without duplicates.
 
 `assay-zombies` sets a run without heartbeats to Crashed; `assay-crashes` reschedules a crashed run. They act only on
-runs of the three waiting flows with the tag `assay`. They cannot count: the flows stop a crash loop
-(src/prefect_assay/runs/crashes.py). This module must not know why a run crashed.
+runs of the three waiting flows with the tag `assay`. They cannot count: `runs.crashes` stops a crash loop.
 """
 
 import hashlib
@@ -58,11 +57,7 @@ _REFUSALS: Final = frozenset(
 class AutomationChange:
     """The change of one automation, made or to be made.
 
-    Attributes:
-        name: the automation's name.
-        change: `kept` if an operator has edited it, `refused` if the server does not accept it.
-        enabled: whether the server evaluates it.
-        note: an explanation for people, or empty.
+    `kept`: an operator has edited it. `refused`: the server does not accept it. `note` is for people, or empty.
     """
 
     name: str
@@ -81,11 +76,8 @@ def register_automations(
 ) -> tuple[AutomationChange, ...]:
     """Create or update automations on the server, by name. Safe to repeat.
 
-    An automation that only this package has written is updated; an edited one is kept, and a disabled one stays
-    disabled. A server that refuses is reported and not an error: the sweep reschedules crashed runs, too.
-
-    Raises:
-        httpx.HTTPStatusError: the server fails for another reason than refusing automations.
+    An automation that an operator has edited is kept, and a disabled one stays disabled. A server that refuses is
+    reported and not an error: the sweep reschedules crashed runs, too.
     """
     return tuple(_register(client, automation, dry_run=dry_run) for automation in wanted)
 

@@ -23,10 +23,7 @@ _ONE_AT_A_TIME: Final = ConcurrencyLimitConfig(
 
 
 def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
-    """Serve the flows until stopped, set up for fast wakes; None leaves the sweep unscheduled.
-
-    PREFECT_RUNNER_POLL_FREQUENCY takes precedence over the built-in polling interval.
-    """
+    """Serve the flows until stopped, set up for fast wakes; None leaves the sweep unscheduled."""
     fork_flow_runs()
     runner = get_current_settings().runner
     chosen = "poll_frequency" in runner.model_fields_set

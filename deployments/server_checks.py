@@ -1,7 +1,4 @@
-"""Warnings about a Prefect server's settings and about what operators have changed there.
-
-A server that does not publish its settings, such as Prefect Cloud, is not checked.
-"""
+"""Warnings about a Prefect server's settings, where it publishes them, and about what operators have changed."""
 
 from typing import Final
 

@@ -20,10 +20,7 @@ def settings_of(name: str) -> dict[str, str]:
 
 
 def set_defaults(settings: Mapping[str, str]) -> None:
-    """Set Prefect settings of this process, given as environment variables.
-
-    Whatever the user has configured, in the environment, a profile or a file, takes precedence.
-    """
+    """Default Prefect settings, as environment variables; anything the user has configured takes precedence."""
     # The local stack reads the files without the seconds that Prefect takes to import.
     from prefect.context import refresh_global_settings_context  # noqa: PLC0415
     from prefect.settings import get_current_settings  # noqa: PLC0415

@@ -53,10 +53,8 @@ class Registration:
     """The state of the server after registering, or with a dry run: the state it would get.
 
     Attributes:
-        block_types: slugs of the registered block types.
-        automations: the change of each automation.
-        work_pool: the work pool; None if only registered.
-        deployments: deployments as `flow/name`, and whether they existed.
+        work_pool: None if only registered.
+        deployments: as `flow/name`, and whether they existed.
         advice: risks of the server's settings and of operators' changes, as sentences.
         moved: names of waiting runs that were replaced because their deployment or work pool was created again.
     """
@@ -70,12 +68,7 @@ class Registration:
 
 
 def register(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
-    """Register the block types and the automations that reschedule crashed runs.
-
-    Args:
-        dry_run: change nothing, only report.
-        with_automations: without them only the sweep reschedules crashed runs, some minutes later.
-    """
+    """Register the block types and the automations that reschedule crashed runs; `dry_run` only reports."""
     if not dry_run:
         for block in _BLOCKS:
             block.register_type_and_schema()

@@ -34,11 +34,7 @@ class EngineConfiguration(ProcessJobConfiguration):
 
 
 def report_crashes_once() -> None:
-    """Suppress the second report of a crash.
-
-    Prefect's worker reports a failed process again after its runner has. An automation may have rescheduled the run
-    in between, and the second report would undo that.
-    """
+    """Suppress the worker's second report of a crash, which would undo a reschedule since the runner's first."""
     report = getattr(ProcessWorker, "_propose_crashed_state", None)
     if report is None:  # another version of Prefect
         return

@@ -55,7 +55,7 @@ holder.execute("COMMIT")
 thread.join()
 print(failed)
 """
-ASIDE = "from prefect_assay.cli.services.server_database import collect_garbage_on_a_thread as go; go()"
+ASIDE = "from prefect_assay.cli.services.server import collect_garbage_on_a_thread as go; go()"
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_without_it_the_writer_would_wait_until_sqlite_gives_up(database):
 def test_all_generations_are_collected(database):
     program = """
 import gc, time
-from prefect_assay.cli.services.server_database import collect_garbage_on_a_thread
+from prefect_assay.cli.services.server import collect_garbage_on_a_thread
 gc.set_threshold(50, 2, 2)
 collect_garbage_on_a_thread()
 assert not gc.isenabled()
@@ -112,7 +112,7 @@ print([now["collections"] > was for now, was in zip(gc.get_stats(), before)])
 
 SETTINGS = """
 import json, sys
-from prefect_assay.cli.services.server_database import server_database
+from prefect_assay.cli.services.server import server_database
 with server_database(()):
     from prefect.settings import get_current_settings
     print(json.dumps(get_current_settings().to_environment_variables()))

@@ -114,7 +114,7 @@ def test_an_api_url_on_this_machine_stays_without_another_port(asked):
 START = """
 import json, os, sys
 import prefect.cli
-from prefect_assay.cli.services import server, server_database
+from prefect_assay.cli.services import server
 
 def app():
     from prefect.settings import PREFECT_HOME, PREFECT_UI_API_URL
@@ -122,7 +122,7 @@ def app():
     print(json.dumps([PREFECT_UI_API_URL.value(), mode, sys.argv]))
 
 prefect.cli.app = app
-server_database.collect_garbage_on_a_thread = lambda: None
+server.collect_garbage_on_a_thread = lambda: None
 server.run_server(["--port", "4301"])
 """
 

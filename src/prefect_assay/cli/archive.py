@@ -61,11 +61,7 @@ def show_report(console: Console, report: VerifyReport) -> None:
 
 
 def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
-    """The store and the prefix of a folder, or of an archive block.
-
-    Raises:
-        ConfigurationError: neither or both are given, or the block does not exist.
-    """
+    """The store and the prefix of a folder, or of an archive block; a `ConfigurationError` for neither or both."""
     if (path is None) == (archive is None):
         raise ConfigurationError("name one archive: a folder, or a block with --archive")
     if path is not None:

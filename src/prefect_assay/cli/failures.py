@@ -38,11 +38,7 @@ def exit_code(error: AssayError) -> int:
 
 @contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Turn this package's errors into a message and an exit code; other errors keep their traceback.
-
-    Raises:
-        SystemExit: with the code of `exit_code`, or 130 after Ctrl-C.
-    """
+    """Turn this package's errors into a message and an exit code, Ctrl-C into 130; others keep their traceback."""
     try:
         yield
     except AssayError as error:

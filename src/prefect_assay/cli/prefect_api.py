@@ -18,12 +18,7 @@ B = TypeVar("B", bound="Block")
 
 @contextmanager
 def api_errors() -> Iterator[None]:
-    """Turn errors of the Prefect client into this package's errors.
-
-    Raises:
-        ServiceUnavailable: the API does not answer.
-        Unauthorized: the API refuses the key.
-    """
+    """Turn errors of the Prefect client into `ServiceUnavailable` and `Unauthorized`."""
     import httpx
 
     try:
@@ -42,11 +37,7 @@ def api_errors() -> Iterator[None]:
 
 
 def require_api() -> None:
-    """Refuse the temporary server that Prefect starts where no API is configured: no other process sees its runs.
-
-    Raises:
-        ConfigurationError: no API is configured.
-    """
+    """Refuse the temporary server that Prefect starts where no API is configured: no other process sees its runs."""
     from prefect.settings import get_current_settings
 
     if not get_current_settings().api.url:
@@ -57,11 +48,7 @@ def require_api() -> None:
 
 
 def start_temporary_server() -> None:
-    """Start the server that Prefect's client would start where no API is configured.
-
-    Raises:
-        ConfigurationError: it does not start.
-    """
+    """Start the server that Prefect's client would start where no API is configured."""
     from prefect.settings import get_current_settings
 
     settings = get_current_settings()
@@ -91,11 +78,7 @@ def start_temporary_server() -> None:
 
 
 def load_block(kind: type[B], name: str) -> B:
-    """The saved block of a type.
-
-    Raises:
-        ConfigurationError: no block has this name.
-    """
+    """The saved block of a type; a `ConfigurationError` if no block has this name."""
     try:
         # load() gives a coroutine only inside an event loop; commands run outside one
         return cast("B", kind.load(name))
@@ -109,11 +92,7 @@ def load_block(kind: type[B], name: str) -> B:
 
 
 def load_archive(name: str) -> "Archive":
-    """The archive block of a name, or of `<slug>/<name>` where both kinds have one.
-
-    Raises:
-        ConfigurationError: no archive block has this name, both kinds have one, or the slug is not an archive's.
-    """
+    """The archive block of a name, or of `<slug>/<name>` where both kinds have one."""
     from prefect_assay.blocks import LocalArchive, S3Archive
 
     kinds: dict[str, type[LocalArchive | S3Archive]] = {

@@ -68,7 +68,6 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
 
     Raises:
         InputError: the designs or the assay are wrong, with every finding; nothing was started.
-        ConfigurationError: a block or the deployment does not exist.
         SystemExit: with 1, if `wait` or `here` is set and the campaign ended without results.
     """
     assay = request.assay()

@@ -26,7 +26,10 @@ def check_sequences(file: str, experiment_type: str, per_experiment: int, *, as_
         sequences = read_file(file)
         experiments = check_locally(sequences, assay, per_experiment)
     except InputError as error:
-        _show_error(error, as_json=as_json)
+        if as_json:
+            print(json.dumps({"error": {**describe(error), "exit_code": FAILED}}, indent=2))
+        else:
+            Console(stderr=True).print(str(error), markup=False, highlight=False)
         raise SystemExit(FAILED) from None
     summary = _summary(sequences, assay, experiments)
     if as_json:
@@ -36,11 +39,7 @@ def check_sequences(file: str, experiment_type: str, per_experiment: int, *, as_
 
 
 def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> int:
-    """Check every experiment that the designs make; returns their number.
-
-    Raises:
-        InvalidSpec: with every finding of every experiment.
-    """
+    """Return the number of experiments; `InvalidSpec` has every finding of each."""
     target = _ANY_TARGET if assay.experiment_type in BINDING_TYPES else None
     batches = split(sequences, assay, per_experiment)
     findings = [
@@ -86,10 +85,3 @@ def _show(sequences: Sequences, summary: dict[str, object]) -> None:
         console.print(f"  {duplicate.name} is the same as {duplicate.same_as}", markup=False, highlight=False)
     if len(sequences.duplicates) > _DUPLICATES_SHOWN:
         console.print(f"  … and {len(sequences.duplicates) - _DUPLICATES_SHOWN} more")
-
-
-def _show_error(error: InputError, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({"error": {**describe(error), "exit_code": FAILED}}, indent=2))
-    else:
-        Console(stderr=True).print(str(error), markup=False, highlight=False)

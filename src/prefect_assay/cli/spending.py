@@ -50,14 +50,9 @@ class OrderLine:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What counts against the rolling cap.
+    """What counts against the rolling cap: machine payments since `since` that were made, or may have been.
 
-    Attributes:
-        days: its length.
-        since: its beginning, in ISO 8601.
-        counted_cents: machine payments in it that were made, or may have been.
-        cap_cents: the policy's cap; None without a policy, or when the policy has none.
-        left_cents: what the cap still allows, never negative.
+    `cap_cents` and `left_cents`, which is never negative, are None without a cap.
     """
 
     days: int
@@ -70,12 +65,7 @@ class Window:
 def show_spending(
     path: Path | None, archive: str | None, policy: str | None, *, days: int | None, as_json: bool
 ) -> None:
-    """Print the log of an archive.
-
-    Raises:
-        ConfigurationError: neither or both of folder and block are given, or a block does not exist.
-        ArchiveError: a log is damaged.
-    """
+    """Print the log of an archive, given as a folder or a block."""
     chosen = None
     if policy:
         with api_errors():

@@ -1,7 +1,6 @@
-"""Child processes with a log each, ended for certain: by id, with everything they have started.
+"""Child processes with a log each, ended by id with everything they have started.
 
-Each child has a session of its own, so that Ctrl-C in a terminal reaches only the parent, which then stops its
-children in order. This module must not know what the children do or when one is ready.
+Each child has its own session: Ctrl-C reaches only the parent, which then stops its children in order.
 """
 
 import contextlib
@@ -64,11 +63,7 @@ class Child:
         return self._process.poll() is None
 
     def wait_until(self, ready: Callable[[], bool], *, seconds: float) -> None:
-        """Wait for a condition that this process is to bring about.
-
-        Raises:
-            ConfigurationError: the process has ended, or time is up; with the end of its log.
-        """
+        """Wait for a condition; the end of the process or of the time is a `ConfigurationError`."""
         deadline = time.monotonic() + seconds
         while not ready():
             if not self.running:
@@ -106,13 +101,10 @@ class Child:
 
 
 class StackProcesses:
-    """Children by name, all of this interpreter; a signal at any moment loses none of them.
-
-    Each works in the given folder, because Prefect reads settings files from the working directory.
-    """
+    """Children by name, all of this interpreter; a signal at any moment loses none of them."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder and one for the logs; nothing is started."""
+        """Make the folder, in which every child works: Prefect reads settings files from the working directory."""
         self._folder = folder
         self._logs_folder = folder / "logs"
         self._logs_folder.mkdir(parents=True, exist_ok=True)
@@ -120,7 +112,6 @@ class StackProcesses:
         self._launches: list[list[BaseException | None]] = []  # each gets its end
 
     def __getitem__(self, name: str) -> Child:
-        """A child that was started."""
         return self._children[name]
 
     @property
@@ -154,7 +145,14 @@ class StackProcesses:
 
         def start() -> None:
             try:
-                self._start(name, arguments, env, errors_only=errors_only)
+                self._children[name] = Child(
+                    name,
+                    [sys.executable, *arguments],
+                    env=env,
+                    cwd=self._folder,
+                    log=self.log(name),
+                    errors_only=errors_only,
+                )
             except BaseException as error:  # noqa: BLE001 - raised below
                 ended.append(error)
             else:
@@ -178,18 +176,6 @@ class StackProcesses:
     def kill(self, name: str) -> None:
         """SIGKILL a child and everything below it."""
         self._children.pop(name).kill()
-
-    def _start(
-        self, name: str, arguments: Sequence[str], env: Mapping[str, str], *, errors_only: bool
-    ) -> None:
-        self._children[name] = Child(
-            name,
-            [sys.executable, *arguments],
-            env=env,
-            cwd=self._folder,
-            log=self.log(name),
-            errors_only=errors_only,
-        )
 
     def _wait_for_launches(self) -> None:
         """Wait until every launch has been noted; an interruption may have kept one from beginning at all."""

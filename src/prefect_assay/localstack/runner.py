@@ -1,7 +1,6 @@
 """The served flows as a child process: `python -m prefect_assay.localstack.runner`.
 
-It imports everything while the Prefect server is still starting, then waits for it; on two cores that saves
-seconds. Everything else is `deployments/`.
+It imports everything while the Prefect server is still starting, then waits for it.
 """
 
 import argparse

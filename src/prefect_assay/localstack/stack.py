@@ -1,7 +1,4 @@
-"""Starts and stops the parts of a stack. Everything listens on loopback and is below one folder.
-
-The user's own Prefect settings are neither read nor changed.
-"""
+"""Starts and stops the parts of a stack, on loopback and below one folder, without the user's Prefect settings."""
 
 import contextlib
 import secrets
@@ -16,8 +13,13 @@ import httpx
 import psutil
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.environment import HOST, StackDatabase, free_ports, stack_environment
-from prefect_assay.localstack.lab import StackLab
+from prefect_assay.localstack.environment import (
+    HOST,
+    StackDatabase,
+    StackLab,
+    free_ports,
+    stack_environment,
+)
 from prefect_assay.localstack.processes import StackProcesses, command_of, descendants, tail
 
 RunnerKind = Literal["serve", "worker"]
@@ -34,14 +36,11 @@ class LocalStack:
 
     Attributes:
         folder: holds logs, the Prefect home and the lab's database.
-        env: environment for further processes that talk to this stack's Prefect.
-        logs: log file of each part, by name.
+        env: environment for further processes that use this stack's Prefect.
         api_url: the Prefect API, with /api.
-        ui_url: the Prefect UI.
-        receiver_url: the address for a `WebhookEndpoint` block.
-        signing_key: the receiver's signing key, for the same block.
+        receiver_url: the address for a `WebhookEndpoint` block, as is `signing_key`.
         database: the Prefect server's database, to copy or to change.
-        lab: the lab: `base_url`, tokens, clock, journal, faults (`prefect_assay.lab.testing.LocalLab`).
+        lab: `base_url`, tokens, clock, journal, faults (`prefect_assay.lab.testing.LocalLab`).
     """
 
     def __init__(
@@ -83,11 +82,7 @@ class LocalStack:
         return self._parts.logs
 
     def start(self) -> None:
-        """Start every part, side by side, and wait until all answer.
-
-        Raises:
-            ConfigurationError: a part ended or does not answer; with the end of its log. Everything is stopped.
-        """
+        """Start all parts side by side, and wait for them; a failure is a `ConfigurationError`, and stops everything."""
         try:
             self._launch_server()
             if self._runner_kind == "serve":

@@ -32,10 +32,7 @@ _PATIENCE_SECONDS: Final = 90.0
 
 
 def save_blocks(stack: LocalStack, archive: Path) -> tuple[AssayCredentials, dict[str, object]]:
-    """Save one block of each kind; returns the credentials, and all blocks by the flow's parameter they are for.
-
-    The wallet's key is generated here and never shown.
-    """
+    """Save one block of each kind, with a fresh wallet; returns the credentials, and all blocks by flow parameter."""
     import eth_account
 
     offer = X402Settings()
@@ -74,11 +71,7 @@ class CampaignWatch:
         self._campaign_id = campaign_id
 
     def until(self, look: Callable[[], T | None], what: str, seconds: float = _PATIENCE_SECONDS) -> T:
-        """Poll until `look` returns something.
-
-        Raises:
-            ConfigurationError: a process ended, a run failed, or time is up; with the end of the flows' log.
-        """
+        """Poll until `look` returns something; a process or run that ends, or the timeout, is a `ConfigurationError`."""
         deadline = time.monotonic() + seconds
         while True:
             found = look()

@@ -204,7 +204,9 @@ class Story:
 
     def _show_archive(self) -> None:
         self._step("Archive", "every answer of the service as received, sealed by manifests with SHA-256")
-        self._console.print(_tree(self._folder, self._short(self._folder)))
+        tree = Tree(f"{self._short(self._folder)}/")
+        _grow(tree, self._folder)
+        self._console.print(tree)
         report = verify(LocalStore(self._folder))
         self._line("archive verify: ", end="")
         show_report(self._console, report.model_copy(update={"location": self._short(self._folder)}))
@@ -254,14 +256,8 @@ class Story:
         self._console.print(f"         {text}", soft_wrap=True, end=end)
 
 
-def _tree(folder: Path, label: str) -> Tree:
-    """The archive's folders, with at most a few files of each."""
-    tree = Tree(f"{label}/")
-    _grow(tree, folder)
-    return tree
-
-
 def _grow(tree: Tree, folder: Path) -> None:
+    """Add the folders below an archive's folder, with at most a few files of each."""
     entries = sorted(folder.iterdir(), key=lambda path: (path.is_dir(), path.name))
     visible = [path for path in entries if not path.name.startswith(".")]
     files = [path for path in visible if path.is_file()]

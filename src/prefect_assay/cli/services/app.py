@@ -1,7 +1,4 @@
-"""The commands that keep a process running or set something up, with their options.
-
-As in `prefect_assay.cli.app`, each command imports its module when it runs.
-"""
+"""The commands that keep a process running or set something up; each imports its module when it runs."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -141,7 +138,7 @@ def server(context: typer.Context) -> None:
 def backup(file: Annotated[Path, typer.Argument(help="A new file, which will hold secrets.")]) -> None:
     """Copy the database of `prefect-assay server`, while it runs or not."""
     with reported():
-        from prefect_assay.cli.services.server_database import run_backup
+        from prefect_assay.cli.services.server import run_backup
 
         run_backup(file)
 
@@ -150,7 +147,7 @@ def backup(file: Annotated[Path, typer.Argument(help="A new file, which will hol
 def restore(file: Annotated[Path, typer.Argument(help="What `backup` has written.")]) -> None:
     """Put a copy of the database back, while no server runs."""
     with reported():
-        from prefect_assay.cli.services.server_database import run_restore
+        from prefect_assay.cli.services.server import run_restore
 
         run_restore(file)
 

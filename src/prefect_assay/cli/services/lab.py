@@ -25,11 +25,7 @@ def run_lab(
     allow_http_webhooks: bool,
     options: list[str],
 ) -> None:
-    """Run the lab until Ctrl-C or SIGTERM; `options` are further ones of `python -m prefect_assay.lab`.
-
-    Raises:
-        ConfigurationError: the lab did not start; its output is above.
-    """
+    """Run the lab until Ctrl-C or SIGTERM; `options` are further ones of `python -m prefect_assay.lab`."""
     mode = f"scaled:{seconds_per_day:g}" if clock == "scaled" else clock
     command = [sys.executable, "-m", "prefect_assay.lab"]
     command += ["--host", host, "--port", str(port), "--clock", mode]

@@ -22,11 +22,7 @@ _GRACE_SECONDS: Final = 5
 
 
 def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | None) -> None:
-    """Serve until stopped.
-
-    Raises:
-        ConfigurationError: a setting is missing or wrong, or the keys file cannot be read.
-    """
+    """Serve until stopped; a missing or wrong setting is a `ConfigurationError`."""
     from prefect_assay.webhooks.receiver import Receiver
     from prefect_assay.webhooks.settings import ReceiverSettings
 

@@ -1,31 +1,40 @@
-"""`prefect-assay server`: Prefect's server with its database, its shipped settings and a private Prefect home.
+"""`prefect-assay server`, `backup` and `restore`: Prefect's server on its database, with its shipped settings.
 
-It must not know what the server does.
+A database that the user names is used. Otherwise the server gets a PostgreSQL of its own, or SQLite where PostgreSQL
+cannot run (docs/scaling.md). This module must not know what the server does.
 """
 
 import argparse
+import gc
 import logging
 import os
+import signal
 import stat
 import sys
-from collections.abc import Sequence
-from typing import Final
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from prefect_assay.cli.services.server_database import server_database
-from prefect_assay.deployments.settings_files import set_defaults
+from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, set_defaults, settings_of
+from prefect_assay.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from prefect_assay.database import EmbeddedDatabase
+
+URL: Final = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 _logger = logging.getLogger(__name__)
+_COLLECT_SECONDS: Final = 0.5
+_BACKGROUND: Final = frozenset({"--background", "-b"})
 _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _ALL_INTERFACES: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - no browser can open these
 
 
 def run_server(arguments: Sequence[str]) -> None:
-    """Run the server until it is stopped; `arguments` are those of `prefect server start`.
-
-    Raises:
-        ConfigurationError: its database does not start, or `--background` was given without a database of the user.
-    """
+    """Run the server until it is stopped; `arguments` are those of `prefect server start`."""
     keep_home_private()
     with server_database(arguments):
         set_ui_api_url(arguments)
@@ -62,8 +71,7 @@ def keep_home_private() -> None:
 def set_ui_api_url(arguments: Sequence[str]) -> None:
     """Let the UI call the server that it comes from: Prefect derives the address from settings, not from options.
 
-    An address that the user has configured stays. So does PREFECT_API_URL, the UI's default, unless it is another port
-    of this machine.
+    Configured addresses stay, also PREFECT_API_URL, the UI's default, unless it is another port of this machine.
     """
     from prefect.settings import get_current_settings
 
@@ -81,3 +89,150 @@ def set_ui_api_url(arguments: Sequence[str]) -> None:
     host, port = given.host or api.host, given.port or api.port
     host = "127.0.0.1" if host in _ALL_INTERFACES else f"[{host}]" if ":" in host else host
     set_defaults({"PREFECT_SERVER_UI_API_URL": f"http://{host}:{port}{api.base_path or '/api'}"})
+
+
+@contextmanager
+def server_database(arguments: Sequence[str]) -> Iterator[None]:
+    """Start the server's database, and set the settings that belong to it.
+
+    Raises:
+        ConfigurationError: it does not start, or `--background` was given without a database of the user.
+    """
+    configured = _configured_database()
+    if not configured and _BACKGROUND.intersection(arguments):
+        raise ConfigurationError(
+            "with a database of its own the server stays in the foreground, because it stops the database when it "
+            f"ends; let a service manager run it, or name a database with {URL}"
+        )
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # else it would end without stopping the database
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
+    database = None if configured else _embedded_database()
+    if database is None:
+        if not configured or configured.startswith("sqlite"):
+            set_defaults(settings_of(SQLITE))
+            collect_garbage_on_a_thread()
+        yield
+        return
+    try:
+        database.keep_running()
+        set_defaults({**settings_of(EMBEDDED), URL: database.url})
+        yield
+    finally:
+        database.stop()
+
+
+def run_backup(file: Path) -> None:
+    """Write a new file, readable by its owner alone: it holds the saved blocks and what decrypts them."""
+    try:
+        to = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be made: {error.strerror}; name a new file") from error
+    try:
+        with os.fdopen(to, "wb") as copy, _started() as database:
+            database.dump(copy)
+    except BaseException:
+        file.unlink()
+        raise
+    print(
+        f"{file}: {file.stat().st_size:,} bytes. It holds secrets: the saved blocks, and what decrypts them."
+    )
+
+
+def run_restore(file: Path) -> None:
+    """Replace the database by a copy; a `ConfigurationError` while a server uses it."""
+    try:
+        source = file.open("rb")
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
+    with source, _started(make=True) as database:
+        database.load(source)
+    print(
+        f"{file} is restored. Start the server, and start campaigns of which it knows nothing again with the same "
+        "campaign id: they find in the archive's log what was ordered and paid."
+    )
+
+
+def collect_garbage_on_a_thread() -> None:
+    """Collect garbage on a separate thread: on the event loop's thread a database cursor would block SQLite's server.
+
+    The cursor waits for its connection, the connection for SQLite's only writer, and the writer for the event loop.
+    """
+    gc.disable()
+    threading.Thread(target=_collect, name="garbage", daemon=True).start()
+
+
+def _collect() -> None:
+    """Mimic automatic collection at 2 Hz: collect the oldest generation over its threshold."""
+    while True:
+        time.sleep(_COLLECT_SECONDS)
+        counts = zip(gc.get_count(), gc.get_threshold(), strict=True)
+        due = [generation for generation, (count, most) in enumerate(counts) if count > most]
+        if due:
+            gc.collect(max(due))
+
+
+def _configured_database() -> str:
+    """The address of the database that the user has configured in Prefect; empty without one."""
+    from prefect.settings import get_current_settings
+
+    database = get_current_settings().server.database
+    if not database.model_fields_set & {"connection_url", "driver", "host", "name"}:
+        return ""
+    return database.connection_url.get_secret_value() if database.connection_url else "configured in parts"
+
+
+def _embedded_database() -> "EmbeddedDatabase | None":
+    """The PostgreSQL of this Prefect home, started; None, after a line with the reason, where SQLite is used.
+
+    Raises:
+        ConfigurationError: it exists and does not start: falling back to SQLite would lose its runs.
+    """
+    from prefect.settings import get_current_settings
+
+    home = get_current_settings().home
+    exists = False
+    try:
+        from prefect_assay.database import EmbeddedDatabase
+
+        database = EmbeddedDatabase.of(home)
+        exists = database.exists
+        if not exists:
+            _refuse_to_replace(home / "prefect.db")
+        database.start()
+    except ImportError:
+        reason = "PostgreSQL is not started on this kind of system"
+    except ConfigurationError as error:
+        if exists:
+            raise
+        reason = str(error)
+    else:
+        return database
+    print(
+        f"prefect-assay: the server uses SQLite, because {reason}. Under load SQLite refuses requests; "
+        "docs/scaling.md says how to change to PostgreSQL.",
+        file=sys.stderr,
+        flush=True,
+    )
+    return None
+
+
+def _refuse_to_replace(sqlite: Path) -> None:
+    if sqlite.exists():
+        raise ConfigurationError(f"{sqlite} holds this Prefect home's runs")
+
+
+@contextmanager
+def _started(*, make: bool = False) -> "Iterator[EmbeddedDatabase]":
+    from prefect.settings import get_current_settings
+
+    from prefect_assay.database import EmbeddedDatabase
+
+    home = get_current_settings().home
+    database = EmbeddedDatabase.of(home)
+    if not make and not database.exists:
+        raise ConfigurationError(
+            f"the Prefect home {home} has no PostgreSQL of its own: `prefect-assay server` makes it. Copy another "
+            "database with its own tools, such as pg_dump, or sqlite3's .backup"
+        )
+    with database:
+        yield database
