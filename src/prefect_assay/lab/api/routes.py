@@ -12,10 +12,9 @@ from prefect_assay.lab.api.route import Route, collection, delete, get, patch, p
 from prefect_assay.lab.api.shapes import Error, OrderError, SubmitError
 from prefect_assay.lab.billing import documents, invoices, quotes
 from prefect_assay.lab.experiments import (
-    acceptance,
     experiments,
     orders,
-    payment,
+    purchase,
     results,
     sequences,
     targets,
@@ -237,7 +236,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     post(
         f"{_EXPERIMENT}/quote/confirm",
-        acceptance.confirm_of_experiment,
+        purchase.confirm_of_experiment,
         "Accept the quote",
         ("update", "quote"),
         schemas.ConfirmQuote,
@@ -257,7 +256,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     record("/quotes/{quote_id}", quotes.detail, "Show a quote", "quote", billing_shapes.Quote),
     post(
         "/quotes/{quote_id}/confirm",
-        acceptance.confirm,
+        purchase.confirm,
         "Accept a quote",
         ("update", "quote"),
         schemas.ConfirmQuote,
@@ -268,7 +267,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     post(
         "/quotes/{quote_id}/reject",
-        acceptance.reject_by_id,
+        purchase.reject_by_id,
         "Reject a quote",
         ("update", "quote"),
         schemas.RejectQuote,
@@ -305,7 +304,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     post(
         "/invoices/{invoice_id}/pay",
-        payment.pay,
+        purchase.pay,
         "Pay an invoice by machine",
         ("update", "invoice"),
         answers={200: billing_shapes.PaidInvoice, 402: billing_shapes.PaymentRequired},

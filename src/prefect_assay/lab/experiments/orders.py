@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from prefect_assay.lab.billing import invoices, pricing, quotes, specs
-from prefect_assay.lab.experiments import acceptance, experiments, sequences, state_machine
+from prefect_assay.lab.experiments import experiments, purchase, sequences, state_machine
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests import validation
@@ -198,7 +198,7 @@ def accept_at_once(lab: Lab, db: Db, experiment: Row, at: datetime) -> tuple[Row
 
 def _accepted(lab: Lab, experiment: Row, quote: Row, invoice: Row) -> Answer:
     if experiment["payment_method"] in MACHINE_RAILS:
-        return Answer(acceptance.body(lab, quote, invoice))
+        return Answer(purchase.confirmation(lab, quote, invoice))
     experiment["status"] = ExperimentStatus.WAITING_FOR_CONFIRMATION
     made = _created(experiment, invoices.costs(lab, invoice))
     return Answer(made | _invoice_fields(lab, invoice), 201)

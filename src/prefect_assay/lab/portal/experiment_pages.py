@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from prefect_assay.lab.billing import documents, invoices
-from prefect_assay.lab.experiments import acceptance, experiments, results, state_machine
+from prefect_assay.lab.experiments import experiments, purchase, results, state_machine
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.portal import charts, rendering
@@ -214,7 +214,7 @@ def accept(lab: TheLab, key: str) -> Response:
     with lab.store.transaction() as db:
         quote = db.opened("quotes", key)
         now = lab.clock.now(quote["org_id"])
-        acceptance.accept(lab, db, quote, now, purchase_order_number=None, notes=None)
+        purchase.accept(lab, db, quote, now, purchase_order_number=None, notes=None)
     return _done(lab)
 
 
@@ -224,7 +224,7 @@ def reject(lab: TheLab, key: str, fields: Form) -> Response:
     with lab.store.transaction() as db:
         quote = db.opened("quotes", key)
         reason, feedback = fields.get("reason") or "other", fields.get("feedback") or None
-        acceptance.reject(db, quote, reason, feedback, lab.clock.now(quote["org_id"]))
+        purchase.reject(db, quote, reason, feedback, lab.clock.now(quote["org_id"]))
     return _done(lab)
 
 

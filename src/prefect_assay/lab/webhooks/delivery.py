@@ -86,7 +86,7 @@ def organization_secret(db: Db, org_id: str, webhook: Row | None) -> tuple[str |
     """
     if webhook is not None and webhook["secret"]:
         return webhook["id"], webhook["secret"]
-    org = db.one("SELECT webhook_secret FROM organizations WHERE id = ?", org_id)
+    org = db.get("organizations", org_id)
     if org and org["webhook_secret"]:
         return org_id, org["webhook_secret"]
     oldest = db.one(
@@ -104,7 +104,7 @@ def keep_replaced(db: Db, owner: str, secret: str, at: datetime) -> None:
 
 def _replaced(db: Db, *owners: str | None) -> str | None:
     for owner in filter(None, owners):
-        if row := db.one("SELECT secret FROM replaced_secrets WHERE id = ?", owner):
+        if row := db.get("replaced_secrets", owner):
             return str(row["secret"])
     return None
 
