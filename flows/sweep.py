@@ -1,9 +1,4 @@
-"""`sweep`: wake the runs that should have been woken, and repair what no automation repairs. Scheduled every 5 minutes.
-
-It reads the updates feeds from their watermarks and asks Prefect only for what has changed since the last sweep, so its
-cost follows what happens and not the number of waiting runs. A full check every so often finds the rest. A wake-up is a
-hint, so waking too often does no harm. See docs/waiting.md.
-"""
+"""`sweep`: wake the runs that should have been woken, and repair what no automation repairs; see docs/waiting.md."""
 
 import hashlib
 import re
@@ -94,8 +89,6 @@ def sweep(
 
 @dataclass
 class _Sweep:
-    """One sweep: its parts in order."""
-
     prefect: SyncPrefectClient
     state: SweepState
     now: datetime
@@ -104,7 +97,6 @@ class _Sweep:
     watch: ExperimentWatch = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start without any results."""
         self.progress = SweepProgress(self.prefect, self.now)
         self.watch = ExperimentWatch(self.progress, self.state, DEADLINE_DAYS)
 
@@ -181,7 +173,6 @@ class _Sweep:
         self.progress.woken += [str(run_id) for run_id in reschedule_expired(self.prefect, expired)]
 
     def _full_check(self, before: SweepMemory) -> bool:
-        """Run the full check if it is due; True if it was complete."""
         if not self.watch.full_check_is_due(before, timedelta(minutes=self.full_check_minutes)):
             return False
         with self.progress.part("full check"):
@@ -189,7 +180,6 @@ class _Sweep:
         return "full check" not in self.progress.failed
 
     def _answer_questions(self) -> None:
-        """Answer the questions whose invoice is paid by now, and those without an answer in time."""
         asking = list(self.watch.asking.values())
         with self.progress.part("paid questions"):
             self.progress.woken += answer_paid(self.prefect, asking, self.progress.problems)
@@ -197,7 +187,6 @@ class _Sweep:
             self.progress.woken += answer_expired(self.prefect, asking, self.now)
 
     def _retry(self, marked: list[FlowRun]) -> None:
-        """Wake the marked runs whose pause is over, or whose block is saved again."""
         due = []
         with self.progress.part("runs that look again"):
             due = [run.id for run in marked if not waits_for_input(run) and self._may_retry(run)]
@@ -208,7 +197,6 @@ class _Sweep:
         return is_due(run, self.now) if missing is None else is_saved(self.prefect, missing[1])
 
     def _restart_stranded(self) -> None:
-        """Replace scheduled runs that no worker can start; reschedule running ones without a process."""
         active = recoverable_runs(self.prefect, StateType.SCHEDULED, StateType.RUNNING)
         replaced = replace_unstarted_runs(self.prefect, active, self.now)
         self.progress.woken += [str(run.id) for run in replaced]

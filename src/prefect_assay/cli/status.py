@@ -5,9 +5,12 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -15,14 +18,20 @@ from rich.text import Text
 
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.prefect_api import api_errors, load_block, run_url
+from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotFound
+from prefect_assay.runs.queries import newest_runs, read_runs, run_filter
+from prefect_assay.runs.states import has_ended, suspension_key
+from prefect_assay.runs.tags import (
+    CAMPAIGN_TAG,
+    EXPERIMENT_CODE_LABEL,
+    EXPERIMENT_TAG,
+    GROUP_TAG,
+    campaign_group,
+    tag_values,
+)
+from prefect_assay.runs.transient_failures import missing_block
 from prefect_assay.waiting import WaitsFor, waits_for
-
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
-    from prefect.client.schemas.objects import FlowRun
-
-    from prefect_assay.client import AssayClient
 
 _CAMPAIGN_FLOW: Final = "campaign"
 _EXPERIMENT_FLOW: Final = "experiment"
@@ -83,8 +92,6 @@ def show_status(which: str | None, *, credentials: str | None, limit: int, as_js
         ConfigurationError: the credentials block does not exist.
     """
     with api_errors():
-        from prefect.client.orchestration import get_client
-
         with get_client(sync_client=True) as client:
             lines = _named(client, which) if which else _recent(client, limit)
         if which and not lines:
@@ -117,8 +124,6 @@ def follow(run_id: UUID, *, as_json: bool) -> None:
     Raises:
         SystemExit: with 1, when the campaign did not complete.
     """
-    from prefect.client.orchestration import get_client
-
     console = Console(stderr=True, highlight=False)
     with api_errors(), get_client(sync_client=True) as client, Live(console=console) as live:
         while True:
@@ -139,20 +144,13 @@ def _print_json(lines: Sequence[RunLine]) -> None:
     print(json.dumps({"runs": [line.as_json() for line in lines]}, indent=2))
 
 
-def _recent(client: "SyncPrefectClient", limit: int) -> list[RunLine]:
-    """Return the newest campaigns, each followed by its experiments."""
-    from prefect_assay.runs.queries import newest_runs
-
+def _recent(client: SyncPrefectClient, limit: int) -> list[RunLine]:
     campaigns = newest_runs(client, _CAMPAIGN_FLOW, limit)
     return [line for run in campaigns for line in _with_experiments(client, run)]
 
 
-def _named(client: "SyncPrefectClient", which: str) -> list[RunLine]:
-    """Return the runs of a campaign id, or one flow run with its experiments; empty if there are none."""
-    from prefect.exceptions import ObjectNotFound
-
-    from prefect_assay.runs.tags import CAMPAIGN_TAG, GROUP_TAG, campaign_group
-
+def _named(client: SyncPrefectClient, which: str) -> list[RunLine]:
+    """Return the runs of a campaign id, or one flow run with its experiments; empty for an unknown one."""
     run_id = _uuid(which)
     if run_id is not None:
         try:
@@ -164,8 +162,7 @@ def _named(client: "SyncPrefectClient", which: str) -> list[RunLine]:
     return [_line(run) for run in (*campaigns, *_tagged(client, GROUP_TAG + campaign_group(which)))]
 
 
-def _with_service(lines: Sequence[RunLine], service: "AssayClient") -> list[RunLine]:
-    """Add each experiment's status at the service."""
+def _with_service(lines: Sequence[RunLine], service: AssayClient) -> list[RunLine]:
     complete = []
     for line in lines:
         if line.experiment_id is None:
@@ -181,7 +178,6 @@ def _with_service(lines: Sequence[RunLine], service: "AssayClient") -> list[RunL
 
 
 def _table(lines: Iterable[RunLine]) -> Table:
-    """Build a table with one row per run, experiments below their campaign."""
     lines = list(lines)
     built = Table(box=None, pad_edge=False)
     service = any(line.service_status for line in lines)
@@ -203,25 +199,18 @@ def _table(lines: Iterable[RunLine]) -> Table:
     return built
 
 
-def _with_experiments(client: "SyncPrefectClient", run: "FlowRun") -> list[RunLine]:
-    from prefect_assay.runs.tags import GROUP_TAG, campaign_group
-
+def _with_experiments(client: SyncPrefectClient, run: FlowRun) -> list[RunLine]:
     campaign_id = _campaign_id(run)
     children = _tagged(client, GROUP_TAG + campaign_group(campaign_id)) if campaign_id else []
     return [_line(one) for one in (run, *children)]
 
 
-def _tagged(client: "SyncPrefectClient", tag: str) -> list["FlowRun"]:
-    from prefect_assay.runs.queries import read_runs, run_filter
-
+def _tagged(client: SyncPrefectClient, tag: str) -> list[FlowRun]:
     found = read_runs(client, run_filter(tags=[tag]))
     return sorted(found, key=lambda run: (run.created.timestamp() if run.created else 0.0, run.name))
 
 
-def _line(run: "FlowRun") -> RunLine:
-    from prefect_assay.runs.states import has_ended
-    from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL, EXPERIMENT_TAG, tag_values
-
+def _line(run: FlowRun) -> RunLine:
     code = run.labels.get(EXPERIMENT_CODE_LABEL)
     return RunLine(
         kind=_kind(run),
@@ -240,22 +229,17 @@ def _line(run: "FlowRun") -> RunLine:
     )
 
 
-def _kind(run: "FlowRun") -> str:
+def _kind(run: FlowRun) -> str:
     return _EXPERIMENT_FLOW if "spec" in run.parameters else _CAMPAIGN_FLOW
 
 
-def _campaign_id(run: "FlowRun") -> str | None:
-    from prefect_assay.runs.tags import CAMPAIGN_TAG, tag_values
-
+def _campaign_id(run: FlowRun) -> str | None:
     tagged = next(iter(tag_values(run.tags, CAMPAIGN_TAG)), None)
     return tagged or run.parameters.get("campaign_id")
 
 
-def _waits_for(run: "FlowRun") -> str | None:
+def _waits_for(run: FlowRun) -> str | None:
     """Describe, for people, what a suspended or scheduled run waits for; None for any other run."""
-    from prefect_assay.runs.states import suspension_key
-    from prefect_assay.runs.transient_failures import missing_block
-
     if run.state is None:
         return None
     if not run.state.is_paused():

@@ -1,7 +1,6 @@
-"""References to the blocks of a deployed run. Its labels keep their names, so that a deleted block is found again.
+"""References to the blocks of a deployed run, which stores them by id; its labels keep their names.
 
-A run stores its blocks by id, and a block that is saved again gets another id. A missing block leaves its parameter
-empty; the step that needs it requires it, and the run waits until it is saved again.
+A block that is saved again has another id. A missing block leaves its parameter empty; the step that needs it waits.
 """
 
 import inspect
@@ -58,7 +57,7 @@ def as_parameter(value: Any) -> Any:
 
 
 def references(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that refer to a saved block, each with its reference."""
+    """Return the references to saved blocks among the parameters."""
     return {
         name: value["$ref"]
         for name, value in parameters.items()
@@ -88,10 +87,7 @@ def is_gone(reference: Any) -> bool:
 
 
 def placeholder(flow: Flow[..., Any], parameter: str) -> Block | None:
-    """Return an empty block of the parameter's type, so that the others are validated; None where that is allowed.
-
-    It never reaches the flow: `with_saved_blocks` replaces it, or the run waits.
-    """
+    """Return an empty block of the parameter's type, or None where that is allowed; it never reaches the flow."""
     hint = get_type_hints(flow.fn)[parameter]
     if type(None) in get_args(hint):
         return None
@@ -102,13 +98,9 @@ def placeholder(flow: Flow[..., Any], parameter: str) -> Block | None:
 def with_saved_blocks(
     run: FlowRun, arguments: Mapping[str, Any], gone: Mapping[str, Any], *, required_later: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Return the arguments of a run, with deleted blocks replaced by those saved again under their names.
+    """Return the arguments of a run, with deleted blocks (`gone`) replaced by those saved again under their names.
 
-    Args:
-        run: the run, with its labels.
-        arguments: the arguments of the flow.
-        gone: references to deleted blocks, by parameter.
-        required_later: parameters that only some steps need, which call `require_blocks`.
+    Parameters in `required_later` may be missing: the steps that need them call `require_blocks`.
 
     Raises:
         ConfigurationError: a block is missing, and the run has never waited.
@@ -159,7 +151,7 @@ def passed_on(name: str, value: Any) -> Any:
 
 
 def is_saved(client: SyncPrefectClient, block: str) -> bool:
-    """Return True if there is a block of this type and name, `type/name`."""
+    """Return True if there is a block `type/name`."""
     slug, _, name = block.partition("/")
     try:
         client.read_block_document_by_name(name, slug, include_secrets=False)

@@ -77,18 +77,11 @@ def start_child(
     groups: Sequence[str],
     is_done: Callable[[FlowRun], bool],
 ) -> FlowRun:
-    """Start, or find, the child run of a key.
+    """Start, or find, the child run of an idempotency key, which parents may share.
 
     A child that failed before this parent was created, or before its last end (Retry), is tried again. A child that
-    failed afterwards is not: its failure is this parent's result.
-
-    Args:
-        flow_name: the child's flow.
-        key: idempotency key without the attempt.
-        parameters: the child's parameters; blocks are passed by reference.
-        run_name: shown to people.
-        groups: the groups the child belongs to; its parent is woken when a group has ended.
-        is_done: whether a completed child really left what this parent needs.
+    failed afterwards is not: its failure is this parent's result. The parent is woken when one of the child's `groups`
+    has ended; `is_done` decides whether a completed child left what this parent needs.
 
     Raises:
         ConfigurationError: the child's deployment does not exist.
@@ -154,11 +147,7 @@ def wake_finished_groups(client: SyncPrefectClient, groups: Iterable[str]) -> li
 
 
 def wake_waiting_parent(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """State hook of child runs: the last one to end wakes the run that waits for the group.
-
-    Prefect calls hooks after the final state has reached the server, so the woken run sees this one as ended. The
-    sweep looks for finished groups as well, which covers a hook that is lost with its process.
-    """
+    """State hook of child runs: the last one to end wakes the run that waits for the group."""
     del flow, state
     try:
         groups = tag_values(flow_run.tags, GROUP_TAG)
@@ -170,7 +159,6 @@ def wake_waiting_parent(flow: Flow[..., Any], flow_run: FlowRun, state: State[An
 
 
 def _is_unfinished(client: SyncPrefectClient, group: str) -> bool:
-    """Return True if a child has not ended. A recently crashed one is rescheduled, so it counts; see `has_ended`."""
     tags = [GROUP_TAG + group]
     recently = datetime.now(UTC) - LOST_AFTER
     unfinished = run_filter(tags=tags, states=_UNFINISHED)

@@ -1,7 +1,6 @@
-"""How often a run may crash, and rescheduling crashed runs. Crashes are counted from the run's own state history.
+"""How often a run may crash, and rescheduling crashed runs, which Prefect's automations do without counting.
 
-Prefect's automations reschedule a crashed run without counting. A run that has begun stops itself after too many
-crashes; the sweep reschedules runs that never began, or that no automation rescheduled.
+A run that has begun stops itself after too many crashes; the sweep looks after runs that never began.
 """
 
 from collections.abc import Iterable
@@ -9,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.objects import State, StateType
 from prefect.runtime import flow_run as current_run
 from prefect.states import Failed
 
@@ -40,8 +39,7 @@ _TOO_OFTEN: Final = (
 def crashes_in_a_row(states: Iterable[State]) -> int:
     """Count the crashes since the run was last suspended or ended otherwise.
 
-    Prefect's worker reports each killed process twice, the second time when the next one may be starting already:
-    that start then succeeds from the state Crashed, and the second report does not count.
+    The worker reports a killed process twice; a second report while the next one is starting does not count.
     """
     count = 0
     before: StateType | None = None
@@ -75,38 +73,23 @@ def stop_crash_loop() -> None:
 def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[str]) -> list[str]:
     """Reschedule runs that crashed or never began and that no automation rescheduled; returns their ids.
 
-    A run that crashed too often is set to Failed, with a line in `problems`. Runs that crashed more than a week ago are
-    left alone.
+    A run that crashed too often is set to Failed, with a line in `problems`.
     """
+    message = "Rescheduled by the sweep: the run crashed, or its start was never finished."
     rescheduled: list[str] = []
-    for run, state in _abandoned(client, now):
+    for run in recoverable_runs(client, StateType.CRASHED, StateType.PENDING):
+        if run.state is None:
+            continue
+        age, pending = now - run.state.timestamp, run.state.is_pending()
+        if not (age > _STARTS_WITHIN if pending else _PATIENCE < age < LOST_AFTER):
+            continue
         count = crashes_in_a_row(client.read_flow_run_states(run.id))
         if count > CRASHES_MAX:
             client.set_flow_run_state(run.id, Failed(message=_TOO_OFTEN.format(count=count)))
             problems.append(f"run {run.name} has crashed {count} times in a row and is not started again")
-        elif _is_due(state, now - state.timestamp, count) and _reschedule(client, run, state):
+        # Forced, because Prefect refuses to take back a start that has begun otherwise.
+        elif (pending or age > _PATIENCE * _GROWTH ** (count - 1)) and reschedule(
+            client, run.id, message, force=pending
+        ):
             rescheduled.append(str(run.id))
     return rescheduled
-
-
-def _abandoned(client: SyncPrefectClient, now: datetime) -> list[tuple[FlowRun, State]]:
-    """Crashed runs, and runs whose start was never finished, each with its state."""
-    runs = recoverable_runs(client, StateType.CRASHED, StateType.PENDING)
-    found = [(run, run.state) for run in runs if run.state is not None]
-    return [(run, state) for run, state in found if _is_abandoned(state, now - state.timestamp)]
-
-
-def _is_abandoned(state: State, age: timedelta) -> bool:
-    if state.type == StateType.PENDING:
-        return age > _STARTS_WITHIN
-    return _PATIENCE < age < LOST_AFTER
-
-
-def _is_due(state: State, age: timedelta, count: int) -> bool:
-    return state.type == StateType.PENDING or age > _PATIENCE * _GROWTH ** (count - 1)
-
-
-def _reschedule(client: SyncPrefectClient, run: FlowRun, state: State) -> bool:
-    message = "Rescheduled by the sweep: the run crashed, or its start was never finished."
-    # Forced, because Prefect refuses to take back a start that has begun otherwise.
-    return reschedule(client, run.id, message, force=state.type == StateType.PENDING)

@@ -1,11 +1,7 @@
 """Flows whose suspended runs survive a change of version and failures of the Prefect API.
 
-A run that was suspended under version N+1 and wakes under N (a roll-back) has stored parameters that N does not know.
-Prefect would fail it before its first line. Here they are left out with a warning; steps that order something call
-`refuse_unknown_parameters` first, because the parameter may be a limit.
-
-A Prefect API that is away for longer than Prefect's client retries, or answers 5xx, would end a run as Failed, which is
-never rescheduled. Here the run crashes, as it would with its process: it is rescheduled and reads the present state.
+After a roll-back, stored parameters that this version does not know are left out with a warning. While Prefect is away,
+the run crashes in place of failing, so that it is rescheduled.
 """
 
 import functools
@@ -98,9 +94,9 @@ def _with_saved_blocks(arguments: dict[str, Any], asks_for: tuple[str, ...]) -> 
     return with_saved_blocks(context.flow_run, arguments, gone, required_later=asks_for)
 
 
+# Only Prefect's client raises these errors here: the clients of the service and of stores raise `AssayError`.
 @contextmanager
 def _crashing_without_prefect() -> Iterator[None]:
-    """Only Prefect's client raises these here: the clients of the service and of stores raise `AssayError`."""
     try:
         yield
     except (httpx.HTTPError, ConcurrencySlotAcquisitionError) as error:
@@ -114,7 +110,6 @@ def _crashing_without_prefect() -> Iterator[None]:
 
 
 def _is_rescheduled() -> bool:
-    """Return True if this run is rescheduled after a crash: it is deployed and not a subflow."""
     # Parameters are validated before the run has a context, in the process that was started for it.
     return can_suspend() if FlowRunContext.get() else "PREFECT__FLOW_RUN_ID" in os.environ
 

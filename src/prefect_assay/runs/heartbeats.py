@@ -1,8 +1,6 @@
 """Runs whose process sends no heartbeats any more: the sweep marks them as crashed where no automation did.
 
-A process that executes a run sends its first heartbeat when it begins. When a machine dies, the heartbeats stop and
-no end is reported. One look cannot tell a dead process from a Prefect server that was away itself, so a run has to be
-silent at two sweeps, with time for a heartbeat between them.
+A Prefect server that was away itself looks the same, so a run has to be silent at two sweeps.
 """
 
 from datetime import datetime, timedelta

@@ -54,8 +54,7 @@ def run_filter(
 ) -> FlowRunFilter:
     """Build a filter; every given condition must hold.
 
-    A run matches if it is in one of `states`, has all of `tags` or at least one of `any_tags`, is one of `ids`, belongs
-    to a deployment (`deployed`), and started, ended or should have started in time.
+    A run has all of `tags` or at least one of `any_tags`; `deployed` runs belong to a deployment.
     """
     built = FlowRunFilter()
     if states is not None:
@@ -90,10 +89,7 @@ def suspended_filter(
 def read_runs(
     client: SyncPrefectClient, wanted: FlowRunFilter, flows: FlowFilter | None = None
 ) -> list[FlowRun]:
-    """Read all matching runs before anything is done with them.
-
-    Resuming a run changes which runs match, so reading and acting must not be mixed.
-    """
+    """Read all matching runs first: resuming a run changes which runs match."""
     return [run for page in read_run_pages(client, wanted, flows) for run in page]
 
 
@@ -102,8 +98,8 @@ def read_run_pages(
 ) -> Iterator[list[FlowRun]]:
     """Read all matching runs page by page, each run once, while runs appear and disappear.
 
-    Runs that disappear pull those behind them forward, and a plain offset would skip as many. Therefore each page
-    begins with the last run of the one before; a page without any known run is discarded, and reading steps back.
+    Runs that disappear pull those behind them forward. So each page begins with the last run of the one before; a page
+    without any known run is discarded, and reading steps back.
     """
     seen: set[UUID] = set()
     offset = 0

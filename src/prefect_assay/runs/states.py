@@ -65,10 +65,7 @@ def successor_of(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
 
 
 def resume(client: SyncPrefectClient, run_id: UUID, answer: dict[str, Any] | None = None) -> bool:
-    """Resume a suspended run, with the values of its form if it has one; True if this call did it.
-
-    The API also answers 200 for a run that is not paused, so the status counts.
-    """
+    """Resume a suspended run, with the values of its form if it has one; True if this call did it."""
     return client.resume_flow_run(run_id, run_input=answer).status == SetStateStatus.ACCEPT
 
 

@@ -1,8 +1,4 @@
-"""`wait_until`: the one primitive that waits. Level-triggered, so that no wake-up has to arrive exactly once.
-
-The run checks, suspends with a new key, checks again, and resumes itself if the second check succeeds: a wake-up that
-comes between the first check and the suspension finds a run that is not suspended yet and does nothing. `outlast` gives
-the same patience to every other step of a waiting run.
+"""`wait_until`, the one primitive that waits (docs/waiting.md), and `outlast`, the same patience for any other step.
 
 This module does not know what a run waits for: it only calls `ready` and `step`.
 """
@@ -64,17 +60,10 @@ def wait_until(
     poll: PollPolicy | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """Return `ready()`'s value as soon as it is not None.
+    """Return `ready()`'s value as soon as it is not None; after a temporary error the wait goes on.
 
-    A deployed run does not return: its process ends, and the run starts again from the top when it is woken; then the
-    check at this point succeeds. Any other run polls in its process. After a temporary error the wait goes on.
-
-    Args:
-        ready: the check; harmless to call at any time.
-        key: what the run waits for, beginning with a word of `WaitsFor`.
-        timeout: how long to wait at most.
-        poll: back-off of a run that cannot suspend.
-        sleep: replaces `time.sleep` between polls.
+    A deployed run does not return: its process ends, and the run starts again from the top when it is woken. Any other
+    run polls in its process. `key` begins with a word of `WaitsFor`.
 
     Raises:
         Overdue: a polling run reached the timeout.
@@ -104,10 +93,10 @@ def outlast(
     retry_on: Callable[[AssayError], bool] = is_temporary,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """Return `step()`'s value, however long its service or store is away.
+    """Return `step()`'s value, however long its service or store is away; the step must be safe to repeat.
 
     After a temporary error (`retry_on`), a deployed run suspends and starts again from the top when the sweep wakes it;
-    any other run repeats the step in its process. So the step must be safe to repeat. `key` names it in the history.
+    any other run repeats the step in its process. `key` names the step in the history.
 
     Raises:
         AssayError: a permanent error, or the last one at the timeout.
@@ -128,7 +117,6 @@ def outlast(
 
 
 def _checked(ready: Callable[[], T | None]) -> tuple[T | None, bool]:
-    """Check once; returns the value and whether the check failed temporarily."""
     try:
         return ready(), False
     except AssayError as error:
@@ -179,11 +167,7 @@ def suspend(run: FlowRun, **options: Any) -> None:
 
 
 def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
-    """Resume this run if it has become ready; mark it for a retry if that cannot be checked now.
-
-    The run is suspended by now, so no error may leave this function: Prefect would take it for the run's own and end
-    the run.
-    """
+    """Resume this run if it has become ready. An error that left this function would end the suspended run."""
     try:
         value, failed = _checked(ready)
         if value is not None:
@@ -197,10 +181,9 @@ def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
 
 
 def _mark(run: FlowRun) -> None:
-    """Best effort: the sweep finds an unmarked run by its updates and by its suspension key."""
     try:
         mark_retry(run.id)
-    except Exception:  # noqa: BLE001 - whatever Prefect's client raises
+    except Exception:  # noqa: BLE001 - the sweep finds an unmarked run by its updates and by its suspension key
         get_run_logger().warning("Could not mark the run as one to look at soon", exc_info=True)
 
 

@@ -1,18 +1,4 @@
-"""Tags and labels of assay runs. Tags are the only index by which a run is found; their texts never change.
-
-| tag | carried by |
-|---|---|
-| `assay-experiment:<id>` | a run that waits for an experiment |
-| `assay-archive:<id>`, `assay-order:<order key>` | the same run |
-| `assay-campaign:<id>` | a campaign |
-| `assay-children:<group>` | the run that starts a group of child runs |
-| `assay-group:<group>` | each child run of the group |
-| `assay-waits:<group>` | the run that waits for the whole group |
-| `assay-asks` | a run that asks a person |
-| `assay-again:<times>` | a run that could not read what it waits for, this many times in a row |
-| `assay-canceled:<execution>-<reported>` | a canceled run and what was reported of it |
-| `assay-replaced:<run id>` | a run that was replaced by another run |
-"""
+"""Tags and labels of assay runs. Tags are the only index by which a run is found; their texts never change."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -24,17 +10,17 @@ from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 
-EXPERIMENT_TAG: Final = "assay-experiment:"
-ARCHIVE_TAG: Final = "assay-archive:"
-ORDER_TAG: Final = "assay-order:"
-CHILDREN_TAG: Final = "assay-children:"
-GROUP_TAG: Final = "assay-group:"
-WAITS_TAG: Final = "assay-waits:"
-CAMPAIGN_TAG: Final = "assay-campaign:"
-CANCELED_TAG: Final = "assay-canceled:"
-RETRY_TAG: Final = "assay-again:"
-ASKS_TAG: Final = "assay-asks"
-REPLACED_TAG: Final = "assay-replaced:"
+EXPERIMENT_TAG: Final = "assay-experiment:"  # <id>: a run that waits for an experiment
+ARCHIVE_TAG: Final = "assay-archive:"  # <id>: the same run
+ORDER_TAG: Final = "assay-order:"  # <order key>: the same run
+CHILDREN_TAG: Final = "assay-children:"  # <group>: the run that starts a group of child runs
+GROUP_TAG: Final = "assay-group:"  # <group>: each child run of the group
+WAITS_TAG: Final = "assay-waits:"  # <group>: the run that waits for the whole group
+CAMPAIGN_TAG: Final = "assay-campaign:"  # <id>: a campaign
+CANCELED_TAG: Final = "assay-canceled:"  # <execution>-<reported>: a canceled run and what was reported of it
+RETRY_TAG: Final = "assay-again:"  # <times>: failed attempts in a row of a run
+ASKS_TAG: Final = "assay-asks"  # a run that asks a person
+REPLACED_TAG: Final = "assay-replaced:"  # <run id>: a run that was replaced by this one
 EXPERIMENT_CODE_LABEL: Final = "assay.experiment-code"  # the code that people know an experiment by
 
 # A replaced run leaves these to its successor.

@@ -1,8 +1,4 @@
-"""Failures that end without anybody changing anything, and how a waiting run outlasts them.
-
-A service, a network or a store that is away must not end a run that has waited for ten days. Such a run suspends with
-a tag that counts its failed attempts in a row; the sweep wakes it after a pause that grows with the count.
-"""
+"""Failures that may pass, and the tag with which a suspended run counts its attempts (docs/waiting.md)."""
 
 import re
 from collections.abc import Iterable
@@ -89,10 +85,7 @@ def pause_after(retries: int) -> timedelta:
 
 
 def is_due(run: FlowRun, now: datetime) -> bool:
-    """Return True if a marked, suspended run without an open question should try again.
-
-    A run with only the question's tag counts as well: its retry tag could not be set.
-    """
+    """Return True if a marked, suspended run without an open question should try again."""
     pause = pause_after(max(retry_count(run), 1))
     return run.state is not None and now >= run.state.timestamp + pause - _EARLY
 

@@ -1,7 +1,4 @@
-"""Waking suspended runs. A wake-up is a hint: the woken run reads the service and suspends again if it must.
-
-This module does not know why a run is woken; the receiver, the sweep and the last finished sibling decide that.
-"""
+"""Waking suspended runs. This module does not know why a run is woken."""
 
 import asyncio
 import logging
@@ -37,7 +34,7 @@ _SLEPT_AFTER: Final = BUSY | {502, 503}
 def wake(client: SyncPrefectClient, tag: str, *, order_key: str | None = None) -> list[UUID]:
     """Resume every suspended run with a tag, except those that ask a person; returns the resumed runs.
 
-    With an order key, runs of other orders stay suspended. The key is one of the run's tags, so it costs no request.
+    With an order key, runs of other orders stay suspended.
     """
     waiting = [
         run
@@ -65,9 +62,8 @@ def _belongs_to_other_order(run: FlowRun, order_key: str | None) -> bool:
 class Waker:
     """Wakes runs for a long-lived process such as the webhook receiver.
 
-    One thread with one Prefect client does all wake-ups, so that they never overlap: a Prefect server on SQLite loses
-    some of a parallel burst. The client is kept, which saves a TLS set-up and two requests per wake-up, and replaced
-    when it fails. Readiness has its own thread and client, so that it is answered during a burst.
+    One thread with one Prefect client does all wake-ups in turn: a Prefect server on SQLite loses some of a burst.
+    Readiness has its own thread and client, so that it is answered during a burst.
     """
 
     def __init__(self, *, patience_seconds: float = 10.0, request_seconds: float = 10.0) -> None:
@@ -114,8 +110,6 @@ class Waker:
 
 
 class _ClientThread:
-    """One thread with one Prefect client; work is done in turn."""
-
     def __init__(self, name: str, request_seconds: float, settings: SettingsContext) -> None:
         self._timeout = httpx.Timeout(request_seconds)
         self._client: SyncPrefectClient | None = None
@@ -175,7 +169,6 @@ def _raise_at_once(response: httpx.Response) -> None:
 
 
 def _may_pass(error: Exception, attempt: int) -> bool:
-    """Return True if the same request may succeed in a moment."""
     # A refusal is final the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
     refused_once = isinstance(error, httpx.HTTPStatusError) and attempt == 0
     return refused_once or is_away(error)

@@ -1,12 +1,4 @@
-"""What the sweep does, each part in its own module. The flow `sweep` runs them; see docs/waiting.md.
-
-| module | part |
-|---|---|
-| `experiment_watch` | runs that wait for experiments: updates feeds and the full check |
-| `updates_feed`, `watermarks` | one feed, the stored state of the sweep and its credentials blocks |
-| `stranded_runs` | runs that no worker can start: they are replaced or rescheduled |
-| `stuck_runs` | runs that need a person |
-| `cancellations`, `settle_cancellation` | canceled runs: their open quotes and their report |
+"""What the sweep does, each part in its own module (docs/waiting.md); the flow `sweep` runs them.
 
 Nothing here knows the flows, or what is asked of a person.
 """

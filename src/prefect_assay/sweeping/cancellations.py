@@ -1,7 +1,7 @@
 """Reports, for a canceled run, what the laboratory will still do and bill, and settles what can be settled.
 
-The hook of a killed run and the sweep call this. A suspended run has no process: Prefect sets it to Cancelled without
-calling a hook, so the sweep does it. Both may come twice; the run's tag records what was reported.
+The hook of a killed run calls this; a suspended run has no process, so the sweep does it. The run's tag records what
+was reported.
 """
 
 import logging
@@ -44,7 +44,7 @@ from prefect_assay.sweeping.settle_cancellation import (
     report_text,
     settle_cancellation,
 )
-from prefect_assay.sweeping.stranded_runs import DeploymentIndex, replace_canceled_run
+from prefect_assay.sweeping.stranded_runs import DeploymentIndex, replace_run
 
 LOOK_BACK: Final = timedelta(days=60)
 # A request that was in flight when its process was killed has arrived by then, or never will.
@@ -91,7 +91,9 @@ def report_canceled_runs(
         try:
             if not lost_its_deployment(run):
                 _report(client, run, now)
-            elif not replace_canceled_run(client, run, deployments):
+            elif home := deployments.replacement_for(run):
+                replace_run(client, run, home)
+            else:
                 problems.append(_NO_DEPLOYMENT.format(name=run.name))
         except Exception as error:  # noqa: BLE001 - one deleted block must not stop the others
             problems.append(f"canceled run {run.name}: {error}")
@@ -142,15 +144,13 @@ def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bo
 
 
 def _book_of(run: FlowRun, credentials: AssayCredentials) -> OrderBook:
-    """Open the log of the run's order."""
     archive = cast("Archive", Block.load_from_ref(_reference(run, "archive")))
-    campaign_id, spec = str(run.parameters["campaign_id"]), _spec_of(run)
+    campaign_id, spec = (
+        str(run.parameters["campaign_id"]),
+        ExperimentSpec.model_validate(run.parameters["spec"]),
+    )
     key = order_key(campaign_id, int(run.parameters.get("batch_index") or 0), spec)
     return open_books(credentials, archive).order(campaign_id, key)
-
-
-def _spec_of(run: FlowRun) -> ExperimentSpec:
-    return ExperimentSpec.model_validate(run.parameters["spec"])
 
 
 def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | None:
@@ -160,13 +160,12 @@ def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | No
         return recorded
     for experiment_id in tag_values(run.tags, EXPERIMENT_TAG):
         return read_order(service, experiment_id, book.order_key)
-    return find_order(service, book.order_key, _spec_of(run))
+    return find_order(service, book.order_key, ExperimentSpec.model_validate(run.parameters["spec"]))
 
 
 def _report_parent(client: SyncPrefectClient, run: FlowRun) -> None:
-    """Cancel the child runs of this run, unless another run waits for them, too."""
     lines = []
-    for group in _groups(run):
+    for group in sorted({*tag_values(run.tags, CHILDREN_TAG), *tag_values(run.tags, WAITS_TAG)}):
         others = [o.name for o in _others(client, run, [WAITS_TAG + group, CHILDREN_TAG + group])]
         children = read_runs(client, run_filter(tags=[GROUP_TAG + group]))
         lines += [f"- {child.name}: {_cancel(client, child, others)}" for child in children]
@@ -185,10 +184,6 @@ def _report_parent(client: SyncPrefectClient, run: FlowRun) -> None:
     set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_FINAL}")
 
 
-def _groups(run: FlowRun) -> list[str]:
-    return sorted({*tag_values(run.tags, CHILDREN_TAG), *tag_values(run.tags, WAITS_TAG)})
-
-
 def _cancel(client: SyncPrefectClient, child: FlowRun, others: list[str]) -> str:
     if child.state is not None and child.state.is_final():
         return f"has ended as {child.state.name}"
@@ -199,18 +194,15 @@ def _cancel(client: SyncPrefectClient, child: FlowRun, others: list[str]) -> str
 
 
 def _others(client: SyncPrefectClient, run: FlowRun, tags: Iterable[str]) -> list[FlowRun]:
-    """Read the other runs with one of these tags that have not ended."""
     found = {
         other.id: other
         for tag in tags
         for other in read_runs(client, run_filter(tags=[tag]))
-        if other.id != run.id and other.state is not None and not _ending(other.state)
+        if other.id != run.id
+        and other.state is not None
+        and not (other.state.is_final() or other.state.is_cancelling())
     }
     return list(found.values())
-
-
-def _ending(state: State[Any]) -> bool:
-    return state.is_final() or state.is_cancelling()
 
 
 def _create_artifact(client: SyncPrefectClient, run: FlowRun, key: str, text: str) -> None:
@@ -226,7 +218,6 @@ def _create_artifact(client: SyncPrefectClient, run: FlowRun, key: str, text: st
 
 
 def _reference(run: FlowRun, name: str) -> dict[str, Any]:
-    """Return the reference to a block among a run's parameters, as `load_from_ref` takes it."""
     reference = block_reference(run, name)
     if reference is None:
         raise ConfigurationError(

@@ -1,8 +1,6 @@
 """Runs that wait for experiments: woken by the updates feeds at every sweep, and by a full check every so often.
 
-The feeds cost what happens. The full check reads all suspended runs and the state of every experiment they wait for,
-which finds what a lost watermark or a failed wake-up left behind. Each run is looked up with the credentials block it
-was started with, so the sweep needs no token of its own.
+Each run is looked up with the credentials block it was started with, so the sweep needs no token of its own.
 """
 
 from dataclasses import dataclass, field
@@ -40,8 +38,6 @@ NAME_LENGTH_MAX: Final = 40
 
 @dataclass
 class _Suspended:
-    """The suspended runs of a full check, by what is to be done with them."""
-
     waits: dict[str, list[WaitingRun]] = field(default_factory=dict)
     unmarked: list[UUID] = field(default_factory=list)
     stranded: list[tuple[FlowRun, DeploymentResponse]] = field(default_factory=list)
@@ -53,10 +49,8 @@ class ExperimentWatch:
 
     Attributes:
         deadline_days: the deadline of runs without a parameter for it.
-        updates: how many updates were new.
         marks: the watermarks to save, by the reference of their credentials block.
         groups: the groups of child runs that suspended runs wait for.
-        asking: suspended runs that ask a person.
     """
 
     progress: SweepProgress
@@ -137,7 +131,6 @@ class ExperimentWatch:
         return self._credentials[reference]
 
     def _add(self, run: FlowRun, found: dict[str, list[WaitingRun]]) -> None:
-        """Add a run to its credentials block, if it waits for an experiment."""
         waiting = waiting_run(run, self.deadline_days) if run.state and run.state.is_paused() else None
         reference = block_reference(run, "credentials")
         if reference is not None:
@@ -169,10 +162,7 @@ class ExperimentWatch:
         return _not_later(page.mark, selection.next_deadline)
 
     def _check(self, reference: str, waits: list[WaitingRun]) -> None:
-        """Read the state of all these experiments, wake the runs that may go on, and note that in the watermark.
-
-        Works without the feed: where that cannot be read, this finds the runs to wake.
-        """
+        """Read the state of all these experiments, wake the runs that may go on, and note that in the watermark."""
         now = self.progress.now
         names = sorted(waiting.name[:NAME_LENGTH_MAX] for waiting in waits)
         mark = self.marks[reference] = self.marks[reference].model_copy(
@@ -210,7 +200,6 @@ class ExperimentWatch:
         return suspended
 
     def _report(self, mark: Watermark, error: Exception) -> None:
-        """Add one line about a credentials block, with the runs behind it."""
         behind = ", ".join(mark.behind)
         more = (mark.waiting or 0) - len(mark.behind)
         runs = (
@@ -220,6 +209,5 @@ class ExperimentWatch:
 
 
 def _not_later(mark: Watermark, deadline: datetime | None) -> Watermark:
-    """Return the watermark with its next deadline no later than this one."""
     known = [moment for moment in (mark.next_deadline, deadline) if moment is not None]
     return mark.model_copy(update={"next_deadline": min(known, default=None)})

@@ -179,7 +179,6 @@ def _still_to_come(report: CancellationReport, *, reject: bool) -> str:  # noqa:
 
 
 def _billed(payment: PaymentStatus) -> list[str]:
-    """Describe an order with an invoice, which the service has no operation to cancel."""
     amount = usd(payment.invoice.amount if payment.invoice else None)
     if payment.paid:
         lines = [

@@ -1,8 +1,7 @@
 """Runs that no worker will ever start again: they are replaced by a run that can be started, or rescheduled.
 
-A run belongs to its deployment and its work queue for good: the Prefect API cannot change either. A deployment that was
-deleted and created again is another one, and a run whose work pool was deleted has no queue. Such a run is replaced: a
-new run with its parameters and tags finds the order in the log and goes on; the old one ends as Replaced and names it.
+The Prefect API cannot move a run to another deployment or work queue. The new run has the same parameters and tags and
+goes on; the old one ends as Replaced and names it.
 """
 
 from collections.abc import Iterable
@@ -19,7 +18,7 @@ from prefect.states import Cancelled, Suspended
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.runs.heartbeats import heartbeat_is_due, last_heartbeat
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_run_pages, run_filter
-from prefect_assay.runs.states import is_own_wait, lost_its_deployment, reschedule, waits_for_input
+from prefect_assay.runs.states import is_own_wait, reschedule, waits_for_input
 from prefect_assay.runs.tags import INDEX_TAGS, REPLACED_TAG
 
 # A served process takes a run within seconds, whatever the state of its queue.
@@ -76,14 +75,6 @@ def replace_unstarted_runs(
     return replaced
 
 
-def replace_canceled_run(client: SyncPrefectClient, run: FlowRun, deployments: DeploymentIndex) -> bool:
-    """Replace a run that a worker canceled because its deployment was deleted; False without another deployment."""
-    home = deployments.replacement_for(run) if lost_its_deployment(run) else None
-    if home is not None:
-        replace_run(client, run, home)
-    return home is not None
-
-
 def replace_run(client: SyncPrefectClient, run: FlowRun, home: DeploymentResponse) -> FlowRun:
     """Replace a run by a new run of this deployment. Idempotent: a second call finds the same new run."""
     successor = client.create_flow_run_from_deployment(
@@ -104,11 +95,7 @@ def replace_run(client: SyncPrefectClient, run: FlowRun, home: DeploymentRespons
 
 
 def reschedule_unpaused(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) -> list[UUID]:
-    """Reschedule runs whose process ended while they were paused by hand; returns their ids.
-
-    Prefect's Pause expects the process to stay, and Resume sets the run to Running. A process of this package that
-    reaches its next suspension meanwhile ends.
-    """
+    """Reschedule runs whose process ended while they were paused by hand; returns their ids."""
     message = "Rescheduled by the sweep: the run was paused by hand and resumed, and its process had ended."
     rescheduled = []
     for run in runs:

@@ -1,7 +1,4 @@
-"""Runs that need a person: crashed, hanging, late or blocked; each with the next step. Nothing is changed here.
-
-Two requests, whatever the number of waiting runs, and one for each run that has been executing for long.
-"""
+"""Runs that need a person: crashed, hanging, late or blocked; each with the next step. Nothing is changed here."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

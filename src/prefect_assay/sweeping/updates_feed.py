@@ -1,6 +1,6 @@
-"""Reads one token's updates feed, and selects the waiting runs that may go on by the state of their experiments.
+"""Reads one token's updates feed, and selects the waiting runs that may go on. Nothing here wakes a run.
 
-Nothing here wakes a run. Times of the feed are the service's; the time of a reading is this process's.
+Times of the feed are the service's; the time of a reading is this process's.
 """
 
 import hashlib
@@ -58,10 +58,7 @@ class FeedPage:
 
 @dataclass(frozen=True)
 class WakeSelection:
-    """The runs to wake, and the next deadline of the others.
-
-    `complete` is False if an experiment could not be read, for the reason in `problem`.
-    """
+    """The runs to wake, and the next deadline of the others; not `complete` where an experiment could not be read."""
 
     wake: tuple[UUID, ...]
     next_deadline: datetime | None
@@ -82,8 +79,7 @@ def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
 def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:
     """Read the updates since the watermark. The feed is newest first, so reading stops there.
 
-    Rows that arrive while pages are read appear in front of them and are read next time; rows that were pushed onto the
-    next page count once. Without a watermark only the newest row is read: the full check covers everything before.
+    Without a watermark only the newest row is read: the full check covers everything before.
     """
     known = set(mark.seen)
     newest: datetime | None = None
@@ -135,10 +131,7 @@ def waiting_runs(
 def select_runs_to_wake(
     client: AssayClient, waits: Sequence[WaitingRun], now: datetime, *, news: bool
 ) -> WakeSelection:
-    """Read the experiments of these runs, and select the runs that may go on.
-
-    `news`: the feed has new updates of all these experiments.
-    """
+    """Read the experiments of these runs, and select the runs that may go on; `news`: the feed has updates of all."""
     by_id: dict[str, list[WaitingRun]] = {}
     for waiting in waits:
         for experiment_id in waiting.experiment_ids:
@@ -161,15 +154,12 @@ def select_runs_to_wake(
 
 @dataclass
 class _Looked:
-    """Some experiments as the service shows them, and those that could not be read."""
-
     found: dict[str, ExperimentSummary]
     unread: set[str]
     problem: AssayError | None = None
 
 
 def _look(client: AssayClient, experiment_ids: Sequence[str]) -> _Looked:
-    """Read the experiments from the list, forty per request; where that fails, each with its own request."""
     looked = _Looked({}, set(experiment_ids))
     try:
         for chunk in _chunks(experiment_ids):

@@ -98,10 +98,7 @@ def as_text(reference: dict[str, Any]) -> str:
 
 
 def read_blocks(client: SyncPrefectClient, references: Iterable[str]) -> dict[str, AssayCredentials]:
-    """Read credentials blocks in one request per page; returns them by their reference as JSON text.
-
-    Blocks that cannot be read are left out: `read_block` raises the reason.
-    """
+    """Read credentials blocks by their references; leaves out those that cannot be read (see `read_block`)."""
     by_id = {_id_of(reference): reference for reference in references}
     by_id.pop(None, None)
     found: dict[str, AssayCredentials] = {}
@@ -124,7 +121,7 @@ def read_blocks(client: SyncPrefectClient, references: Iterable[str]) -> dict[st
 
 
 def read_block(mark: Watermark) -> AssayCredentials:
-    """Read the credentials block of a watermark.
+    """Read the credentials block of a watermark, by its name if it was saved again.
 
     Raises:
         ConfigurationError: it was deleted.

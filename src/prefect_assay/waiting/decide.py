@@ -37,10 +37,9 @@ Decision = Ready | Partial | Failed | PastDeadline | Wait
 
 
 def decide(status: str, results_status: str, now: datetime, deadline: datetime) -> Decision:
-    """Decide from the service's words (contract 3).
+    """Decide from the service's words (contract 3); an unknown status means "not yet".
 
-    Complete results win over the deadline, and the deadline wins over preliminary ones. An unknown status means "not
-    yet": an interface that grows must not end a run that has waited for ten days.
+    Complete results win over the deadline, and the deadline wins over preliminary ones.
     """
     if status == ExperimentStatus.DONE and results_status == ResultsStatus.ALL:
         return Ready()

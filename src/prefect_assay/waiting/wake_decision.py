@@ -1,8 +1,6 @@
 """What a suspended run waits for, and whether it is worth waking. Pure: no clock, no I/O, no Prefect.
 
-A wake-up costs a process and seconds of CPU, and of an experiment's dozen updates two or three let its run go on. The
-decision uses the same `decide` as the run itself, so that a run which would go on is never left suspended; a run with
-an unknown reason to wait is woken and decides itself.
+It uses the same `decide` as the run itself, so that a run which would go on is never left suspended.
 """
 
 from datetime import datetime, timedelta
@@ -43,8 +41,7 @@ def is_worth_waking(
 ) -> bool:
     """Decide whether a run may go on, by its experiment as the service lists it.
 
-    `patience` is the run's deadline, counted from the experiment's creation; `news` is True if the service has published
-    an update of the experiment since the last look.
+    `patience` is the deadline, counted from the experiment's creation; `news`: it has updates since the last look.
     """
     decision = decide(found.status, found.results_status, now, found.created_at + patience)
     match kind:

@@ -186,7 +186,6 @@ class DeliveryEndpoint:
     async def _wake_once(
         self, delivery: Delivery, update: UpdateKey, known: Cache[UpdateKey, None]
     ) -> int | None:
-        """Wake in the queue's turn; goes on when its request gives up."""
         if update in known:  # handled while it waited
             return _REPEATED
         start = time.monotonic()

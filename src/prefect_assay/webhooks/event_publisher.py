@@ -44,7 +44,7 @@ def emit_update_event(delivery: Delivery) -> None:
 
 
 class EventPublisher:
-    """One thread that publishes one delivery after the other; none if not `enabled`."""
+    """One thread that publishes one delivery after the other."""
 
     def __init__(self, announce: Announce, metrics: ReceiverMetrics, *, enabled: bool = True) -> None:
         self._announce = announce

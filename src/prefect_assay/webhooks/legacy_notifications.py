@@ -50,7 +50,6 @@ def status_change(body: bytes, now: datetime) -> tuple[Delivery, bool] | None:
 
 
 def _objects(body: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the body, and the object in it that may hold its fields; empty objects where they are missing."""
     try:
         whole = from_json(body)  # the standard library's nesting depth follows the recursion limit
     except ValueError:

@@ -12,7 +12,6 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -146,11 +145,6 @@ class ThrottledLog:
             message += " (and %d more like it before)"
             arguments = (*arguments, suppressed)
         self._logger.warning(message, *arguments)
-
-
-def create_status_app(status: "StatusEndpoints", prefix: str = "") -> Starlette:
-    """Return an app with health, readiness and metrics only, for a port that the public does not reach."""
-    return Starlette(routes=[health_route(prefix), *status.routes(prefix)])
 
 
 def health_route(prefix: str) -> Route:

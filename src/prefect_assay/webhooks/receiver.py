@@ -20,7 +20,6 @@ from prefect_assay.webhooks.monitoring import (
     Ready,
     ReceiverMetrics,
     StatusEndpoints,
-    create_status_app,
     health_route,
 )
 from prefect_assay.webhooks.settings import ReceiverSettings
@@ -82,7 +81,7 @@ class Receiver:
             exception_handlers={HTTPException: as_json},
             lifespan=self._lifespan,
         )
-        self.status_app = create_status_app(status)
+        self.status_app = Starlette(routes=[health_route(""), *status.routes("")])
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -136,7 +135,6 @@ class _LazyWaker:
         await waker.ready()
 
     def warm(self) -> None:
-        """Begin the imports and connections that the first delivery would have to wait for."""
         # A daemon: a process that is stopped while it starts does not wait for the import.
         work = contextvars.copy_context().run
         threading.Thread(target=work, args=(self._warm,), name="assay-warm", daemon=True).start()
