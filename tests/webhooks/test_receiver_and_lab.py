@@ -6,9 +6,9 @@ from pydantic import SecretStr
 from prefect_assay.lab.control import actions as sim_actions
 from prefect_assay.lab.control import bodies
 from prefect_assay.lab.control import deliveries as sim_deliveries
+from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.webhooks.faults import WebhookFault
 from prefect_assay.models.service import WireWords
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
