@@ -27,9 +27,8 @@ from prefect_assay.flows.campaign_budget import approved_limits
 from prefect_assay.flows.experiment import experiment
 from prefect_assay.flows.run_options import DEADLINE_DAYS, CampaignRun, ExperimentRun, RunOptions
 from prefect_assay.models.job import Order
-from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
-from prefect_assay.models.spec import Assay
+from prefect_assay.models.spec import Assay, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend

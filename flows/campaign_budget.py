@@ -9,7 +9,7 @@ from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.books.log import Approved
 from prefect_assay.flows.run_options import CampaignRun
 from prefect_assay.models.billing import usd
-from prefect_assay.models.plan import Plan
+from prefect_assay.models.spec import Plan
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import was_suspended
 from prefect_assay.runs.tags import own_tags

@@ -41,9 +41,9 @@ from prefect_assay.runs.tags import (
 )
 from prefect_assay.sweeping.settle_cancellation import reject_surplus
 from prefect_assay.tasks.archive import archive_experiment
-from prefect_assay.tasks.check import EndOfWait, look, outcome_of
 from prefect_assay.tasks.order import confirm_order
 from prefect_assay.tasks.quote import Billing, BillingStage, read_billing, withdraw
+from prefect_assay.tasks.read import EndOfWait, look, outcome_of
 from prefect_assay.waiting import Failed, Partial, PastDeadline, Ready, Wait, WaitsFor
 
 __all__ = ["announce", "complete_order", "outlasting"]

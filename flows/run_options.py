@@ -13,8 +13,7 @@ from typing import Any, Final, TypeVar
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books, OrderBook
-from prefect_assay.models.plan import Plan, PlannedExperiment
-from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import experiment_name, order_key
 from prefect_assay.payments.interfaces import address

@@ -5,13 +5,12 @@ Every task may run twice, on another machine, after any crash: each reads the se
 
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.tasks.archive import archive_experiment, fetch_results
-from prefect_assay.tasks.check import check_experiment
 from prefect_assay.tasks.collate import collate_campaign, keep_plan
 from prefect_assay.tasks.estimate import check_access, estimate_cost, resolve_target
 from prefect_assay.tasks.order import confirm_order, find_order, order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due
 from prefect_assay.tasks.quote import confirm_quote, poll_quote, submit_draft
-from prefect_assay.tasks.read import plan_campaign, read_designs
+from prefect_assay.tasks.read import check_experiment, plan_campaign, read_designs
 
 __all__ = [
     "archive_experiment",

@@ -10,7 +10,7 @@ from prefect_assay.archive import Document, archive_version, latest, versions
 from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
-from prefect_assay.models.plan import Plan
+from prefect_assay.models.spec import Plan
 from prefect_assay.results import best_binders, collate, from_csv, to_csv
 from prefect_assay.results.row import CampaignTable
 from prefect_assay.runs.task_policy import READ

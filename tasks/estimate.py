@@ -10,10 +10,8 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import InvalidSpec, ServiceUnavailable
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import CostEstimate
-from prefect_assay.models.plan import PlannedExperiment
-from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.models.spec import Assay, ExperimentSpec, PlannedExperiment, Target
 from prefect_assay.models.spec_rules import is_uuid
-from prefect_assay.models.target import Target
 from prefect_assay.models.vocabulary import BINDING_TYPES
 from prefect_assay.ordering import find_order, recorded_order
 from prefect_assay.runs.task_policy import ONCE, READ

@@ -16,8 +16,7 @@ from prefect_assay.lab.testing import LocalLab
 from prefect_assay.lab.tokens.roles import ACTIONS as LAB_ACTIONS
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.service import WireWords
-from prefect_assay.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.models.target import CustomTargetStatus
+from prefect_assay.models.spec import CustomTargetStatus, ExperimentSpec, SequenceValue
 from prefect_assay.models.tokens import Attenuation, ExistingOrg, MintRequest, NewOrg
 from prefect_assay.models.vocabulary import ExperimentType, InvoiceStatus, Method, QuoteStatus
 from support.interface.faces import Face

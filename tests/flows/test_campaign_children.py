@@ -10,8 +10,7 @@ import prefect_assay.flows.campaign  # noqa: F401 - the package has the flow und
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.flows.run_options import CampaignRun, RunOptions
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.plan import Plan, PlannedExperiment
-from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.runs.tags import CHILDREN_TAG, campaign_group
 

@@ -9,10 +9,10 @@ from prefect.logging import disable_run_logger
 from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
 from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.flows import experiment_steps as steps
+from prefect_assay.models.archived import open_links
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment, PaymentState
-from prefect_assay.models.open_links import open_links
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus

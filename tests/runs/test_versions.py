@@ -16,7 +16,7 @@ from prefect_assay.archive import LocalStore, archive_version
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.errors import ArchiveError, ConfigurationError
 from prefect_assay.models.archived import Manifest
-from prefect_assay.models.plan import Plan
+from prefect_assay.models.spec import Plan
 from prefect_assay.runs import durable
 from prefect_assay.runs.durable import refuse_unknown_parameters
 from prefect_assay.tasks import collate

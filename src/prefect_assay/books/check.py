@@ -20,7 +20,7 @@ from prefect_assay.archive.verify import Finding
 from prefect_assay.books.books import ARCHIVE_NAME, Books
 from prefect_assay.books.state import OrderState
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.plan import Plan
+from prefect_assay.models.spec import Plan
 
 Orders = dict[str, set[str]]  # experiments by order key, surplus ones included
 

@@ -1,19 +1,67 @@
-"""What to measure: the assay that a user chooses, and the specification of an order (contract 2.2, 2.3)."""
+"""What to measure: a target, the assay that a user chooses, an order's specification, a campaign's plan.
 
+Contract 2.2, 2.3, 2.11 and service-shapes, Targets.
+"""
+
+from datetime import datetime
+from enum import StrEnum
 from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from prefect_assay.models.base import Model
-from prefect_assay.models.sequences import Batch
+from prefect_assay.models.base import Maybe, Model, StoredModel, WireModel
+from prefect_assay.models.sequences import Batch, Duplicate
 from prefect_assay.models.vocabulary import (
     BINDING_TYPES,
     METHOD_TYPES,
     REPLICATES_MAX,
     REPLICATES_MIN,
     ExperimentType,
+    KnownOrText,
     Method,
 )
+
+PLAN_SCHEMA = 1
+
+
+class Target(WireModel):
+    """A catalog target. With `pricing` it has a self-service price: instant estimate, automated checkout."""
+
+    id: str
+    name: str | None = None
+    vendor_name: str | None = None
+    catalog_number: str | None = None
+    url: str | None = None
+    uniprot_id: str | None = None
+    pricing: dict[str, Any] | None = None
+    details: dict[str, Any] | None = None
+
+
+class CustomTargetStatus(StrEnum):
+    """The state of a request."""
+
+    PENDING_REVIEW = "pending_review"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+class CustomTarget(WireModel):
+    """A request for a target that the catalog lacks. An approved one may name its catalog target."""
+
+    id: str
+    name: Maybe[str] = None
+    product_id: Maybe[str] = None
+    sequence: Maybe[str] = None
+    pdb_id: Maybe[str] = None
+    vendor: Maybe[str] = None
+    note: Maybe[str] = None
+    product_url: Maybe[str] = None
+    molecular_weight: Maybe[float | str] = None
+    status: KnownOrText[CustomTargetStatus] | None = None
+    reason: Maybe[str] = None
+    target_id: Maybe[str] = None
+    created_at: Maybe[datetime] = None
+    updated_at: Maybe[datetime] = None
 
 
 class Assay(Model):
@@ -117,3 +165,29 @@ class ExperimentSpec(Model):
     def wire(self) -> dict[str, Any]:
         """The JSON body: only what is set, because inapplicable fields cause a 400 (contract 2.2)."""
         return self.model_dump(mode="json", exclude_none=True)
+
+
+class PlannedExperiment(StoredModel):
+    """One experiment of a campaign. `batch_index` counts from 0."""
+
+    order_key: str
+    batch_index: int
+    spec: ExperimentSpec
+
+
+class Plan(StoredModel):
+    """A campaign's experiments. The same designs and assay give the same plan."""
+
+    plan_schema: int = PLAN_SCHEMA
+    campaign_id: str
+    archive_id: str | None = None  # the archive that holds the campaign's orders
+    source: str
+    assay: Assay
+    target_name: str | None = None
+    experiments: tuple[PlannedExperiment, ...]
+    duplicates: tuple[Duplicate, ...] = ()
+
+    @property
+    def order_keys(self) -> tuple[str, ...]:
+        """The order keys, in batch order."""
+        return tuple(e.order_key for e in self.experiments)

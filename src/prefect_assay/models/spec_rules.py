@@ -165,7 +165,7 @@ def _letters(place: str, residues: str) -> Iterator[str]:
         return
     chains = residues.split(CHAIN_SEPARATOR)
     if not all(chains):
-        yield f"{place}: an empty chain; {CHAIN_SEPARATOR!r} stands only between chains"
+        yield f"{place}: an empty chain; {CHAIN_SEPARATOR!r} belongs only between chains"
     # Letters outside ASCII must not become amino acids by being upper-cased.
     foreign = sorted(
         {letter for letter in "".join(chains) if not letter.isascii() or letter.upper() not in AMINO_ACIDS}

@@ -1,3 +1,3 @@
-"""Artifacts of the Prefect UI; it must not know how a run decides or waits."""
+"""Artifacts of the Prefect UI, in `reporting.artifacts`; it must not know how a run decides or waits."""
 
-__all__ = ["artifacts"]
+__all__: list[str] = []

@@ -18,9 +18,8 @@ from prefect.runtime import flow_run as current_run
 
 from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
-from prefect_assay.models.plan import Plan
 from prefect_assay.models.report import CampaignReport, LoopReport
-from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.spec import ExperimentSpec, Plan
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.results import markdown_table, molar
 from prefect_assay.results.row import ArchivedResults, CampaignTable

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from prefect_assay.models.open_links import without_open_links
+from prefect_assay.models.archived import without_open_links
 from prefect_assay.models.result import Replicate, Result, ResultEntry
 from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.vocabulary import ExperimentType, snake_case

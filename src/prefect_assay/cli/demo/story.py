@@ -19,8 +19,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.localstack import LocalStack
 from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order
-from prefect_assay.models.plan import Plan
-from prefect_assay.models.spec import Assay
+from prefect_assay.models.spec import Assay, Plan
 from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method, PaymentMethod
 from prefect_assay.ordering import find_order
 from prefect_assay.results import molar, rich_table, summaries

@@ -17,8 +17,8 @@ from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import JSON_TYPE, Answer, Operation, Request, query, segment, succeeded
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.errors import NotFound, NotReady, UnexpectedAnswer
+from prefect_assay.models.archived import open_links
 from prefect_assay.models.base import Page
-from prefect_assay.models.open_links import open_links
 from prefect_assay.models.result import Result, ResultSummary
 from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 

@@ -11,9 +11,8 @@ from prefect_assay.client.http.request import Operation, given, segment
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.errors import InvalidRequest
 from prefect_assay.models.base import Page
-from prefect_assay.models.spec import SequenceValue
+from prefect_assay.models.spec import CustomTarget, CustomTargetStatus, SequenceValue, Target
 from prefect_assay.models.spec_rules import check_sequences
-from prefect_assay.models.target import CustomTarget, CustomTargetStatus, Target
 
 _TARGETS: Final = Listing("/targets", Target)
 _CUSTOM: Final = Listing("/targets/request-custom", CustomTarget)
