@@ -13,7 +13,7 @@ from prefect_assay.client import filters as f
 from prefect_assay.client import parameters as p
 from prefect_assay.client.operations.tokens import ACTIONS
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.lab.tokens.roles import ACTIONS as LAB_ACTIONS
+from prefect_assay.lab.tokens.permissions import ACTIONS as LAB_ACTIONS
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.service import WireWords
 from prefect_assay.models.spec import CustomTargetStatus, ExperimentSpec, SequenceValue

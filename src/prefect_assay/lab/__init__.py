@@ -3,5 +3,3 @@
 It imports neither Prefect nor the client. Of this package it shares the vocabulary, the wire words, the base models and
 the errors, and validates with its own strict schemas: one wrong shared model cannot pass on both sides.
 """
-
-__all__ = ["fixture", "testing"]

@@ -11,12 +11,14 @@ import os
 import selectors
 import subprocess
 import sys
+import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from json import loads
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import IO, Any, Final, Self
 
 import httpx
 
@@ -27,7 +29,7 @@ from prefect_assay.lab.control.commands import Delays, RateLimitView, Settlement
 
 __all__ = ["LabOrganization", "LocalLab", "PlacedFault"]
 
-START_SECONDS: Final = 20.0
+START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 10.0
 
 
@@ -81,6 +83,7 @@ class LocalLab(Controls):
         self._environment = os.environ | secrets
         self._process: subprocess.Popen[str] | None = None
         self._sim: httpx.Client | None = None
+        self._printed: deque[str] = deque(maxlen=40)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -94,15 +97,18 @@ class LocalLab(Controls):
         """Start the process and wait until it answers.
 
         Raises:
-            ConfigurationError: it ended or said nothing within 20 seconds.
+            ConfigurationError: it ended (with the end of its output), or was not ready after 60 seconds.
         """
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             self._command,
             env=self._environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
+        self._relay = threading.Thread(target=self._relay_errors, args=(self._process.stderr,), daemon=True)
+        self._relay.start()
         vars(self).update(loads(self._first_line()))  # its names are those of the attributes
         self._sim = plain_client(f"{self.base_url}/_sim", self.sim_token, seconds=120)
         return self
@@ -113,11 +119,23 @@ class LocalLab(Controls):
             raise ConfigurationError("the local lab was not started")
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            line = process.stdout.readline() if selector.select(START_SECONDS) else ""
+            answered = selector.select(START_SECONDS)
+        line = process.stdout.readline() if answered else ""
         if not line:
             self.stop()
-            raise ConfigurationError("the local lab did not start; its own output above has the reason")
+            if answered:
+                printed = "".join(self._printed).strip() or "nothing"
+                raise ConfigurationError(f"the local lab ended before it was ready; it printed: {printed}")
+            raise ConfigurationError(
+                f"the local lab was not ready after {START_SECONDS:g} s; the machine may be overloaded"
+            )
         return line
+
+    def _relay_errors(self, stream: IO[str]) -> None:
+        """Pass the process's error output on, and keep its end for the message of a failed start."""
+        for line in stream:
+            self._printed.append(line)
+            os.write(2, line.encode())
 
     def stop(self) -> None:
         """End the process; closing its input is enough, and a kill follows when it is not."""
@@ -127,12 +145,13 @@ class LocalLab(Controls):
         process, self._process = self._process, None
         if process is None:
             return
-        process.terminate()
-        try:
-            process.communicate(timeout=STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+        with process:  # closes its pipes and waits
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            self._relay.join()
 
     def kill(self) -> None:
         """End the process without letting it finish anything."""

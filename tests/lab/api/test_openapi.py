@@ -10,7 +10,7 @@ from prefect_assay.lab.api import ROUTES, document, find, refusals, rendered
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.requests.core import Answer
-from prefect_assay.lab.web.app import create_app
+from prefect_assay.lab.web.server import create_app
 from prefect_assay.models.service import WireWords
 from support.lab.conformance import conforming
 from support.lab.core import lab_core

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from prefect_assay.lab.api import ROUTES, operation_id
-from prefect_assay.lab.web.app import create_app
+from prefect_assay.lab.web.server import create_app
 from support.lab.core import lab_core
 from support.lab.states import inhabit_core
 

@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from prefect_assay.lab.service.faults import ACTIONS, Fault, FaultQueue
-from prefect_assay.lab.service.limiter import Limiter, RateLimit
+from prefect_assay.lab.service.faults import ACTIONS, Fault, FaultQueue, Limiter, RateLimit
 from support.lab.core import spec
 from support.lab.sim_client import served
 

@@ -10,7 +10,7 @@ import pytest
 
 from prefect_assay.lab.kernel import clock
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.service.snapshots import KEPT_MAX
+from prefect_assay.lab.service.core import KEPT_MAX
 from support.lab.core import advance, get, lab_core, order, spec
 from support.lab.sim_client import served
 

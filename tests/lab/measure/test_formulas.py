@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.lab.measure import formulas, stability
-from prefect_assay.lab.measure.formulas import interval, log_spread, mean, spread
+from prefect_assay.lab.measure import model, stability
+from prefect_assay.lab.measure.model import interval, log_spread, mean, spread
 
 KON, KOFF, RMAX = 7.0e4, 6.5e-3, 6.0
 CONSTANTS = {"kon": KON, "koff": KOFF, "rmax": RMAX}
 
 
 def test_the_timeline_is_that_of_the_published_data():
-    times = formulas.timeline(0.2)
+    times = model.timeline(0.2)
     assert times[:3] == [0.0, 0.2, 0.4]
     assert times[-1] == 479.0
     assert len(times) == 2396
@@ -28,30 +28,28 @@ def test_the_signal_obeys_the_rate_equation():
         t = index * step
         if index % 4000 == 0:
             checks[t] = response
-        free = concentration if t < formulas.ASSOCIATION_S else 0.0
+        free = concentration if t < model.ASSOCIATION_S else 0.0
         response += step * (KON * free * (RMAX - response) - KOFF * response)
-    signal = formulas.binding_signal(list(checks), concentration_m=concentration, **CONSTANTS)
+    signal = model.binding_signal(list(checks), concentration_m=concentration, **CONSTANTS)
     assert len(checks) > 10
     assert signal == pytest.approx(list(checks.values()), abs=2e-3)
 
 
 def test_long_association_reaches_the_equilibrium_of_kd():
     fast = {"kon": 1e7, "koff": 0.5, "rmax": RMAX}
-    [plateau] = formulas.binding_signal([180.0], concentration_m=5e-8, **fast)
-    assert plateau == pytest.approx(
-        formulas.equilibrium_response(concentration_m=5e-8, kd=0.5 / 1e7, rmax=RMAX)
-    )
+    [plateau] = model.binding_signal([180.0], concentration_m=5e-8, **fast)
+    assert plateau == pytest.approx(model.equilibrium_response(concentration_m=5e-8, kd=0.5 / 1e7, rmax=RMAX))
     assert plateau == pytest.approx(RMAX / 2)
 
 
 def test_dissociation_halves_in_ln2_over_koff():
     half = math.log(2) / KOFF
-    start, later = formulas.binding_signal([180.0, 180.0 + half], concentration_m=1e-7, **CONSTANTS)
+    start, later = model.binding_signal([180.0, 180.0 + half], concentration_m=1e-7, **CONSTANTS)
     assert later == pytest.approx(start / 2)
 
 
 def test_no_antigen_no_signal():
-    assert set(formulas.binding_signal([0.0, 90.0, 180.0, 400.0], concentration_m=0.0, **CONSTANTS)) == {0.0}
+    assert set(model.binding_signal([0.0, 90.0, 180.0, 400.0], concentration_m=0.0, **CONSTANTS)) == {0.0}
 
 
 @given(
@@ -62,15 +60,15 @@ def test_no_antigen_no_signal():
 )
 def test_the_response_stays_below_rmax_and_grows_with_the_antigen(kon, koff, low, factor):
     times = [10.0, 100.0, 180.0, 300.0, 479.0]
-    less = formulas.binding_signal(times, concentration_m=low, kon=kon, koff=koff, rmax=1.0)
-    more = formulas.binding_signal(times, concentration_m=low * factor, kon=kon, koff=koff, rmax=1.0)
+    less = model.binding_signal(times, concentration_m=low, kon=kon, koff=koff, rmax=1.0)
+    more = model.binding_signal(times, concentration_m=low * factor, kon=kon, koff=koff, rmax=1.0)
     assert all(0.0 <= a <= b * (1 + 1e-9) <= 1.0 + 1e-9 for a, b in zip(less, more, strict=True))
 
 
 def test_half_is_unfolded_at_the_melting_temperature():
     enthalpy, heat_capacity = stability.thermodynamics("A" * 100, 55.0)
     fraction = {
-        t: formulas.unfolded_fraction(t, tm=55.0, enthalpy=enthalpy, heat_capacity=heat_capacity)
+        t: model.unfolded_fraction(t, tm=55.0, enthalpy=enthalpy, heat_capacity=heat_capacity)
         for t in (35.0, 55.0, 75.0)
     }
     assert fraction[55.0] == pytest.approx(0.5)
@@ -82,7 +80,7 @@ def test_the_slope_at_the_melting_temperature_is_that_of_vant_hoff():
     """d ln K / dT = dH / (R T^2); with K = 1 the fraction's slope is a quarter of it."""
     tm, enthalpy = 60.0, 250_000.0
     ends = [
-        formulas.unfolded_fraction(tm + d, tm=tm, enthalpy=enthalpy, heat_capacity=5_000.0)
+        model.unfolded_fraction(tm + d, tm=tm, enthalpy=enthalpy, heat_capacity=5_000.0)
         for d in (-0.001, 0.001)
     ]
     kelvin = tm + 273.15
@@ -95,7 +93,7 @@ def test_the_enthalpy_at_60_degrees_is_the_published_one_per_residue():
 
 
 def test_half_the_rate_at_km():
-    assert formulas.michaelis_menten(3e-5, vmax=8.0, km=3e-5) == pytest.approx(4.0)
+    assert model.michaelis_menten(3e-5, vmax=8.0, km=3e-5) == pytest.approx(4.0)
 
 
 def test_statistics_of_few_values():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.lab.measure import build_package, measure, measure_records
 from prefect_assay.lab.measure.files import LENGTH_MAX, safe_names
-from prefect_assay.lab.measure.formulas import binding_signal
+from prefect_assay.lab.measure.model import binding_signal
 from support.lab.designs import PD_L1, invented_designs, order, sequence
 
 

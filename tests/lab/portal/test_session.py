@@ -6,8 +6,8 @@ from html import unescape
 import pytest
 
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.portal import account_pages, rendering
-from prefect_assay.lab.portal.token_pages import TOKENS
+from prefect_assay.lab.portal import account_pages, pages
+from prefect_assay.lab.portal.account_pages import TOKENS
 from prefect_assay.lab.service.seeding import email, organization
 from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
@@ -265,7 +265,7 @@ def test_pages_run_nothing_and_load_nothing(core, http):
         for wrong in ("<script", "<img", " style=", " onerror=alert(1)>"):
             assert wrong not in page.text.replace("onerror=alert(1)&gt;", "")
         style = re.search(r"<style>(.*?)</style>", page.text, re.DOTALL)[1]
-        assert style == rendering.STYLE
+        assert style == pages.STYLE
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_pages_run_nothing_and_load_nothing(core, http):
     ],
 )
 def test_forms_lead_to_the_named_place_and_nothing_slips_into_the_policy(target, allowed):
-    policy = rendering.headers([target])["Content-Security-Policy"]
+    policy = pages.headers([target])["Content-Security-Policy"]
     assert allowed in policy
     assert "unsafe" not in policy
 

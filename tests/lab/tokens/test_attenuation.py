@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prefect_assay.client import attenuate_offline
 from prefect_assay.errors import InvalidRequest
 from prefect_assay.lab.service import seeding
-from prefect_assay.lab.tokens import roles as capabilities
+from prefect_assay.lab.tokens import permissions
 from prefect_assay.lab.tokens.principal import Grant
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -404,9 +404,9 @@ TIMES = [EPOCH + timedelta(days=days) for days in (1, 2, 3, 400)]
 RESTRICTIONS = st.fixed_dictionaries(
     {},
     optional={
-        "allowed_actions": some(capabilities.ACTIONS),
+        "allowed_actions": some(permissions.ACTIONS),
         "allowed_org_ids": some(["own", OTHER_ORG]),
-        "allowed_resources": some(capabilities.RESOURCES),
+        "allowed_resources": some(permissions.RESOURCES),
         "expires_at": st.sampled_from(TIMES),
         "non_destructive": st.booleans(),
         "payment_policy": some(METHODS),
@@ -415,8 +415,8 @@ RESTRICTIONS = st.fixed_dictionaries(
 )
 ASKED = st.builds(
     Asked,
-    st.sampled_from(capabilities.ACTIONS),
-    st.sampled_from(capabilities.RESOURCES),
+    st.sampled_from(permissions.ACTIONS),
+    st.sampled_from(permissions.RESOURCES),
     st.booleans(),
     st.sampled_from([EPOCH, *(at + timedelta(seconds=off) for at in TIMES[:3] for off in (-1, 0, 1))]),
     st.none() | st.sampled_from(METHODS),

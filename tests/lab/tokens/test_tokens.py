@@ -13,7 +13,7 @@ from prefect_assay.lab.api import ROUTES
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.requests.core import Call
 from prefect_assay.lab.service import seeding
-from prefect_assay.lab.tokens import roles as capabilities
+from prefect_assay.lab.tokens import permissions
 from prefect_assay.lab.tokens.encoding import Claims, Seal
 from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
 from support.lab.core import EPOCH, advance, lab_core, refusal
@@ -70,10 +70,10 @@ def test_a_token_names_its_organisation_outside_and_its_owner_inside(shared):
 
 def test_every_route_requires_a_capability_that_whoami_lists():
     asked = {(route.resource, route.action) for route in ROUTES if not route.open}
-    known = set(capabilities.of_role("partner"))
+    known = set(permissions.of_role("partner"))
     assert asked <= known
     assert known - asked <= {("token", "issue")}  # the portal's
-    assert all(route.partner == (route.resource == capabilities.PARTNER_ONLY) for route in ROUTES)
+    assert all(route.partner == (route.resource == permissions.PARTNER_ONLY) for route in ROUTES)
 
 
 def test_the_three_roles_have_their_capabilities(shared):

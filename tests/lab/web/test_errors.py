@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import httpx
 import pytest
 
-from prefect_assay.lab.web.app import create_app
+from prefect_assay.lab.web.server import create_app
 from support.lab.core import lab_core, order
 
 

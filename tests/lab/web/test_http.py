@@ -12,6 +12,8 @@ from io import BytesIO
 import httpx
 import pytest
 
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab import testing
 from prefect_assay.lab.testing import LocalLab
 from support.lab.core import spec
 from support.services.hook_server import hook_server
@@ -326,6 +328,17 @@ def test_it_starts_quickly_ends_cleanly_and_imports_no_prefect():
     assert httpx.get(f"{ready['base_url']}/api/v1/info/health", trust_env=False).status_code == 200
     output, _ = process.communicate(timeout=15)
     assert (process.returncode, output.strip()) == (0, "clean")
+
+
+def test_a_lab_that_ends_at_its_start_shows_what_it_printed():
+    with pytest.raises(ConfigurationError, match=r"(?s)ended before it was ready.*unrecognized arguments: --warp"):
+        LocalLab(options=("--warp",)).start()
+
+
+def test_a_lab_that_is_not_ready_in_time_is_distinguished_from_one_that_ended(monkeypatch):
+    monkeypatch.setattr(testing, "START_SECONDS", 0.0)
+    with pytest.raises(ConfigurationError, match="was not ready after 0 s"):
+        LocalLab().start()
 
 
 def test_sigterm_ends_it_with_success():

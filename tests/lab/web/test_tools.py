@@ -261,7 +261,7 @@ def test_without_the_extra_the_lab_runs_and_answers_501():
         "import sys; sys.modules['mcp'] = None\n"
         "from starlette.testclient import TestClient\n"
         "from prefect_assay.lab.service.core import LabCore\n"
-        "from prefect_assay.lab.web.app import create_app\n"
+        "from prefect_assay.lab.web.server import create_app\n"
         "core = LabCore(); http = TestClient(create_app(core))\n"
         "assert http.get('/api/v1/info/health').status_code == 200\n"
         "assert http.get('/portal/').status_code == 200\n"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.web.app import create_app
+from prefect_assay.lab.web.server import create_app
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from prefect_assay.lab.api.account_shapes import Webhook, Webhooks
+from prefect_assay.lab.api.shapes import Webhook, Webhooks
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.webhooks.delivery import MASK
 from support.lab.core import advance, get, lab_core, order, refusal

@@ -20,7 +20,7 @@ from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.lab.web.app import create_app
+from prefect_assay.lab.web.server import create_app
 from prefect_assay.webhooks.signature import verify
 from support.lab.core import EPOCH, advance, get, lab_core, order, spec
 from support.services.hook_server import hook_server

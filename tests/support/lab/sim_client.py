@@ -9,7 +9,7 @@ import httpx
 from starlette.testclient import TestClient
 
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.web.app import create_app
+from prefect_assay.lab.web.server import create_app
 from support.lab.core import lab_core, spec
 
 

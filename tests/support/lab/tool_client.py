@@ -11,7 +11,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.web.app import create_app
+from prefect_assay.lab.web.server import create_app
 
 BASE_URL = "http://127.0.0.1:8000"
 

@@ -2,5 +2,3 @@
 
 Knows neither experiments nor money.
 """
-
-__all__ = ["handlers", "oauth", "oauth_provider", "organizations"]

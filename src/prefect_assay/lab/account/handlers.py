@@ -11,7 +11,7 @@ from prefect_assay.lab.requests import lists, validation
 from prefect_assay.lab.requests.core import Answer, Call
 from prefect_assay.lab.requests.lists import Column, Listing
 from prefect_assay.lab.requests.schemas import SubmitFeedback
-from prefect_assay.lab.tokens.restrictions import AttenuateToken
+from prefect_assay.lab.tokens.permissions import AttenuateToken
 
 # Revoked tokens are left out: the published row has no field that distinguishes them.
 TOKENS: Final = Listing(

@@ -18,8 +18,8 @@ from prefect_assay.lab.kernel.refusals import Body, Refusal
 from prefect_assay.lab.kernel.store import Db
 from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import Answer, Call, Lab
+from prefect_assay.lab.tokens.permissions import Label, Moment
 from prefect_assay.lab.tokens.registry import DEFAULT_DAYS, EXPIRY_DAYS
-from prefect_assay.lab.tokens.restrictions import Label, Moment
 from prefect_assay.models.vocabulary import PaymentMethod
 
 DEFAULT_POLICY: Final = (PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT)

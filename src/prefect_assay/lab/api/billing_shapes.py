@@ -206,7 +206,7 @@ class PaymentPointer(Shape):
     kind: Literal["hosted_invoice", "machine"]
     hosted_invoice_url: Url
     methods: list[Literal["x402-exact", "mpp-spt"]]
-    pay_url: str = Field(description="Path of the pay call. For a hosted invoice it only tells the state.")
+    pay_url: str = Field(description="Path of the pay call. For a hosted invoice it only reports the state.")
 
 
 class ConfirmedQuote(Shape):
@@ -281,7 +281,7 @@ class X402Terms(Shape):
 
 
 class PaymentRequired(Error):
-    """402: a challenge. Its terms stand in a header; x402's stand in the body as well, in clear."""
+    """402: a challenge. Its terms are in a header; those of x402 also in the body, not encoded."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -39,7 +39,7 @@ Unknown query parameters are ignored.
 **Filters** are expressions: `eq`, `neq`, `gt`, `lt`, `gte`, `lte`, `contains(field,value)`,
 `between(field,low,high)`, `in(field,value,...)`, `is_null(field)`, `is_not_null(field)`, joined by `and(...)`,
 `or(...)`, `not(...)`. A field or a value may be cast with `float`, `int`, `text`, `timestamp` or `date`, and a
-field entered with `at(field,key)` where it is JSON. A value with brackets, commas or spaces stands in double quotes. Each field also
+field entered with `at(field,key)` where it is JSON. A value with brackets, commas or spaces is put in double quotes. Each field also
 takes the form `equ(field)=value`, with `geq`, `gtr`, `leq` and `lss` alike.
 
 **Sorting** takes up to eight columns, separated by commas: `desc(field)`, `-field` or `field:desc`, and `asc(field)`,

@@ -28,9 +28,9 @@ TAGS: Final = {
         ("quote", "Quotes", "Prices, to be accepted or rejected."),
         ("invoice", "Invoices", "What is to be paid, and paying it by machine."),
         ("token", "Tokens", "Restricting, listing and revoking tokens."),
-        ("webhook", "Webhooks", "Where the organisation is told of updates."),
+        ("webhook", "Webhooks", "Where the organisation receives updates."),
         ("partner", "Partners", "For partners that bring customers."),
-        ("feedback", "Feedback", "Telling the service."),
+        ("feedback", "Feedback", "Comments to the service."),
         ("identity", "Identity", "Who calls, and whether the service answers."),
     )
 }

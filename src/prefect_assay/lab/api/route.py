@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from prefect_assay.lab.kernel.refusals import Body
 from prefect_assay.lab.requests.core import Answer, Call
 from prefect_assay.lab.requests.lists import Listing
-from prefect_assay.lab.tokens.roles import READING, Action, Resource
+from prefect_assay.lab.tokens.permissions import READING, Action, Resource
 
 Handler = Callable[[Call], Answer]
 Shape = type[BaseModel]

@@ -7,7 +7,7 @@ from typing import Final
 from prefect_assay.lab.account import handlers as account
 from prefect_assay.lab.account import organizations
 from prefect_assay.lab.account.organizations import MintToken
-from prefect_assay.lab.api import account_shapes, billing_shapes, experiment_shapes, result_shapes
+from prefect_assay.lab.api import billing_shapes, experiment_shapes, result_shapes, shapes
 from prefect_assay.lab.api.route import Route, collection, delete, get, patch, post, record
 from prefect_assay.lab.api.shapes import Error, OrderError, SubmitError
 from prefect_assay.lab.billing import documents, invoices, quotes
@@ -20,7 +20,7 @@ from prefect_assay.lab.experiments import (
     targets,
 )
 from prefect_assay.lab.requests import schemas
-from prefect_assay.lab.tokens.restrictions import AttenuateToken
+from prefect_assay.lab.tokens.permissions import AttenuateToken
 from prefect_assay.lab.webhooks import handlers as webhooks
 from prefect_assay.lab.webhooks import updates
 
@@ -33,13 +33,13 @@ _ACCEPT: Final = (
 _WEBHOOK: Final = "/webhooks/{webhook_id}"
 
 ROUTES: Final[tuple[Route, ...]] = (
-    record("/whoami", account.whoami, "Who the token is", "identity", account_shapes.Identity),
+    record("/whoami", account.whoami, "Who the token is", "identity", shapes.Identity),
     get(
         "/info/health",
         account.health,
         "Health, without a token",
         ("read", "identity"),
-        answers={200: account_shapes.Health},
+        answers={200: shapes.Health},
         open=True,
     ),
     get(
@@ -47,9 +47,9 @@ ROUTES: Final[tuple[Route, ...]] = (
         account.health_of_database,
         "Health of the database, without a token; 503 when it does not answer",
         ("read", "identity"),
-        answers={200: account_shapes.DatabaseHealth},
+        answers={200: shapes.DatabaseHealth},
         open=True,
-        refuses={503: account_shapes.DatabaseAway},
+        refuses={503: shapes.DatabaseAway},
     ),
     post(
         "/feedback/submit",
@@ -57,7 +57,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Send feedback",
         ("create", "feedback"),
         schemas.SubmitFeedback,
-        answers={201: account_shapes.FeedbackReceipt},
+        answers={201: shapes.FeedbackReceipt},
     ),
     collection(
         "/targets",
@@ -312,14 +312,14 @@ ROUTES: Final[tuple[Route, ...]] = (
         refuses={409: Error},
         description="Without a credential an open invoice on a machine rail answers 402 with a challenge, in"
         " `PAYMENT-REQUIRED` (x402-exact) or `WWW-Authenticate` (mpp-spt). The same call repeated with the"
-        " credential settles it, once. On a paid invoice, and on one that a person pays, it only tells the state.",
+        " credential settles it, once. On a paid invoice, and on one that a person pays, it only reports the state.",
     ),
     get(
         "/webhooks",
         webhooks.listing,
         "List webhooks",
         ("list", "webhook"),
-        answers={200: account_shapes.Webhooks},
+        answers={200: shapes.Webhooks},
     ),
     post(
         "/webhooks",
@@ -327,7 +327,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Add a webhook",
         ("create", "webhook"),
         schemas.CreateWebhook,
-        answers={201: account_shapes.Webhook},
+        answers={201: shapes.Webhook},
         refuses={422: Error},
         description="Gets every update of the organisation's experiments that have no webhook of their own. The"
         " secret is write-only. A header may not be one of the service's own.",
@@ -338,7 +338,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Change a webhook",
         ("update", "webhook"),
         schemas.ModifyWebhook,
-        answers={200: account_shapes.Webhook},
+        answers={200: shapes.Webhook},
         refuses={422: Error},
         description="Changes what is named, from the next attempt on. A null clears the secret.",
     ),
@@ -355,7 +355,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         account.listing,
         "List the organization's tokens, newest first",
         "token",
-        account_shapes.TokenPage,
+        shapes.TokenPage,
         account.TOKENS,
         description="A flat list of roots and attenuated tokens. Tokens that were revoked are left out.",
     ),
@@ -366,7 +366,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Make a more restricted token",
         ("read", "token"),
         AttenuateToken,
-        answers={201: account_shapes.AttenuatedToken},
+        answers={201: shapes.AttenuatedToken},
         description=(
             "The result has all restrictions of the source and the new ones. The text of the source proves that"
             " the caller holds it. The result is shown this once."
@@ -377,7 +377,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         account.revoke,
         "Revoke the calling token's whole family",
         ("revoke", "token"),
-        answers={200: account_shapes.Revocation},
+        answers={200: shapes.Revocation},
         destructive=True,
         description=(
             "The root of the calling token and everything attenuated from it stop working at once. A repetition"
@@ -390,7 +390,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Bring a new user, and mint a token for it",
         ("mint_token", "partner"),
         MintToken,
-        answers={201: account_shapes.MintedToken},
+        answers={201: shapes.MintedToken},
         refuses={409: Error},
         partner=True,
         description=(

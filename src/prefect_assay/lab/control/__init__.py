@@ -3,5 +3,3 @@
 `commands` lists the calls. `actions`, `deliveries` and `events` handle them in the lab's process, `client` sends them
 from a test's; neither side imports the other, so this module imports none of them.
 """
-
-__all__ = ["actions", "bodies", "client", "commands", "deliveries", "events"]

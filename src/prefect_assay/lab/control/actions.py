@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Body
 
-from prefect_assay.lab.control import bodies, bulk, commands, events
+from prefect_assay.lab.control import bodies, commands, events
 from prefect_assay.lab.control.surface import Core, Surface
 from prefect_assay.lab.experiments import delays
 from prefect_assay.lab.kernel import times
@@ -17,8 +17,7 @@ from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import uuid_or_none
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.service.faults import Fault
-from prefect_assay.lab.service.limiter import RateLimit
+from prefect_assay.lab.service.faults import Fault, RateLimit
 
 router = Surface()
 
@@ -176,7 +175,7 @@ def _seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
         if body.plan is not None:
             _fix(db, org_id, org_id, body.plan)
         if body.experiments:
-            bulk.fill(core.lab, db, org_id, experiments=body.experiments, stage="draft", sequences=1)
+            seeding.fill(core.lab, db, org_id, experiments=body.experiments, stage="draft", sequences=1)
     return seeded.view()
 
 
@@ -184,7 +183,7 @@ def _seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
 def _fill(core: Core, body: bodies.Fill) -> dict[str, Any]:
     org_id = _organization(core, body.organization_id)
     with core.lab.store.transaction() as db:
-        ids = bulk.fill(
+        ids = seeding.fill(
             core.lab,
             db,
             org_id,

@@ -10,8 +10,14 @@ from collections import Counter
 from typing import Any
 
 from prefect_assay.lab.measure.bundled import Replicate
-from prefect_assay.lab.measure.draws import measured_of, replicates, typical_expression
-from prefect_assay.lab.measure.formulas import interval, log_spread, mean
+from prefect_assay.lab.measure.model import (
+    interval,
+    log_spread,
+    mean,
+    measured_of,
+    replicates,
+    typical_expression,
+)
 from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 
 _STRENGTHS = ("unknown", "none", "weak", "medium", "strong")

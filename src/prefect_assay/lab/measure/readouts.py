@@ -7,9 +7,15 @@ from the first's, and hardly when it is the same. Each pair is measured once: th
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from prefect_assay.lab.measure.draws import draw_expression, draw_nature, measured_of
 from prefect_assay.lab.measure.files import File, summary_file, table
-from prefect_assay.lab.measure.formulas import mean, michaelis_menten, spread
+from prefect_assay.lab.measure.model import (
+    draw_expression,
+    draw_nature,
+    mean,
+    measured_of,
+    michaelis_menten,
+    spread,
+)
 from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 
 Row = dict[str, Any]

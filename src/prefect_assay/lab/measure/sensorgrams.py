@@ -12,9 +12,16 @@ from functools import cache
 from typing import Any, Final
 
 from prefect_assay.lab.measure.bundled import Replicate, data_folder, raw_curve
-from prefect_assay.lab.measure.draws import measured_of, replicates
 from prefect_assay.lab.measure.files import File, summary_file, table
-from prefect_assay.lab.measure.formulas import NM, RUN_S, STEP_S, binding_signal, timeline
+from prefect_assay.lab.measure.model import (
+    NM,
+    RUN_S,
+    STEP_S,
+    binding_signal,
+    measured_of,
+    replicates,
+    timeline,
+)
 from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 
 COARSE_STEP_S: Final = 1.0

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from prefect_assay.lab.measure.draws import draw_expression
 from prefect_assay.lab.measure.files import File, summary_file, table
-from prefect_assay.lab.measure.formulas import mean, spread, unfolded_fraction
+from prefect_assay.lab.measure.model import draw_expression, mean, spread, unfolded_fraction
 from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 
 FIRST_C: Final = 20.0

@@ -2,5 +2,3 @@
 
 Routes read the lab and hand plain records to templates. The API must not know the portal.
 """
-
-__all__ = ["account_pages", "charts", "experiment_pages", "rendering", "token_pages"]

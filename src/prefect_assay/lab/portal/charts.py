@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from prefect_assay.lab.measure.formulas import ASSOCIATION_S, NM, RUN_S, binding_signal
-from prefect_assay.lab.portal.rendering import fragment
+from prefect_assay.lab.measure.model import ASSOCIATION_S, NM, RUN_S, binding_signal
+from prefect_assay.lab.portal.pages import fragment
 from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentStatus
 
 _LABELS: Final = {

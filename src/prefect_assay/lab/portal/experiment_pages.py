@@ -15,8 +15,8 @@ from prefect_assay.lab.billing import documents, invoices
 from prefect_assay.lab.experiments import experiments, purchase, results, state_machine
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row, load
-from prefect_assay.lab.portal import charts, rendering
-from prefect_assay.lab.portal.dependencies import Form, TheLab, page
+from prefect_assay.lab.portal import charts, pages
+from prefect_assay.lab.portal.pages import Form, TheLab, page
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus
 
@@ -34,7 +34,7 @@ def _scientific(value: float) -> Markup:
 
 
 _COLUMNS: Final = (
-    ("Call", "_call", rendering.chip),
+    ("Call", "_call", pages.chip),
     (Markup("K<sub>D</sub>"), "kd_mean", charts.molar),
     (Markup("k<sub>on</sub> 1/(M s)"), "kon_mean", _scientific),
     (Markup("k<sub>off</sub> 1/s"), "koff_mean", _scientific),
@@ -52,12 +52,12 @@ def experiment_page(experiment: Record, updates: list[Record], results: list[Rec
     """One experiment: its progress, its results with curves and data packages, its updates."""
     status = str(experiment.get("status", ""))
     kind, created = experiment.get("experiment_type"), experiment.get("created_at")
-    return rendering.render(
+    return pages.render(
         "experiment.html",
         title=str(experiment.get("code") or "Experiment"),
         heading=experiment.get("code"),
         status=status,
-        facts=[experiment.get("name"), rendering.words(kind), rendering.day(created)],
+        facts=[experiment.get("name"), pages.words(kind), pages.day(created)],
         progress=None if status == ExperimentStatus.CANCELED else charts.progress(status),
         results=[_result(result) for result in results],
         updates=updates,
@@ -109,7 +109,7 @@ def _bars(entries: Sequence[Record]) -> tuple[list[tuple[str, float]], str]:
 def quote_page(quote: Record, experiment: Record) -> str:
     """A quote: its lines and total, and, while it is open, the decision (`./accept`, `./reject`)."""
     title, status = f"Quote {quote.get('quote_number') or quote.get('id')}", str(quote.get("status", ""))
-    return rendering.render(
+    return pages.render(
         "quote.html",
         title=title,
         heading=title,
@@ -126,7 +126,7 @@ def quote_page(quote: Record, experiment: Record) -> str:
 def invoice_page(invoice: Record, experiment: Record) -> str:
     """An invoice, and, while it is unpaid, the button that pays it (`./pay`)."""
     status = str(invoice.get("status", ""))
-    return rendering.render(
+    return pages.render(
         "invoice.html",
         title=f"Invoice {experiment.get('code') or ''}".strip(),
         heading="Invoice",

@@ -4,8 +4,7 @@ Knows nothing of HTTP; `lab.web` carries requests to `LabCore.perform`.
 """
 
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.service.faults import Fault
-from prefect_assay.lab.service.limiter import RateLimit
+from prefect_assay.lab.service.faults import Fault, RateLimit
 from prefect_assay.lab.service.seeding import Seeded
 
 __all__ = ["Fault", "LabCore", "RateLimit", "Seeded"]

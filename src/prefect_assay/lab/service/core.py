@@ -1,12 +1,16 @@
-"""One running lab: its parts wired together, and the way every API request goes through them.
+"""One running lab: its parts wired together, its snapshots, and the way every API request goes through them.
 
 `LabCore.perform` is the whole service without a web framework; tests and the web layer call the same function.
 """
 
 import json
+import sqlite3
+import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from prefect_assay.lab.api import Route, find
 from prefect_assay.lab.experiments.clock_driver import ClockDriver
@@ -16,13 +20,73 @@ from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.requests.core import Answer, Call, Lab
 from prefect_assay.lab.service import seeding
-from prefect_assay.lab.service.faults import FaultQueue
+from prefect_assay.lab.service.faults import FaultQueue, Limiter, RateLimit
 from prefect_assay.lab.service.journal import Journal, name_caller
-from prefect_assay.lab.service.limiter import Limiter
-from prefect_assay.lab.service.snapshots import Snapshot, Snapshots, new_id
+from prefect_assay.lab.service.seeding import Seeded
 from prefect_assay.lab.tokens import sessions
-from prefect_assay.lab.tokens.registry import NOBODY, Principal
+from prefect_assay.lab.tokens.registry import ANONYMOUS, Principal
 from prefect_assay.lab.webhooks.sender import Sender
+
+KEPT_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One moment of the lab, with a copy of the database in memory; `position` is its latest journal entry."""
+
+    id: str
+    name: str | None
+    position: int
+    seeded: Seeded
+    database: sqlite3.Connection = field(repr=False)
+    faults: list[list[Any]] = field(repr=False)
+    limit: RateLimit | None = field(repr=False)
+
+    def view(self) -> dict[str, Any]:
+        """As the control surface shows it."""
+        return {"id": self.id, "name": self.name, "journal_position": self.position}
+
+
+class Snapshots:
+    """The snapshots of one lab process, oldest first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, Snapshot] = {}
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Add one; 409 when full."""
+        with self._lock:
+            if len(self._kept) >= KEPT_MAX:
+                snapshot.database.close()
+                raise Refusal(409, f"there are {KEPT_MAX} snapshots already; delete some")
+            self._kept[snapshot.id] = snapshot
+
+    def all(self) -> list[Snapshot]:
+        """All of them, oldest first."""
+        with self._lock:
+            return list(self._kept.values())
+
+    def find(self, snapshot_id: str) -> Snapshot:
+        """The snapshot with this id; 404 for an unknown one."""
+        with self._lock:
+            found = self._kept.get(snapshot_id)
+        if found is None:
+            raise Refusal(404, f"no snapshot {snapshot_id!r}")
+        return found
+
+    def delete(self, snapshot_id: str) -> None:
+        """Forget one. Its copy is freed when no restore reads it any more."""
+        self.find(snapshot_id)
+        with self._lock:
+            self._kept.pop(snapshot_id, None)
+
+    def close(self) -> None:
+        """Free all copies."""
+        with self._lock:
+            for snapshot in self._kept.values():
+                snapshot.database.close()
+            self._kept.clear()
 
 
 class LabCore:
@@ -77,7 +141,7 @@ class LabCore:
         with self.clock_driver.paused(), self.sender.paused():
             self.lab.clock.checkpoint_all()
             taken = Snapshot(
-                id=new_id(),
+                id=f"snap_{uuid.uuid4().hex[:12]}",
                 name=name,
                 position=self.journal.position,
                 seeded=self.seeded,
@@ -168,7 +232,7 @@ class LabCore:
 
     def _authorized(self, route: Route, headers: Mapping[str, str]) -> Principal:
         if route.open:
-            return NOBODY
+            return ANONYMOUS
         who = self.lab.tokens.authenticate(headers.get("authorization"))
         name_caller(who.org_id, who.token_id)
         self.lab.tokens.authorize(who, route.action, route.resource, destructive=route.destructive)

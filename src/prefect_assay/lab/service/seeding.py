@@ -1,17 +1,28 @@
-"""Fills and empties a lab: the catalog, organisations, and their tokens."""
+"""Fills and empties a lab: the catalog, organisations with their tokens, and many experiments at once for load tests."""
 
+import secrets
+import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from prefect_assay.lab.account import organizations
 from prefect_assay.lab.account.organizations import DEFAULT_POLICY
+from prefect_assay.lab.billing import specs
+from prefect_assay.lab.experiments import orders, state_machine
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.store import RESET_TABLES, Db
+from prefect_assay.lab.kernel.store import RESET_TABLES, Db, load
 from prefect_assay.lab.measure import CATALOG
 from prefect_assay.lab.requests.core import Lab
-from prefect_assay.lab.tokens.roles import ROLES, Role
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.lab.tokens.permissions import ROLES, Role
+from prefect_assay.models.vocabulary import (
+    ExperimentStatus,
+    ExperimentType,
+    Method,
+    PaymentMethod,
+    ResultsStatus,
+)
 
 DEFAULT_SLUG: Final = "lab"
 START_DAYS: Final = 365
@@ -85,7 +96,7 @@ def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str |
             )
             texts[role] = minted.token
         else:
-            lab.tokens.stand_for(db, text, name=name, role=role, org_id=org_id, user_id=user_id)
+            lab.tokens.represent_by(db, text, name=name, role=role, org_id=org_id, user_id=user_id)
             texts[role] = text
     return Seeded(org_id, texts["member"], texts["viewer"], texts["partner"])
 
@@ -106,3 +117,72 @@ def _load_catalog(db: Db) -> None:
         db.insert(
             "targets", {"seq": number, "purity": details.get("purity"), "conjugated": conjugated, **row}
         )
+
+
+_LETTERS: Final = "ACDEFGHIKLMNPQRSTVWY"
+
+
+def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequences: int) -> list[str]:
+    """Make affinity experiments a second of lab time apart up to now, the oldest first; their ids.
+
+    `stage` is `draft`, or `submitted` or `ordered`, which take the state machine's own way.
+    """
+    now = lab.clock.now(org_id)
+    org = load(db.one("SELECT * FROM organizations WHERE id = ?", org_id) or {}, "payment_policy")
+    db.run("UPDATE organizations SET experiments = experiments + ? WHERE id = ?", experiments, org_id)
+    target = db.one("SELECT id FROM targets WHERE pricing LIKE '%per_sequence%' ORDER BY seq LIMIT 1") or {}
+    spec = {
+        "experiment_type": ExperimentType.AFFINITY,
+        "method": Method.BLI,
+        "target_id": target.get("id"),
+    }
+    shown = specs.columns(spec, specs.target_row(db, spec["target_id"], org_id))
+    ids: list[str] = []
+    for place in range(experiments):
+        number = org["experiments"] + place + 1
+        at = now - timedelta(seconds=experiments - 1 - place)
+        row = {
+            "id": str(uuid.uuid4()),
+            "org_id": org_id,
+            "code": orders.code(org, number),
+            "name": f"filled in {number}",
+            "status": ExperimentStatus.DRAFT,
+            "results_status": ResultsStatus.NONE,
+            "experiment_type": ExperimentType.AFFINITY,
+            **shown,
+            "payment_method": org["payment_policy"][0],
+            "created_at": at,
+            "portal_key": secrets.token_urlsafe(18),
+        }
+        db.insert("experiments", row)
+        _add_sequences(db, row["id"], number, sequences, at)
+        ids.append(row["id"])
+    if stage != "draft":
+        for experiment_id in ids:
+            _move_on(lab, db, experiment_id, now, ordered=stage == "ordered")
+    return ids
+
+
+def _add_sequences(db: Db, experiment_id: str, number: int, count: int, at: datetime) -> None:
+    for place in range(count):
+        letters = f"{number}{place:02d}"
+        db.insert(
+            "sequences",
+            {
+                "id": str(uuid.uuid4()),
+                "experiment_id": experiment_id,
+                "name": f"design_{place + 1}",
+                # Different everywhere, so that no two are duplicates.
+                "aa_string": "MKT" + "".join(_LETTERS[int(digit)] for digit in letters),
+                "is_control": 0,
+                "created_at": at,
+            },
+        )
+
+
+def _move_on(lab: Lab, db: Db, experiment_id: str, at: datetime, *, ordered: bool) -> None:
+    experiment: dict[str, Any] = db.one("SELECT * FROM experiments WHERE id = ?", experiment_id) or {}
+    if not ordered:
+        state_machine.submitted(lab, db, experiment, at)
+        return
+    orders.accept_at_once(lab, db, experiment, at)

@@ -2,5 +2,3 @@
 
 Knows no route and no web framework.
 """
-
-__all__ = ["encoding", "principal", "registry", "restrictions", "roles", "sessions"]

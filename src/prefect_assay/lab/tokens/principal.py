@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.tokens import restrictions
-from prefect_assay.lab.tokens import roles as capabilities
+from prefect_assay.lab.tokens import permissions
 from prefect_assay.lab.tokens.encoding import AuthorizationError, AuthorizerBuilder, Opened
 from prefect_assay.models.vocabulary import PaymentMethod
 
@@ -37,7 +36,7 @@ class Grant:
         request = (action, resource, destructive, method)
         if request in self.opened.allowed and self.at < self.opened.expires_at:
             return True
-        code, values = restrictions.facts(
+        code, values = permissions.facts(
             action=action, resource=resource, destructive=destructive, at=self.at, method=method
         )
         builder: Any = AuthorizerBuilder(f"{code} allow if true;", values)  # its stub lacks the limits
@@ -98,7 +97,7 @@ class Principal:
         """Capabilities as `<resource>:<action>`: those of the role that the token's restrictions leave."""
         return [
             f"{resource}:{action}"
-            for resource, action in capabilities.of_role(self.role)
+            for resource, action in permissions.of_role(self.role)
             if self.grant is None or self._leaves(action, resource)
         ]
 
@@ -112,4 +111,4 @@ class Principal:
 
 
 # The caller of a path that needs no token.
-NOBODY: Final = Principal("", "", "", "viewer", "")
+ANONYMOUS: Final = Principal("", "", "", "viewer", "")

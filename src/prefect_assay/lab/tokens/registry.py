@@ -15,14 +15,12 @@ from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.clock import Clock
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row, Store
-from prefect_assay.lab.tokens import restrictions, sessions
-from prefect_assay.lab.tokens import roles as capabilities
+from prefect_assay.lab.tokens import permissions, sessions
 from prefect_assay.lab.tokens.encoding import BadToken, Claims, Opened, Seal
-from prefect_assay.lab.tokens.principal import NOBODY, Grant, Principal
-from prefect_assay.lab.tokens.restrictions import Restrictions
-from prefect_assay.lab.tokens.roles import Role
+from prefect_assay.lab.tokens.permissions import Restrictions, Role
+from prefect_assay.lab.tokens.principal import ANONYMOUS, Grant, Principal
 
-__all__ = ["EXPIRY_DAYS", "NOBODY", "Kind", "Minted", "Principal", "Role", "Tokens"]
+__all__ = ["ANONYMOUS", "EXPIRY_DAYS", "Kind", "Minted", "Principal", "Role", "Tokens"]
 
 Kind = Literal["portal", "oauth", "minted", "start"]
 
@@ -102,7 +100,7 @@ class Tokens:
         text = self._seal.write(claims)
         return text, self._seal.read(text).revocation_ids[-1]
 
-    def stand_for(
+    def represent_by(
         self, db: Db, text: str, *, name: str, role: Role, org_id: str, user_id: str | None
     ) -> None:
         """Let a fixed text act as a token, as long as this process runs.
@@ -207,7 +205,7 @@ class Tokens:
         if resource == SELF:
             return
         capability = f"{resource}:{action}"
-        if not capabilities.may(who.role, action, resource):
+        if not permissions.may(who.role, action, resource):
             raise Refusal(403, f"missing capability {capability}: the token's role is {who.role}")
         if who.grant is None or who.grant.allows(action, resource, destructive=destructive):
             return
@@ -225,7 +223,7 @@ class Tokens:
         `parent` is the record of the token, or of its nearest recorded ancestor.
         """
         source = self._open(self._genuine(db, token))
-        code, values = restrictions.checks(wanted)
+        code, values = permissions.checks(wanted)
         try:
             text = self._seal.append(source, code, values)
             opened = self._seal.read(text)
@@ -244,7 +242,7 @@ class Tokens:
                 "revocation_id": opened.revocation_ids[-1],
                 "root_token_id": source.claims.token_id,
                 "parent_token_id": parent["id"],
-                "attenuation_spec": restrictions.spec(wanted),
+                "attenuation_spec": permissions.spec(wanted),
                 "created_at": self._clock.now(parent["org_id"]),
                 "expires_at": opened.expires_at,
             },

@@ -3,7 +3,6 @@
 Carries requests and answers; decides nothing about the service.
 """
 
-from prefect_assay.lab.web.app import create_app
-from prefect_assay.lab.web.server import run
+from prefect_assay.lab.web.server import create_app, run
 
 __all__ = ["create_app", "run"]

@@ -34,7 +34,7 @@ _RESULT: Final = {
     "properties": {
         "status": {"type": "integer", "description": "HTTP status of the call"},
         "headers": {"type": "object", "additionalProperties": {"type": "string"}},
-        "body": {"description": "JSON body; null when there is none or it is a file"},
+        "body": {"description": "JSON body; null when it is empty or a file"},
         "file": {"type": "object", "description": "media_type, size_bytes and uri of an attached file"},
     },
     "required": ["status", "headers", "body"],

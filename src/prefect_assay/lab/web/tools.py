@@ -131,7 +131,7 @@ def _tool(route: api.Route, document: Mapping[str, Any], words: WireWords) -> To
         description=f"{route.method} {path}. {operation.get('description', '')}".strip(),
         method=route.method,
         path=path,
-        schema=_standing_alone(schema, schemas),
+        schema=_self_contained(schema, schemas),
         query=tuple(name for name, part in given.items() if part["in"] == "query"),
         headers=frozenset(name.lower() for name in headers["properties"]),
         has_body=route.body is not None,
@@ -151,7 +151,7 @@ def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[s
     return schema
 
 
-def _standing_alone(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _self_contained(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with everything it refers to inside it: a tool client does not read openapi.json."""
     wanted = _references(schema)
     found: dict[str, Any] = {}

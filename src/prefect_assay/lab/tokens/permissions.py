@@ -1,21 +1,85 @@
-"""The seven restrictions of contract 2.13: their request body, and their checks in a Biscuit block.
+"""Actions, resources and roles (contract 5.3), and the seven restrictions of contract 2.13 as checks of a Biscuit block.
 
-The client, which must not know the lab, writes the same checks; a test compares the two. The facts that requests offer
-to the checks are documented (docs/tokens.md), because offline attenuation writes checks on them. Where the contract
-lists no values, they are the lab's own; a refusal names them.
+The client, which must not know the lab, writes the same checks; a test compares the two. Offline attenuation writes
+checks on the facts of `facts` (docs/tokens.md). Where the contract lists no values, they are the lab's own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, get_args
 from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.refusals import Body, documented
-from prefect_assay.lab.tokens.roles import ACTIONS, DESTRUCTIVE, READING, RESOURCES, plural
 from prefect_assay.models.vocabulary import PaymentMethod
+
+# service shapes, Tokens and identity: the actions that tokens allow.
+Action = Literal["list", "read", "create", "update", "delete", "issue", "revoke", "mint_token"]
+# What tokens can be restricted to; the contract does not list the values (4.6).
+Resource = Literal[
+    "experiment",
+    "sequence",
+    "target",
+    "result",
+    "update",
+    "quote",
+    "invoice",
+    "token",
+    "webhook",
+    "partner",
+    "feedback",
+    "identity",
+]
+Role = Literal["member", "viewer", "partner"]
+
+ACTIONS: Final[tuple[str, ...]] = get_args(Action)
+RESOURCES: Final[tuple[str, ...]] = get_args(Resource)
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+READING: Final = frozenset({"list", "read"})
+# Actions that remove something for good, however the route is marked.
+DESTRUCTIVE: Final = frozenset({"delete", "revoke"})
+PARTNER_ONLY: Final = "partner"
+
+# Every capability that a call of the service requires, as whoami lists them.
+CAPABILITIES: Final[Mapping[str, tuple[Action, ...]]] = {
+    "experiment": ("list", "read", "create", "update"),
+    "sequence": ("list", "read", "create"),
+    "target": ("list", "read", "create"),
+    "result": ("list", "read"),
+    "update": ("list",),
+    "quote": ("list", "read", "update"),
+    "invoice": ("list", "read", "update"),
+    "token": ("list", "read", "issue", "revoke"),
+    "webhook": ("list", "create", "update", "delete"),
+    "feedback": ("create",),
+    "identity": ("read",),
+    "partner": ("mint_token",),
+}
+
+
+def plural(resource: str) -> str:
+    """`experiments` of `experiment`: the other spelling that restrictions may use."""
+    return "identities" if resource == "identity" else f"{resource}s"
+
+
+def may(role: str, action: str, resource: str) -> bool:
+    """Whether a role allows it (contract 5.3: members read and write, viewers read, partners also mint)."""
+    if resource == PARTNER_ONLY:
+        return role == "partner"
+    return role != "viewer" or action in READING
+
+
+def of_role(role: str) -> list[tuple[str, str]]:
+    """The role's capabilities as (resource, action), in a fixed order."""
+    return [
+        (resource, action)
+        for resource, actions in CAPABILITIES.items()
+        for action in actions
+        if may(role, action, resource)
+    ]
+
 
 NAME_MAX: Final = 200
 
