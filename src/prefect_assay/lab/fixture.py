@@ -1,7 +1,4 @@
-"""Pytest fixtures with local labs: `pytest_plugins = ["prefect_assay.lab.fixture"]` in a conftest loads them.
-
-`local_lab` is a process for one test; `shared_lab` an organisation of its own in one process for all tests.
-"""
+"""Pytest fixtures with local labs: `pytest_plugins = ["prefect_assay.lab.fixture"]` in a conftest loads them."""
 
 import itertools
 from collections.abc import Iterator
@@ -15,7 +12,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def local_lab() -> Iterator[LocalLab]:
-    """A fresh lab with a manual clock, ended with the test."""
+    """A fresh lab process with a manual clock, for one test."""
     with LocalLab() as lab:
         yield lab
 

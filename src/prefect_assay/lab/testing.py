@@ -34,7 +34,7 @@ STOP_SECONDS: Final = 10.0
 
 
 class LocalLab(Controls):
-    """A running lab. Use it as a context manager.
+    """A running lab process; use it as a context manager.
 
     Args:
         clock: `manual`, `auto` or `scaled:SECONDS_PER_DAY`.
@@ -46,15 +46,10 @@ class LocalLab(Controls):
         port: port to listen on; 0 takes a free one.
 
     Attributes:
-        base_url: address of the service, without /api/v1.
-        token: a member's token.
-        viewer_token: a read-only token.
-        partner_token: a partner's token.
         token_public_key: `ed25519/<hex>`, for attenuating tokens offline.
         mcp_url: the tool endpoint.
         portal_url: link that signs the default organisation's member in to the portal.
         sim_token: token of the control surface.
-        organization_id: the tokens' organisation.
     """
 
     token_public_key: str
@@ -160,11 +155,7 @@ class LocalLab(Controls):
         self.stop()
 
     def sim(self, method: str, path: str, json: dict[str, Any] | None = None, /, **query: Any) -> Any:
-        """Any call of the control surface; its JSON answer.
-
-        Raises:
-            httpx.HTTPStatusError: the lab refused; the message has its reason.
-        """
+        """Call the control surface; its JSON answer, or `httpx.HTTPStatusError` with the lab's reason."""
         if self._sim is None:
             raise ConfigurationError("the local lab is not running")
         answer = self._sim.request(method, path, json=json, params=query)
@@ -207,18 +198,10 @@ class LocalLab(Controls):
         experiments: int = 0,
         plan: Delays | None = None,
     ) -> LabOrganization:
-        """A further organisation with tokens and a clock of its own.
+        """Make a further organisation with tokens and a clock of its own; 409 when the slug is taken.
 
-        Args:
-            slug: lower-case letters and digits, unique in the lab.
-            name: for people; without it the slug.
-            payment_policy: its rails, the first is the default one; without it all.
-            webhook_secret: signs its webhooks.
-            experiments: fills it with so many drafts.
-            plan: fixes the delays of its experiments.
-
-        Raises:
-            httpx.HTTPStatusError: 409 when the slug is taken.
+        `slug` is lower-case letters and digits. The first rail of `payment_policy` is the default; without it all are
+        allowed. `experiments` are drafts to fill it with; `plan` fixes the delays of its experiments.
         """
         policy = None if payment_policy is None else list(payment_policy)
         fields = given(name=name, payment_policy=policy, webhook_secret=webhook_secret, plan=plan)

@@ -331,7 +331,9 @@ def test_it_starts_quickly_ends_cleanly_and_imports_no_prefect():
 
 
 def test_a_lab_that_ends_at_its_start_shows_what_it_printed():
-    with pytest.raises(ConfigurationError, match=r"(?s)ended before it was ready.*unrecognized arguments: --warp"):
+    with pytest.raises(
+        ConfigurationError, match=r"(?s)ended before it was ready.*unrecognized arguments: --warp"
+    ):
         LocalLab(options=("--warp",)).start()
 
 

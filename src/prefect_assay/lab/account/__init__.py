@@ -1,4 +1,1 @@
-"""Handlers of identity, tokens, health and feedback; organisations and their users; the OAuth sign-in of tool clients.
-
-Knows neither experiments nor money.
-"""
+"""Identity, tokens, health, feedback, organisations, and the OAuth sign-in. Knows neither experiments nor money."""

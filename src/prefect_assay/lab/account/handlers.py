@@ -95,11 +95,7 @@ def _parent_hint(expected: str | None) -> str:
 
 
 def revoke(call: Call) -> Answer:
-    """POST /tokens/revoke: the calling token's whole family, from its root.
-
-    A repetition gets the 401 of a revoked token (contract 5.4). Of two simultaneous calls the second returns the
-    time of the first.
-    """
+    """POST /tokens/revoke: the calling token's whole family. Of two simultaneous calls both report the first's time."""
     root_id = call.who.root_token_id
     with call.lab.store.transaction() as db:
         children = call.lab.tokens.revoke_family(db, root_id, call.now())

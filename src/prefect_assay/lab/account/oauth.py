@@ -1,8 +1,6 @@
-"""The OAuth sign-in of tool clients (contract 5.7): its addresses, its clients, and its grants.
+"""The OAuth sign-in of tool clients (contract 5.7): addresses, clients and grants; of keys and codes only digests.
 
-A grant goes from the client's request over the person's decision to the token. Its key is in the address of the page
-that asks, its code goes to the client; of both only digests are stored. The OAuth library itself takes longer to import
-than the lab to start, so `oauth_provider` is imported with the first request.
+`oauth_provider` is imported with the first request, because the OAuth library takes longer to import than the lab.
 """
 
 import json
@@ -159,10 +157,7 @@ def of_code(lab: Lab, db: Db, client_id: str, code: str) -> Row | None:
 
 
 def redeem(lab: Lab, db: Db, grant_id: str, client_name: str) -> tuple[str, int] | None:
-    """The token of a grant, and the real seconds that its session has left; None when the session has ended.
-
-    It lives as long as the session, which is what ends it; its own expiry runs on lab time and comes later.
-    """
+    """The token of a grant and the real seconds left of its session, which ends it; None after the session."""
     row = db.one("SELECT * FROM oauth_grants WHERE id = ? AND NOT used", grant_id)
     session = sessions.by_id(db, row["session_id"]) if row else None
     if session is None:

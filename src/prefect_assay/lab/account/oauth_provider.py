@@ -1,8 +1,4 @@
-"""Authorization code with PKCE for tool clients (contract 5.7), on the routes of the `mcp` library.
-
-Needs the extra `lab`, and is slow to import. The library checks requests, redirect addresses and verifiers; this
-provider stores grants, and the portal asks the person.
-"""
+"""Authorization code with PKCE for tool clients (contract 5.7). The `mcp` library checks requests and verifiers."""
 
 import re
 from collections.abc import Callable
@@ -45,10 +41,7 @@ _NEVER: Final = frozenset({"javascript", "data", "vbscript", "file", "blob", "ab
 
 
 def create(lab: Lab) -> Starlette:
-    """The application for `/authorize`, `/token`, `/register`, `/revoke` and the metadata documents.
-
-    ValueError when the lab's own address is plain http on a host other than loopback.
-    """
+    """The application of all sign-in paths; ValueError when the lab's address is plain http off loopback."""
     # The settings keep addresses without a path as they are; clients compare them as text.
     settings = AuthSettings.model_validate(
         {

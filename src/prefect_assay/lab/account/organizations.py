@@ -1,7 +1,6 @@
 """Organisations and their users, and how partners onboard them (contract 4.6, mint-token rules).
 
-Slugs are lower-case letters and digits: tokens carry them (contract 5.2). Of the partners' request the contract shows
-only `org.type` and `expires_at`; the other fields are this lab's choice.
+Of the partners' request the contract shows only `org.type` and `expires_at`; the other fields are this lab's choice.
 """
 
 import re
@@ -68,10 +67,7 @@ def create(
     policy: Sequence[str] = DEFAULT_POLICY,
     onboarded_by: str | None = None,
 ) -> str:
-    """Create an organisation with its own clock; its id.
-
-    `policy` starts with the preferred payment method; `onboarded_by` is the organisation of the onboarding partner.
-    """
+    """Create an organisation with its own clock; its id. `policy` starts with the preferred payment method."""
     org_id = str(uuid.uuid4())
     row: dict[str, Any] = {"id": org_id, "slug": slug, "code": slug.upper(), "name": name}
     db.insert("organizations", row | {"payment_policy": list(policy), "onboarded_by": onboarded_by})

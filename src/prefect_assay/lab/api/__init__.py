@@ -1,7 +1,4 @@
-"""The API as data: the route table, the shapes of its answers, and `openapi.json` made from both (contract 1 and 9).
-
-Knows the handlers, but neither a web framework nor a running lab.
-"""
+"""The API as data: route table, shapes of answers, and `openapi.json` of both. Knows handlers, not the web."""
 
 from prefect_assay.lab.api.document import DOCUMENT_VERSION, document, rendered
 from prefect_assay.lab.api.operations import operation_id, refusals

@@ -48,12 +48,7 @@ takes the form `equ(field)=value`, with `geq`, `gtr`, `leq` and `lss` alike.
 
 
 def rendered(words: WireWords, *, partner: bool = False) -> bytes:
-    """The document as it is sent, made once for each kind of reader.
-
-    Args:
-        words: how this deployment spells the two neutral words.
-        partner: describe the partner-only routes as well (contract 1).
-    """
+    """The document as it is sent, in the deployment's words; `partner` adds the partner-only routes (contract 1)."""
     return _rendered(words.provider, words.service, partner=partner)
 
 

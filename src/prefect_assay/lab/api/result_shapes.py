@@ -1,7 +1,6 @@
 """Shapes of results, with one summary entry per sequence in the form of its assay (contract 2.10; service shapes).
 
-Binding: K_D in M, k_on in 1/(M s), k_off in 1/s. Temperatures in degrees Celsius. Fluorescence, expression, binning
-and activity have no published shape: theirs are the lab's own (docs/lab-measurements.md).
+K_D in M, k_on in 1/(M s), k_off in 1/s, degrees Celsius. Fluorescence, expression, binning and activity are the lab's.
 """
 
 from typing import Annotated, Any, Literal

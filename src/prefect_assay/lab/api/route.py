@@ -18,13 +18,10 @@ Shape = type[BaseModel]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One call of the API.
+    """One call of the API; `path` is relative to /api/v1.
 
     Attributes:
-        path: relative to /api/v1.
-        summary: one line for people.
         needs: the action and the resource that the token must permit.
-        body: schema of the request body.
         parameters: query parameters of a list.
         answers: status and shape of every success; None for one without a JSON body.
         destructive: forbidden to a `non_destructive` token.

@@ -105,10 +105,7 @@ class FixPlan(FixedDelays):
 
 
 class Fill(Body):
-    """So many `experiments` of so many `sequences` each.
-
-    At the stage `submitted` a quote follows; at `ordered` the quote is accepted and the work follows.
-    """
+    """`experiments` of so many `sequences`; `submitted` waits for its quote, `ordered` has accepted it."""
 
     experiments: Annotated[int, Field(ge=1, le=_EXPERIMENTS_MAX)]
     stage: Literal["draft", "submitted", "ordered"] = "draft"

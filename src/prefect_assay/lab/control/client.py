@@ -1,7 +1,4 @@
-"""A test's handle on one organisation of a running lab: its clock, its faults, its webhooks, its journal.
-
-Methods send the commands of `commands`; docs/lab.md describes them. Knows nothing of how the lab handles them.
-"""
+"""A test's handle on one organisation of a running lab. Sends the commands of `commands` (docs/lab.md)."""
 
 import ssl
 from collections.abc import Mapping, Sequence
@@ -39,11 +36,7 @@ def given(**fields: Any) -> dict[str, Any]:
 
 
 class PlacedFault:
-    """A route fault in the lab's queue. As a context manager it is removed at the end.
-
-    Attributes:
-        id: its number.
-    """
+    """A route fault in the lab's queue, known by its `id`. As a context manager it is removed at the end."""
 
     def __init__(self, controls: "Controls", number: int) -> None:
         self._controls = controls
@@ -131,10 +124,7 @@ class Controls:
         until: str | None = None,
         organization_id: str | None = None,
     ) -> ClockView:
-        """Move the clock; returns when everything due by then has happened and is delivered.
-
-        The spans of lab time add up; instead of them `until` is `"next"`, `"idle"` or a time in ISO 8601.
-        """
+        """Move the clock by the sum of the spans, or `until` "next", "idle" or a time; returns when all is delivered."""
         span = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
         body = span if until is None else {"until": until}
         return self._send(commands.ADVANCE_CLOCK, **body, **self._whose(organization_id))
@@ -150,10 +140,7 @@ class Controls:
         seconds_per_day: float | None = None,
         organization_id: str | None = None,
     ) -> ClockView:
-        """Set the clock's mode; lab time continues from where it is.
-
-        `manual` waits for `advance`, `scaled` takes `seconds_per_day` for a lab day, `auto` jumps to the next step.
-        """
+        """Set the mode: `manual` waits for `advance`, `scaled` takes `seconds_per_day`, `auto` jumps to each step."""
         rate = given(seconds_per_day=seconds_per_day)
         return self._send(commands.SET_CLOCK, mode=mode, **rate, **self._whose(organization_id))
 
@@ -164,10 +151,7 @@ class Controls:
         organization_id: str | None = None,
         **delays: Unpack[Delays],
     ) -> Delays:
-        """Fix delays of one experiment, or of all that the organisation orders from now on.
-
-        Absent delays are drawn, so a call without any undoes an earlier one.
-        """
+        """Fix delays of one experiment, or of all that the organisation orders from now on; absent delays are drawn."""
         whose = self._whose(organization_id) if experiment_id is None else {"experiment_id": experiment_id}
         return self._send(commands.FIX_DELAYS, **delays, **whose)
 
@@ -180,11 +164,10 @@ class Controls:
         organization_id: str | None = None,
         **details: Any,
     ) -> PlacedFault:
-        """Queue a route fault (docs/lab.md has the table of actions); it knows how often it struck.
+        """Queue a route fault (docs/lab.md has the table of actions) for a `path` with `*`, with or without /api/v1.
 
-        `path` is a pattern with `*`, with or without /api/v1 in front; with an `organization_id` only requests with
-        its tokens are hit. Details are `count`, `after`, `probability`, `seed`, `status`, `seconds`, `retry_after`,
-        `error`, `fields` and `keep_bytes`.
+        Details are `count`, `after`, `probability`, `seed`, `status`, `seconds`, `retry_after`, `error`, `fields` and
+        `keep_bytes`.
         """
         fields = {"action": action, "path": path, "method": method, **details, **self._whose(organization_id)}
         return PlacedFault(self, self._send(commands.ADD_FAULT, **fields)["id"])
@@ -198,10 +181,7 @@ class Controls:
         self._send(commands.CLEAR_FAULTS, **self._whose(organization_id))
 
     def event(self, event: str, experiment_id: str | None = None, **details: Any) -> Record:
-        """Trigger an event at the lab's side (docs/lab.md has the table of events and their fields).
-
-        Returns an experiment's `status` and `results_status` afterwards.
-        """
+        """Trigger an event at the lab's side (docs/lab.md); an experiment's status and results_status after it."""
         return self._send(
             commands.TRIGGER_EVENT, event=event, **given(experiment_id=experiment_id), **details
         )
@@ -209,10 +189,7 @@ class Controls:
     def journal(
         self, after: int = 0, *, method: str = "*", path: str = "*", organization_id: str | None = None
     ) -> list[JournalEntry]:
-        """Requests to the API with a number above `after`, oldest first.
-
-        `path` is a pattern with `*`, with or without /api/v1 in front.
-        """
+        """Requests to the API with a number above `after`, oldest first; `path` is a pattern as in `fault`."""
         query = {"after": after, "method": method, "path": path, **self._whose(organization_id)}
         return self._send(commands.JOURNAL, **query)["items"]
 
@@ -224,10 +201,7 @@ class Controls:
         sequences: int = 1,
         organization_id: str | None = None,
     ) -> Sequence[str]:
-        """Make many experiments of so many sequences each, without requests; their ids.
-
-        From their `stage` they proceed as experiments do that were ordered through the API.
-        """
+        """Make many experiments of so many sequences without requests; they proceed from their `stage`. Their ids."""
         fields = {"experiments": experiments, "stage": stage, "sequences": sequences}
         return self._send(commands.FILL, **fields, **self._whose(organization_id))["experiment_ids"]
 
@@ -237,10 +211,7 @@ class Controls:
         return self._send(commands.MPP)
 
     def payment_fault(self, action: str, **details: Any) -> None:
-        """Add a payment fault, such as always_402 or wrong_amount; without a `count` it lasts until it is dropped.
-
-        Details are `rail`, `count`, `after`, `organization_id` and `invoice_id`.
-        """
+        """Add a payment fault. Details are `rail`, `count` (default any), `after`, `organization_id`, `invoice_id`."""
         self._send(commands.ADD_PAYMENT_FAULT, action=action, **details)
 
     def payment_faults(self) -> list[Record]:
@@ -265,8 +236,8 @@ class Controls:
     def webhook_fault(self, action: str, count: int | None = None, **details: Any) -> None:
         """Add a webhook fault: drop, double, reorder, delay, bad_signature, old_secret or stale.
 
-        It hits `count` attempts: by default 1, or any number with a `probability`. Details are `after`,
-        `probability`, `seed`, `organization_id`, `experiment_id`, `webhook_id` and `seconds`.
+        `count` is 1 by default, or unlimited with a `probability`. Details are `after`, `probability`, `seed`,
+        `organization_id`, `experiment_id`, `webhook_id` and `seconds`.
         """
         fields = {"action": action, **given(count=count), **self._whose(None), **details}
         self._send(commands.ADD_WEBHOOK_FAULT, **fields)
@@ -283,10 +254,7 @@ class Controls:
         experiment_id: str | None = None,
         identical: bool = False,
     ) -> list[Record]:
-        """Send a delivery, an update or an experiment's latest update again; the attempts made at once.
-
-        `delivery` is the number or the delivery id of an attempt; `identical` repeats its bytes and signature.
-        """
+        """Send an attempt (number or delivery id; `identical` with its signature) or update again; the new attempts."""
         if delivery is not None:
             again = self._send(commands.REDELIVER_ATTEMPT, number=delivery, identical=identical)
         else:
@@ -309,11 +277,7 @@ class Controls:
 
 
 class LabOrganization(Controls):
-    """A further organisation of a running lab. Its clock, faults and journals are confined to it.
-
-    Attributes:
-        slug: its short name.
-    """
+    """A further organisation of a running lab. Its clock, faults and journals are confined to it."""
 
     _confined = True
 

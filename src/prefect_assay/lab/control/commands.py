@@ -1,7 +1,4 @@
-"""The calls of the control surface, as one table for both of its ends: /_sim and `LocalLab` (docs/lab.md).
-
-Shared by the lab's process and by tests', so it imports neither the lab nor a web framework.
-"""
+"""The calls of the control surface, one table for /_sim and `LocalLab` (docs/lab.md). Imports no web framework."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, NotRequired, TypedDict, TypeVar
@@ -35,10 +32,7 @@ class ClockView(TypedDict):
 
 
 class JournalEntry(TypedDict):
-    """One request to the API. `status` is None for one that was not handled, `answered` whether it was answered.
-
-    `fault` names the fault that struck it, or `rate_limit`.
-    """
+    """One request to the API; `status` is None when it was not handled, `fault` a fault's action or `rate_limit`."""
 
     number: int
     method: str
@@ -96,10 +90,7 @@ class SettlementRow(TypedDict):
 
 
 class Delays(TypedDict, total=False):
-    """The fixed delays of an experiment; all others are drawn.
-
-    `hold_quote` and `hold_review` stop it there until `release_quote` and `release_review`.
-    """
+    """Fixed delays of an experiment, others are drawn; a hold lasts until `release_quote` or `release_review`."""
 
     quote_minutes: float
     review_minutes: float

@@ -1,8 +1,4 @@
-"""Lab events: steps at the lab's side out of turn, triggered by a test.
-
-Each event is one function inside the caller's transaction; `EVENTS` names them all. An event that makes no sense
-now is refused with 409 and changes nothing.
-"""
+"""Steps at the lab's side out of turn, triggered by a test; 409 when an event makes no sense now."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -231,10 +227,7 @@ def body_of(event: str) -> type[Body]:
 
 
 def trigger(lab: Lab, event: str, body: Any) -> dict[str, Any]:
-    """Carry out an event; of an experiment its `status` and `results_status` afterwards.
-
-    404 for an unknown experiment, 409 when the event makes no sense now.
-    """
+    """Carry out an event; of an experiment its `status` and `results_status` afterwards."""
     with lab.store.transaction() as db:
         outcome = (
             _OF_LAB[event][1](lab, db, body) if event in _OF_LAB else _of_experiment(lab, db, event, body)

@@ -1,8 +1,4 @@
-"""The web side of the control surface /_sim: its token, its bodies and its answers.
-
-The calls are listed in `commands` and handled in `actions` and `deliveries`. They are not part of the service: they
-take a token of their own and are absent from openapi.json.
-"""
+"""The web side of the control surface /_sim: its own token, its bodies and its answers. Absent from openapi.json."""
 
 import functools
 import hmac

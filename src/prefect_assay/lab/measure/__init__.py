@@ -1,7 +1,6 @@
-"""What the laboratory measures: real data where the design is known, a stated model where it is not.
+"""What the laboratory measures: real data where the design is known, else a stated model (docs/lab-measurements.md).
 
-An experiment in plain values gives result records in neutral words, and a data package. Everything is a function of
-the request: no clock, no store, no network (docs/lab-measurements.md).
+Everything is a function of the request: no clock, no store, no network.
 """
 
 from prefect_assay.lab.measure.assays import Measurement, build_package, measure, measure_records

@@ -44,14 +44,7 @@ class Measurement:
 
 
 def measure(**fields: Any) -> Measurement:
-    """Measure one experiment.
-
-    Args:
-        **fields: the experiment, see `AssayRequest`.
-
-    Returns:
-        Records whose units are K_D in M, k_on in 1/(M s), k_off in 1/s, Tm in degrees Celsius; and the package.
-    """
+    """Measure one experiment (see `AssayRequest`): K_D in M, k_on in 1/(M s), k_off in 1/s, Tm in degrees Celsius."""
     return Measurement(measure_records(**fields), build_package(**fields))
 
 

@@ -1,9 +1,4 @@
-"""Summary entries of the binding assays: affinity and screening.
-
-A summary is derived from its replicates alone. `kd_mean` averages strong-binding replicates only (service shapes,
-Results), or the medium ones where none is strong: the one binder of the bundled table is medium in all replicates,
-and has a K_D.
-"""
+"""Summary entries of affinity and screening, each derived from its replicates alone."""
 
 import math
 from collections import Counter

@@ -1,7 +1,6 @@
-"""The bundled data: eleven measured binders of human EGFR (data/egfr_round1, MIT licence), and a catalog of antigens.
+"""The bundled data: eleven measured binders of human EGFR (MIT licence), and a catalog of antigens.
 
-Measurements are handed on as they are in the files; the string `null` stays None. In the catalog UniProt accessions,
-organisms and molecule names are real; vendor, catalog numbers, purities and prices are invented, and marked as such.
+In the catalog, vendor, catalog numbers, purities and prices are invented; UniProt accessions and names are real.
 """
 
 import csv
@@ -24,10 +23,7 @@ _NAMESPACE: Final = uuid.UUID("6f1d3c52-6a0e-5c9b-9a44-0b7b3a4f2c10")
 
 @dataclass(frozen=True, slots=True)
 class Replicate:
-    """One replicate as reported. K_D in M, k_on in 1/(M s), k_off in 1/s.
-
-    `source` is "measured" or "model"; `name` is the design's in the bundled table, if it was measured.
-    """
+    """One replicate as reported: K_D in M, k_on in 1/(M s), k_off in 1/s; `source` is "measured" or "model"."""
 
     number: int
     expression: str

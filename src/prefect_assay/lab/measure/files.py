@@ -1,8 +1,4 @@
-"""Files of a data package: names that every file system takes, CSV texts, and the zip they travel in.
-
-A character outside letters, digits, point, hyphen and underscore becomes an underscore, as in the bundled raw data.
-Like the published data sets, tables are UTF-8 with a byte order mark, quoted text and the string null.
-"""
+"""Files of a data package: safe names, CSV like the published data (BOM, quoted text, `null`), and the zip."""
 
 import csv
 import hashlib

@@ -1,7 +1,6 @@
-"""The model of an unmeasured design (docs/lab-measurements.md): its draws, its physics, and the statistics of summaries.
+"""The model of an unmeasured design (docs/lab-measurements.md): draws, physics, and the statistics of summaries.
 
-A draw is seeded with the residues and the antigen, so a sequence keeps its constants over experiments and restarts.
-Units: seconds, M, 1/(M s), 1/s, kelvin inside and degrees Celsius outside, J/mol.
+Draws are seeded with residues and antigen. Units: s, M, 1/(M s), 1/s, J/mol, kelvin inside, degrees Celsius outside.
 """
 
 import math
@@ -31,13 +30,7 @@ def timeline(step: float) -> list[float]:
 def binding_signal(
     times: Sequence[float], *, concentration_m: float, kon: float, koff: float, rmax: float
 ) -> list[float]:
-    """1:1 binding: association up to `ASSOCIATION_S`, dissociation into buffer after it.
-
-    dR/dt = kon c (Rmax - R) - koff R, with c = 0 in the dissociation phase.
-
-    Returns:
-        The response at each time, in the unit of `rmax`.
-    """
+    """1:1 binding at each time, in the unit of `rmax`: association, then dissociation into buffer."""
     kobs = kon * concentration_m + koff
     plateau = rmax * kon * concentration_m / kobs
     peak = plateau * (1.0 - math.exp(-kobs * ASSOCIATION_S))
@@ -54,11 +47,7 @@ def equilibrium_response(*, concentration_m: float, kd: float, rmax: float) -> f
 
 
 def unfolded_fraction(celsius: float, *, tm: float, enthalpy: float, heat_capacity: float) -> float:
-    """Two-state unfolding with the Gibbs-Helmholtz equation.
-
-    dG(T) = dHm (1 - T/Tm) + dCp (T - Tm - T ln(T/Tm)); K = exp(-dG/RT); fraction = K / (1 + K). `tm` is in degrees
-    Celsius, `enthalpy` (dHm) in J/mol, `heat_capacity` (dCp) in J/(mol K).
-    """
+    """Two-state unfolding (Gibbs-Helmholtz): `tm` in degrees Celsius, dHm in J/mol, dCp in J/(mol K)."""
     kelvin = celsius + ZERO_CELSIUS_K
     melting = tm + ZERO_CELSIUS_K
     gibbs = enthalpy * (1.0 - kelvin / melting) + heat_capacity * (

@@ -1,7 +1,6 @@
-"""Fluorescence, expression yield, enzyme activity and epitope binning; no shapes are published, so these are ours.
+"""Fluorescence, expression, enzyme activity and epitope binning, in shapes of the lab's own: no others are published.
 
-In epitope binning every binder has one of `BINS` epitopes. The second of a pair binds fully when its epitope differs
-from the first's, and hardly when it is the same. Each pair is measured once: the contract allows no replicates.
+Every binder has one of `BINS` epitopes; two of one epitope block each other. Each pair is measured once.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,4 @@
-"""One experiment to measure, as frozen values, and the seeded generator that every draw of the model uses.
-
-Nothing here depends on the experiment's id, the clock or the process: the same residues against the same target always
-give the same result.
-"""
+"""One experiment to measure, and the seeded generator of all draws. The id, clock and process change no result."""
 
 import random
 from dataclasses import dataclass
@@ -25,10 +21,7 @@ def seeded(*parts: object) -> random.Random:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """One sequence of the experiment; `stem` is its name as the unique beginning of a file name.
-
-    Residues are in upper case, chains separated by a colon.
-    """
+    """One sequence: residues in upper case, colons between chains; `stem` begins its file names."""
 
     name: str
     residues: str
@@ -49,17 +42,16 @@ class Design:
 
 @dataclass(frozen=True)
 class AssayRequest:
-    """One experiment in plain values that the caller has validated, and what the assays derive from them.
+    """One validated experiment, and what the assays derive from it.
 
     Attributes:
         experiment_id: names the package's table; nothing else depends on it.
-        experiment_type: one of the seven types of contract 1.
         method: `bli` or `spr` for affinity and screening, else None.
         target: a catalog record, or `{name, target_catalog_id}`; None for assays without a target.
         sequences: `{name, aa_string, control, metadata}`, and `id` where known.
-        n_replicates: 1 to 5; epitope binning has none.
+        n_replicates: 1 to 5; epitope binning has no replicates.
         antigen_concentrations: nM; None for the contract's default.
-        partial: a preliminary release: the first half of the sequences is measured, the rest in progress.
+        partial: measure only the first half of the sequences, the rest is in progress.
     """
 
     experiment_id: str

@@ -1,9 +1,6 @@
-"""Sensorgrams of the binding assays, their 1:1 fits, and the data package made of them.
+"""Sensorgrams of the binding assays, measured ones where they exist, their 1:1 fits, and the data package of both.
 
-Curves are the measured ones where they exist. The model's curve is the 1:1 response with the replicate's own
-constants, plus a drift of the baseline that the blank (0 nM) shares, plus white noise; a design that is not expressed
-has no curve. Layout of the package (service shapes, Results): `<experiment>_summary.csv`, `raw_data/`, `fit_data/`,
-`aux/replicate_info.csv`, `aux/curve_sources.csv` (measured or modelled), and the licence of measured data.
+A modelled curve is the 1:1 response, plus a drift that the blank (0 nM) shares, plus white noise.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,6 @@
-"""Thermal stability: two-state unfolding, read as the ratio of fluorescence at 350 nm and 330 nm.
+"""Thermal stability: two-state unfolding, read as the fluorescence ratio at 350 and 330 nm; only Tm is drawn.
 
-Enthalpy and heat capacity follow from the length (Robertson and Murphy, Chem. Rev. 97, 1251, 1997: about
-2.92 kJ/mol per residue at 60 degrees Celsius, and 58 J/(mol K) per residue); only Tm is drawn.
+Enthalpy and heat capacity follow from the length (Robertson and Murphy, Chem. Rev. 97, 1251, 1997).
 """
 
 from collections.abc import Iterator

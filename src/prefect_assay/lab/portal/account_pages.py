@@ -1,7 +1,4 @@
-"""The portal's pages of signed-in people: the experiments, the tokens (contract 5.4), and tool clients that request access.
-
-Sign-in is a link that the lab prints; there are no passwords.
-"""
+"""Pages of signed-in people: experiments, tokens (contract 5.4), and access for tool clients (contract 5.7)."""
 
 import re
 from typing import Annotated, Any, Final

@@ -1,8 +1,4 @@
-"""Charts of the portal's pages as inline SVG: progress, K_D on a log axis, binding curves, bars.
-
-The geometry is here and in the templates. Colours are classes of `style.css`, so that the charts follow the reader's
-light or dark mode.
-"""
+"""Charts of the portal's pages as inline SVG. Colours are classes of `style.css`, for light and dark mode."""
 
 import math
 from collections.abc import Sequence

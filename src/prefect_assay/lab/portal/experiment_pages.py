@@ -1,8 +1,4 @@
-"""The browser pages behind the links of the API: an experiment, a quote, an invoice, a data package.
-
-No bearer token: the unguessable key in the address opens the page, as with a real provider's hosted pages. The
-`*_page` functions render records in neutral field names, and leave out what is absent.
-"""
+"""Pages of an experiment, a quote, an invoice and a data package, opened by the unguessable key in their address."""
 
 from collections.abc import Sequence
 from typing import Any, Final

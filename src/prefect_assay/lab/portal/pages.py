@@ -1,7 +1,4 @@
-"""What all pages of the portal share: templates and their policy, the session of a cookie, forms of that session.
-
-Every value is escaped; no page holds a script or loads anything.
-"""
+"""Templates, policy, session and forms of all pages. Every value is escaped; no page has a script or loads anything."""
 
 import base64
 import hashlib
@@ -73,15 +70,7 @@ _TEMPLATES.globals |= {"style": Markup(STYLE), "refresh_seconds": REFRESH_S}  # 
 
 
 def render(template: str, *, title: str, form_targets: Iterable[str] = (), **context: Any) -> str:
-    """A whole page.
-
-    Args:
-        template: name of its template.
-        title: of the browser's tab.
-        form_targets: further addresses to which a form may lead in the end.
-        **context: what the template shows; with `refresh` it reloads every few seconds, with `user` and `csrf` it has
-            the bar of a signed-in person, where `here` is the current link.
-    """
+    """A whole page, with `refresh` reloaded every few seconds; a form may also lead to `form_targets`."""
     return _TEMPLATES.get_template(template).render(title=title, policy=_policy(form_targets), **context)
 
 

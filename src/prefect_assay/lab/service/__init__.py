@@ -1,7 +1,4 @@
-"""One running lab: its parts wired together, its seed, and what tests do to it (faults, rate limit, snapshots).
-
-Knows nothing of HTTP; `lab.web` carries requests to `LabCore.perform`.
-"""
+"""One running lab: its parts, its seed, and what tests do to it. Knows nothing of HTTP: `lab.web` carries requests."""
 
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.service.faults import Fault, RateLimit

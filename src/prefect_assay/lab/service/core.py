@@ -1,7 +1,4 @@
-"""One running lab: its parts wired together, its snapshots, and the way every API request goes through them.
-
-`LabCore.perform` is the whole service without a web framework; tests and the web layer call the same function.
-"""
+"""One running lab: its parts, its snapshots, and `LabCore.perform`, the whole service without a web framework."""
 
 import json
 import sqlite3
@@ -189,11 +186,7 @@ class LabCore:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """One request without HTTP, for unit tests; `path` is relative to /api/v1.
-
-        Raises:
-            Refusal: as the service; 404 for a path or a method that does not exist.
-        """
+        """One request without HTTP, for unit tests; `path` is relative to /api/v1. Refuses as the service."""
         sent = {name.lower(): value for name, value in (headers or {}).items()}
         sent.setdefault("authorization", f"Bearer {token or self.seeded.member_token}")
         body = b""

@@ -39,16 +39,13 @@ Seconds = Annotated[float, Field(ge=0, le=600)]
 
 
 class Fault(Body):
-    """What happens to matching requests.
+    """What happens to requests that match `method` and `path` (with `*`, with or without `/api/v1`).
 
     Attributes:
-        method: HTTP method, or `*`.
-        path: pattern with `*`, with or without `/api/v1` in front.
         organization_id: hits only requests with a token of this organisation.
         count: how many requests it hits; default 1, or any number with `probability`.
         after: how many matching requests pass first.
-        probability: chance of each matching request to be hit.
-        seed: the same seed hits the same places in the sequence of matching requests.
+        probability: chance of each matching request to be hit, repeatable by `seed`.
         status: of `status`, `error_after` and `post_invoice_failure`; default 503 or 500.
         seconds: the wait of `delay` and `late_answer`.
         retry_after: Retry-After header of an error answer, in seconds.

@@ -33,10 +33,7 @@ def name_caller(organization_id: str, token_id: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One request. `answered` is False when the lab closed the connection instead.
-
-    `number` rises for as long as the lab process lives, through resets and restores.
-    """
+    """One request, under a number that survives resets; `answered` is False when the lab closed the connection."""
 
     number: int
     method: str

@@ -123,10 +123,7 @@ _LETTERS: Final = "ACDEFGHIKLMNPQRSTVWY"
 
 
 def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequences: int) -> list[str]:
-    """Make affinity experiments a second of lab time apart up to now, the oldest first; their ids.
-
-    `stage` is `draft`, or `submitted` or `ordered`, which take the state machine's own way.
-    """
+    """Make affinity experiments in one transaction, a second of lab time apart up to now, oldest first; their ids."""
     now = lab.clock.now(org_id)
     org = load(db.one("SELECT * FROM organizations WHERE id = ?", org_id) or {}, "payment_policy")
     db.run("UPDATE organizations SET experiments = experiments + ? WHERE id = ?", experiments, org_id)

@@ -1,4 +1,1 @@
-"""Bearer tokens: their form, roles, restrictions and registry, and the portal sessions that some belong to.
-
-Knows no route and no web framework.
-"""
+"""Bearer tokens: form, roles, restrictions and registry, and the portal's sessions. Knows no route."""

@@ -1,8 +1,7 @@
 """The form of a token: Biscuit inside, `<prefix>_<slug><encoded>` outside (contract 5.2).
 
-The authority block holds owner and expiry; every further block, appended online or offline, only adds checks. Prefix
-and slug are outside the signature, so the slug is a signed fact as well, and compared. Knows neither the database nor
-HTTP.
+The authority block holds owner and expiry; further blocks only add checks. The slug is outside the signature, so it
+is a signed fact as well, and compared.
 """
 
 import json
@@ -73,8 +72,6 @@ class Opened:
     """A genuine token, not yet checked for revocation, expiry and rights.
 
     Attributes:
-        claims: of its root.
-        biscuit: the verified token, with all its checks.
         revocation_ids: one per block, the root's first.
         expires_at: the earliest of all expiries that are written in the usual form.
         timeless: no other check looks at the time, so that what is allowed now stays so until `expires_at`.

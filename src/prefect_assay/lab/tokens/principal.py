@@ -1,7 +1,4 @@
-"""What one caller may do: the rights of its role, narrowed by every check of its token.
-
-Biscuit evaluates the checks for each request. A result is cached only where it cannot change before the token expires.
-"""
+"""What one caller may do: the rights of its role, narrowed by every check of its token, which Biscuit evaluates."""
 
 import logging
 from collections.abc import Iterable
@@ -76,11 +73,7 @@ def _in(order: Iterable[str], allowed: list[PaymentMethod]) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller: an organisation, and what the token allows there.
-
-    `token_id` is the record of the token, or of its nearest recorded ancestor when it was attenuated offline;
-    `session` the browser session that it belongs to; `expires_at` fixed-width UTC text.
-    """
+    """The caller. `token_id` is its nearest recorded token, `session` its browser session, `expires_at` UTC text."""
 
     org_id: str
     org_name: str

@@ -1,7 +1,6 @@
 """Bearer tokens: minting, checking, attenuating and revoking them (contract 4.6 and 5).
 
-The database keeps a record and one revocation id per token, never the token (contract 5.4): the last id, because
-a child's ids start with its parent's. `encoding` knows the form of a token, `principal` what it allows.
+The database keeps a record and the last revocation id per token, never the token (contract 5.4).
 """
 
 import hashlib
@@ -76,11 +75,7 @@ class Tokens:
         kind: Kind = "portal",
         session: str | None = None,
     ) -> Minted:
-        """Make a root token.
-
-        It lives for `days` lab days (90 by default) or until `expires_at`, or ends with the browser `session`
-        (contract 5.7). `kind` is its origin; names need not be unique.
-        """
+        """Make a root token for `days` lab days (default 90), until `expires_at`, or as long as `session` lives."""
         now = self._clock.now(org_id)
         end = (expires_at or now + timedelta(days=days or DEFAULT_DAYS)).replace(microsecond=0)
         record = {"org_id": org_id, "user_id": user_id, "name": name, "kind": kind, "role": role}
@@ -103,10 +98,7 @@ class Tokens:
     def represent_by(
         self, db: Db, text: str, *, name: str, role: Role, org_id: str, user_id: str | None
     ) -> None:
-        """Let a fixed text act as a token, as long as this process runs.
-
-        The record stays the same over restarts, with a fresh expiry; so do its children, and its revocation.
-        """
+        """Let a fixed text act as a token; its record survives restarts, with children and revocation."""
         digest = _digest(text)
         self._fixed.setdefault(digest, None)
         row = db.one("SELECT id FROM tokens WHERE alias = ?", digest.hex())
@@ -120,10 +112,7 @@ class Tokens:
         db.update("tokens", minted.id, alias=digest.hex())
 
     def _genuine(self, db: Db, text: str) -> str:
-        """The token that a fixed text represents; any other text represents itself.
-
-        It is rewritten when the record has changed: after a restart, a reset, a restored snapshot.
-        """
+        """The token that a fixed text represents, rewritten when its record has changed; other texts are themselves."""
         digest = _digest(text)
         if digest not in self._fixed:
             return text
@@ -180,11 +169,7 @@ class Tokens:
         return opened
 
     def _records(self, db: Db, opened: Opened) -> tuple[Row | None, Row | None]:
-        """The root's record, and the record of the token or of its nearest recorded ancestor.
-
-        The root is found by its signed id, because a fixed text is rewritten at each start. A revoked ancestor takes
-        the place of a nearer one.
-        """
+        """The root's record, by its signed id, and the nearest recorded ancestor's; a revoked ancestor comes first."""
         root = db.one(
             "SELECT t.*, o.name AS org_name FROM tokens t JOIN organizations o ON o.id = t.org_id WHERE t.id = ?",
             opened.claims.token_id,
@@ -198,10 +183,7 @@ class Tokens:
         return root, by_depth[-1] if by_depth else root
 
     def authorize(self, who: Principal, action: str, resource: str, *, destructive: bool = False) -> None:
-        """Refuse with 403, naming the missing capability, what the caller may not do.
-
-        Any living token may call whoami. A token whose checks take too long is refused with 500.
-        """
+        """Refuse with 403, naming the missing capability; any living token may call whoami."""
         if resource == SELF:
             return
         capability = f"{resource}:{action}"
@@ -218,10 +200,7 @@ class Tokens:
             raise Refusal(403, f"the token's payment policy does not allow {method}")
 
     def attenuate(self, db: Db, token: str, wanted: Restrictions, name: str, parent: Row) -> Minted:
-        """Append restrictions to a genuine token and keep a record of the result; 400 when it takes no further block.
-
-        `parent` is the record of the token, or of its nearest recorded ancestor.
-        """
+        """Append restrictions and record the result under its nearest recorded `parent`; 400 if no block fits."""
         source = self._open(self._genuine(db, token))
         code, values = permissions.checks(wanted)
         try:

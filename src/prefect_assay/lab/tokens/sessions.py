@@ -1,7 +1,6 @@
 """Browser sessions of the portal, and the sign-in links that begin them (contract 5.4 and 5.7).
 
-A link holds a user's address and a signature of this lab's portal secret, so that nothing has to be stored and a
-reset lab takes it again. Sessions run on real time, as browsers do. Only a digest of the cookie is stored.
+A link is signed, not stored, so that a reset lab takes it again. Sessions run on real time; only digests are stored.
 """
 
 import hashlib
@@ -19,10 +18,7 @@ from prefect_assay.lab.kernel.store import Db, Row
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A signed-in person: `id`, `email`, `role`, `org_id` and `org_name` of the user.
-
-    `id` is the digest of the cookie, and in the claims of the session's tokens; every form carries `csrf`.
-    """
+    """A signed-in person. `id`, the digest of the cookie, is in its tokens' claims; every form carries `csrf`."""
 
     id: str
     user: dict[str, Any]

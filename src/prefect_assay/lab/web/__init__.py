@@ -1,7 +1,4 @@
-"""The lab as one ASGI application, and its server: API, control surface, portal, sign-in and tools.
-
-Carries requests and answers; decides nothing about the service.
-"""
+"""The lab as one ASGI application, and its server. Carries requests and answers; decides nothing about the service."""
 
 from prefect_assay.lab.web.server import create_app, run
 

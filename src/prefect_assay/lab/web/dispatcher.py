@@ -1,7 +1,4 @@
-"""The API over HTTP: carries a request to its handler and the answer back.
-
-Bodies are passed on raw: handlers validate them with the lab's own schemas and accumulate findings.
-"""
+"""The API over HTTP: carries a request to its handler and the answer back. Bodies are passed on raw."""
 
 import json
 import logging

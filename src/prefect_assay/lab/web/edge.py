@@ -1,7 +1,4 @@
-"""The edge of the API, as ASGI middleware: request ids, faults, the rate limit, the journal and lost answers.
-
-Losing an answer needs the connection itself, which `server` puts into the request's state.
-"""
+"""The edge of the API, as ASGI middleware: request ids, faults, the rate limit, the journal and lost answers."""
 
 import asyncio
 import hashlib

@@ -137,11 +137,7 @@ class _Server(uvicorn.Server):
 def run(
     settings: LabSettings, *, host: str, port: int, public_url: str | None, until_input_ends: bool
 ) -> None:
-    """Serve until a signal; print one JSON line with address and tokens when ready.
-
-    `public_url` is for links, where it differs from host and port. `until_input_ends` also stops when standard input
-    closes, so that a test's lab ends with the test.
-    """
+    """Serve until a signal, or until standard input closes; print one JSON line with address and tokens when ready."""
     listener = socket.create_server((host, port))
     base_url = public_url or f"http://{host}:{listener.getsockname()[1]}"
     core = LabCore(replace(settings, base_url=base_url.rstrip("/")))

@@ -1,8 +1,4 @@
-"""/mcp: checks the token, and starts the tool server when the first tool client comes.
-
-Importing the protocol takes longer than starting the whole lab, and works only with the extra `lab`; without it the
-endpoint answers 501 and everything else works.
-"""
+"""/mcp: checks the token, and starts the tool server with the first call: `mcp` is optional, and slow to import."""
 
 import asyncio
 import logging
@@ -66,10 +62,7 @@ def _make(core: LabCore, edge: ASGIApp) -> Starlette:
 
 
 class _InBackground:
-    """An application whose lifespan runs in its own task, as long as the event loop does.
-
-    The lab serves without the lifespan protocol, and the server's task group must end in the task that began it.
-    """
+    """An application whose lifespan runs in its own task: its task group must end in the task that began it."""
 
     def __init__(self, make: Callable[[], Starlette]) -> None:
         self._make = make
@@ -77,11 +70,7 @@ class _InBackground:
         self._ready: asyncio.Future[Starlette] | None = None
 
     async def running(self) -> Starlette:
-        """The started application.
-
-        Raises:
-            ImportError: its libraries are missing.
-        """
+        """The started application; ImportError when its libraries are missing."""
         loop = asyncio.get_running_loop()
         if (
             self._ready is None

@@ -1,8 +1,7 @@
-"""The tool protocol over the API's tools (contract 1). Needs the extra `lab`: import it when the first tool client comes.
+"""The tool protocol over the API's tools (contract 1). Needs the extra `lab`; imported with the first call.
 
-Built on the official low-level server. A tool call goes through the lab's own edge as if it had come over HTTP, so
-it meets the same token checks, faults, rate limit and journal as the request it makes. A 402 stays a 402: status,
-headers and body of every answer are in the result's structured content, so a machine payment works over tools alone.
+A tool call goes through the lab's own edge like a request over HTTP. A 402 stays a 402: status, headers and body are in
+the structured content, so a machine payment works over tools alone.
 """
 
 import base64
@@ -195,17 +194,7 @@ def _result(content: dict[str, Any], *files: types.EmbeddedResource) -> types.Ca
 
 
 async def _send(edge: ASGIApp, request: Request, *, authorization: str, outer: Mapping[str, Any]) -> _Reply:
-    """The answer to a tool's request.
-
-    Args:
-        edge: the lab's edge.
-        request: the request.
-        authorization: the caller's header, which the API checks again.
-        outer: scope of the HTTP request that carries the tool call; a fault closes its connection.
-
-    Raises:
-        _LostAnswer: a fault broke the connection.
-    """
+    """The answer to a tool's request; a fault closes the connection of `outer` and raises _LostAnswer."""
     headers = {**request.headers, "authorization": authorization, "content-length": str(len(request.body))}
     host = [(name, value) for name, value in outer.get("headers", ()) if name == b"host"]
     sent = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]

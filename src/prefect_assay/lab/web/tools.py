@@ -1,8 +1,4 @@
-"""Every call of the API as a tool: its name, its input schema, and the request that its arguments make.
-
-Made from `openapi.json`, so that a new route is a tool at once (contract 1). Knows neither the tool protocol
-(`tool_server`) nor how a request is carried out.
-"""
+"""Every call of the API as a tool, made from `openapi.json`, so that a new route is a tool at once (contract 1)."""
 
 import json
 import re
@@ -25,7 +21,7 @@ _NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The API request of a tool call. Header names are lower case; the path is whole and decoded."""
+    """The API request of a tool call. Header names are lower case; the path is whole."""
 
     method: str
     path: str
@@ -36,20 +32,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One call of the API as a tool.
-
-    Attributes:
-        name: the `operationId` of the call in openapi.json.
-        title: one line for people.
-        description: more for people.
-        path: with its parameters in braces, from the service's root.
-        schema: JSON Schema of the arguments.
-        query: names of the query parameters.
-        headers: request headers that may be passed, in lower case.
-        reads: changes nothing.
-        destructive: takes something away for good.
-        partner: shown to partner tokens only.
-    """
+    """One call of the API as a tool; `name` is its `operationId`, `schema` the JSON Schema of its arguments."""
 
     name: str
     title: str
@@ -65,11 +48,7 @@ class Tool:
     partner: bool = False
 
     def request(self, arguments: Mapping[str, Any]) -> Request:
-        """The request that these arguments make. What the API itself can refuse is left to it.
-
-        Raises:
-            Refusal: 400 when a part of the path is missing, or for a header that may not be passed.
-        """
+        """The request that these arguments make; 400 for a missing path part or a header that may not be passed."""
         left = dict(arguments)
         headers = self._headers(left.pop(HEADERS, None) or {})
         parts = re.findall(r"\{(\w+)\}", self.path)
