@@ -71,19 +71,15 @@ def main() -> None:
     """Entry point."""
     options = _parser().parse_args()
     try:
-        _serve(options)
+        run(
+            _settings(options),
+            host=options.host,
+            port=options.port,
+            public_url=options.base_url,
+            until_input_ends=options.until_input_ends,
+        )
     except ConfigurationError as error:
         raise SystemExit(f"the local lab did not start: {error}") from error
-
-
-def _serve(options: argparse.Namespace) -> None:
-    run(
-        _settings(options),
-        host=options.host,
-        port=options.port,
-        public_url=options.base_url,
-        until_input_ends=options.until_input_ends,
-    )
 
 
 if __name__ == "__main__":

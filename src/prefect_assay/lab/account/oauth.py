@@ -7,13 +7,13 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Db, Row
@@ -53,14 +53,14 @@ class SignInEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI entry point."""
+        app: ASGIApp
         if not offered(self._lab.settings.base_url):
-            await _say(404, "sign-in needs https, or a lab on loopback")(scope, receive, send)
-            return
-        try:
-            app = await run_in_threadpool(self._made)
-        except ImportError:
-            await _say(501, "sign-in needs mcp: pip install 'prefect-assay[lab]'")(scope, receive, send)
-            return
+            app = JSONResponse({"error": "sign-in needs https, or a lab on loopback"}, 404)
+        else:
+            try:
+                app = await run_in_threadpool(self._made)
+            except ImportError:
+                app = JSONResponse({"error": "sign-in needs mcp: pip install 'prefect-assay[lab]'"}, 501)
         await app(scope, receive, send)
 
     def _made(self) -> Starlette:
@@ -71,10 +71,6 @@ class SignInEndpoint:
         return self._app
 
 
-def _say(status: int, message: str) -> JSONResponse:
-    return JSONResponse({"error": message}, status)
-
-
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
     """A grant that waits for a decision; `client` is the client's own name, `state` is returned to it unchanged."""
@@ -83,17 +79,6 @@ class AccessRequest:
     client: str
     redirect_uri: str
     state: str | None
-
-
-def keep_client(db: Db, client_id: str, information: str) -> None:
-    """Register a client."""
-    db.insert("oauth_clients", {"id": client_id, "information": information})
-
-
-def client(db: Db, client_id: str) -> str | None:
-    """What the client registered, as JSON text."""
-    row = db.one("SELECT information FROM oauth_clients WHERE id = ?", client_id)
-    return str(row["information"]) if row else None
 
 
 def request_access(db: Db, client_id: str, request: str) -> str:
@@ -123,13 +108,8 @@ def access_request(db: Db, key: str) -> AccessRequest:
 def allow(db: Db, grant: AccessRequest, session: Session) -> str:
     """Record the consent; the address for the browser, with the code."""
     code = secrets.token_urlsafe(32)
-    db.update(
-        "oauth_grants",
-        grant.id,
-        code=digest(code),
-        session_id=session.id,
-        expires_at=time.time() + CODE_S,
-    )
+    expires_at = time.time() + CODE_S
+    db.update("oauth_grants", grant.id, code=digest(code), session_id=session.id, expires_at=expires_at)
     return _answer(grant, code=code)
 
 
@@ -176,12 +156,6 @@ def redeem(lab: Lab, db: Db, grant_id: str, client_name: str) -> tuple[str, int]
     return minted.token, int(session.expires_at - time.time())
 
 
-def client_of_token(db: Db, token_id: str) -> str | None:
-    """Which client holds a token."""
-    row = db.one("SELECT client_id FROM oauth_grants WHERE token_id = ?", token_id)
-    return str(row["client_id"]) if row else None
-
-
 def sign_out(lab: Lab, db: Db, session: Session) -> None:
     """End a session, and with it every token that a sign-in made from it (contract 5.7)."""
     for row in db.all("SELECT token_id FROM oauth_grants WHERE session_id = ?", session.id):
@@ -193,6 +167,6 @@ def sign_out(lab: Lab, db: Db, session: Session) -> None:
 
 def revoke(lab: Lab, db: Db, token_id: str) -> None:
     """Revoke a sign-in's token with its family."""
-    row: dict[str, Any] | None = db.one("SELECT org_id FROM tokens WHERE id = ?", token_id)
+    row = db.one("SELECT org_id FROM tokens WHERE id = ?", token_id)
     if row is not None:
         lab.tokens.revoke_family(db, token_id, lab.clock.now(row["org_id"]))

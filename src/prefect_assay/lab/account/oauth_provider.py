@@ -82,8 +82,10 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         """A registered client."""
-        found = await self._in_database(lambda db: oauth.client(db, client_id))
-        return OAuthClientInformationFull.model_validate_json(found) if found else None
+        row = await self._in_database(
+            lambda db: db.one("SELECT information FROM oauth_clients WHERE id = ?", client_id)
+        )
+        return OAuthClientInformationFull.model_validate_json(row["information"]) if row else None
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         """Registration is open; only the person's consent grants access."""
@@ -92,8 +94,8 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
                 raise RegistrationError(
                     "invalid_redirect_uri", f"{uri}: https, http on loopback, or an application's own scheme"
                 )
-        information = client_info.model_dump_json(exclude_none=True)
-        await self._in_database(lambda db: oauth.keep_client(db, client_info.client_id, information))
+        row = {"id": client_info.client_id, "information": client_info.model_dump_json(exclude_none=True)}
+        await self._in_database(lambda db: db.insert("oauth_clients", row))
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         """The portal page with the request for the person."""
@@ -164,10 +166,11 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
                 who = self._lab.tokens.principal(db, token)
             except Refusal:
                 return None
-            client_id = oauth.client_of_token(db, who.token_id)
-            if client_id is None:
+            row = db.one("SELECT client_id FROM oauth_grants WHERE token_id = ?", who.token_id)
+            if row is None:
                 return None
-            return AccessToken(token=token, client_id=client_id, scopes=[], claims={"id": who.token_id})
+            claims = {"id": who.token_id}
+            return AccessToken(token=token, client_id=row["client_id"], scopes=[], claims=claims)
 
         return await self._in_database(find)
 

@@ -94,24 +94,18 @@ def add_user(db: Db, *, org_id: str, email: str, role: str, at: datetime, name: 
     return user_id
 
 
-def _domain(email: str) -> str:
-    return email.lower().rpartition("@")[2]
-
-
-def _domain_is_known(db: Db, name: str) -> bool:
-    return db.one("SELECT 1 FROM users WHERE substr(email, instr(email, '@') + 1) = ?", name) is not None
-
-
 def mint_token(call: Call) -> Answer:
     """POST /partners/mint-token: the new user's token, shown this once."""
     wanted = validation.read(MintToken, call.json())
     email = wanted.user.email
     with call.lab.store.transaction() as db:
-        expires_at = _expiry(call, wanted.expires_at)
+        latest = call.now() + timedelta(days=_DAYS_MAX)
+        if wanted.expires_at is not None and not call.now() < wanted.expires_at <= latest:
+            raise Refusal(400, f"expires_at: a time after now and within {_DAYS_MAX} days")
         if db.one("SELECT 1 FROM users WHERE email = ?", email.lower()):
             raise Refusal(409, f"user.email: {email} has an account already; the user must be new")
         if isinstance(wanted.org, NewOrganization):
-            org_id = _new(call, db, wanted.org, _domain(email))
+            org_id = _new(call, db, wanted.org, email.lower().rpartition("@")[2])
         else:
             org_id = _existing(call, db, wanted.org)
         now = call.lab.clock.now(org_id)
@@ -121,7 +115,7 @@ def mint_token(call: Call) -> Answer:
             org_id=org_id,
             role=wanted.role,
             name=wanted.name or f"minted for {email}",
-            expires_at=expires_at or now + timedelta(days=DEFAULT_DAYS),
+            expires_at=wanted.expires_at or now + timedelta(days=DEFAULT_DAYS),
             user_id=user_id,
             kind="minted",
         )
@@ -139,15 +133,8 @@ def mint_token(call: Call) -> Answer:
     )
 
 
-def _expiry(call: Call, wanted: datetime | None) -> datetime | None:
-    now = call.now()
-    if wanted is not None and not now < wanted <= now + timedelta(days=_DAYS_MAX):
-        raise Refusal(400, f"expires_at: a time after now and within {_DAYS_MAX} days")
-    return wanted
-
-
 def _new(call: Call, db: Db, wanted: NewOrganization, domain: str) -> str:
-    if _domain_is_known(db, domain):
+    if db.one("SELECT 1 FROM users WHERE substr(email, instr(email, '@') + 1) = ?", domain):
         raise Refusal(409, f"org.type: {domain} has an organization already; new_org is for new customers")
     slug = _free_slug(db, wanted.name)
     return create(call.lab, db, slug=slug, name=wanted.name, onboarded_by=call.who.org_id)

@@ -183,14 +183,8 @@ def _seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
 def _fill(core: Core, body: bodies.Fill) -> dict[str, Any]:
     org_id = _organization(core, body.organization_id)
     with core.lab.store.transaction() as db:
-        ids = seeding.fill(
-            core.lab,
-            db,
-            org_id,
-            experiments=body.experiments,
-            stage=body.stage,
-            sequences=body.sequences,
-        )
+        numbers = {"experiments": body.experiments, "sequences": body.sequences}
+        ids = seeding.fill(core.lab, db, org_id, stage=body.stage, **numbers)
     core.lab.changed()
     return {"experiment_ids": ids}
 

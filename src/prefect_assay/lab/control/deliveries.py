@@ -154,22 +154,16 @@ def rotate(core: Core, body: bodies.NewSecret) -> dict[str, Any]:
         raise Refusal(400, "name experiment_id or organization_id")
     with core.lab.store.transaction() as db:
         if body.experiment_id is not None:
-            _rotate_experiment(core, db, body.experiment_id, body.secret)
-        if body.organization_id is not None:
-            _rotate_organization(core, db, body.organization_id, body.secret)
+            row = db.known("experiments", uuid_or_none(body.experiment_id), "experiment")
+            table, owner_id, org_id = "experiments", row["id"], row["org_id"]
+            before = delivery.signing(core.lab, db, row, None).secret
+        else:
+            table, owner_id = (
+                "organizations",
+                db.known("organizations", body.organization_id, "organization")["id"],
+            )
+            org_id = owner_id
+            before = delivery.organization_secret(db, org_id, None)[1] or core.lab.settings.deployment_secret
+        delivery.keep_replaced(db, owner_id, before, core.lab.clock.now(org_id))
+        db.update(table, owner_id, webhook_secret=body.secret)
     return {}
-
-
-def _rotate_experiment(core: LabCore, db: Db, experiment_id: str, secret: str | None) -> None:
-    row = db.known("experiments", uuid_or_none(experiment_id), "experiment")
-    before = delivery.signing(core.lab, db, row, None).secret
-    delivery.keep_replaced(db, row["id"], before, core.lab.clock.now(row["org_id"]))
-    db.update("experiments", row["id"], webhook_secret=secret)
-
-
-def _rotate_organization(core: LabCore, db: Db, org_id: str, secret: str | None) -> None:
-    db.known("organizations", org_id, "organization")
-    _, before = delivery.organization_secret(db, org_id, None)
-    before = before or core.lab.settings.deployment_secret
-    delivery.keep_replaced(db, org_id, before, core.lab.clock.now(org_id))
-    db.update("organizations", org_id, webhook_secret=secret)

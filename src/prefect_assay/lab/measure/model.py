@@ -41,11 +41,6 @@ def binding_signal(
     ]
 
 
-def equilibrium_response(*, concentration_m: float, kd: float, rmax: float) -> float:
-    """The plateau of the association phase: Rmax c / (c + K_D)."""
-    return rmax * concentration_m / (concentration_m + kd)
-
-
 def unfolded_fraction(celsius: float, *, tm: float, enthalpy: float, heat_capacity: float) -> float:
     """Two-state unfolding (Gibbs-Helmholtz): `tm` in degrees Celsius, dHm in J/mol, dCp in J/(mol K)."""
     kelvin = celsius + ZERO_CELSIUS_K

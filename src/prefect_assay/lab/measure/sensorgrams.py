@@ -64,15 +64,10 @@ class Run:
     fit: Fit | None
 
 
-def step_for(request: AssayRequest) -> float:
-    """Sampling step of the model's curves, in seconds."""
-    count = request.measured * request.n_replicates * len(request.concentrations)
-    return STEP_S if count <= FINE_CURVES_MAX else COARSE_STEP_S
-
-
 def runs(request: AssayRequest) -> Iterator[Run]:
     """Every replicate that was measured, one after the other, so that only one is in memory."""
-    step = step_for(request)
+    count = request.measured * request.n_replicates * len(request.concentrations)
+    step = STEP_S if count <= FINE_CURVES_MAX else COARSE_STEP_S
     for design in request.designs[: request.measured]:
         for replicate in replicates(request, design.residues):
             if replicate.expression == "none":
@@ -179,20 +174,15 @@ def binding_files(request: AssayRequest) -> Iterator[File]:
             path = f"raw_data/{stem}_{curve.concentration}.csv"
             yield path, curve_text(curve)
             step = round(curve.times[1] - curve.times[0], 3)
-            sources.append(
-                (
-                    path,
-                    run.design.name,
-                    run.replicate.number,
-                    curve.concentration,
-                    curve.source,
-                    step,
-                    request.signal_unit,
-                )
-            )
+            where = (path, run.design.name, run.replicate.number, curve.concentration)
+            sources.append((*where, curve.source, step, request.signal_unit))
         for curve in run.fit.curves if run.fit else ():
             yield f"fit_data/{stem}_{curve.concentration}.csv", curve_text(curve)
-        info.append(_info_row(request, run))
+        fit = run.fit
+        errors = (fit.mae, fit.relative_mae, fit.rmax) if fit else (None, None, None)
+        rounded = (None if error is None else round(error, 6) for error in errors)
+        origin = "+".join(sorted({curve.source for curve in run.curves}))
+        info.append((run.design.name, run.replicate.number, request.method, *rounded, origin))
     yield (
         "aux/replicate_info.csv",
         table(("name", "replicate", "method", "MAE", "rel_MAE", "rmax_estimate", "source"), info),
@@ -207,17 +197,7 @@ def binding_files(request: AssayRequest) -> Iterator[File]:
         yield "aux/README-egfr_round1.md", (folder / "README.md").read_text(encoding="utf-8")
 
 
-_SUMMARY = (
-    "name",
-    "replicate",
-    "expression",
-    "binding",
-    "kd",
-    "kon",
-    "koff",
-    "sequence",
-    "binding_strength",
-)
+_SUMMARY = ("name", "replicate", "expression", "binding", "kd", "kon", "koff", "sequence", "binding_strength")
 
 
 def _summary_rows(request: AssayRequest) -> Iterator[Sequence[Any]]:
@@ -225,29 +205,8 @@ def _summary_rows(request: AssayRequest) -> Iterator[Sequence[Any]]:
     for design in request.designs[: request.measured]:
         for row in replicates(request, design.residues):
             constants = (row.kd, row.kon, row.koff) if kinetic else (None, None, None)
-            yield (
-                design.name,
-                row.number,
-                row.expression,
-                row.binding,
-                *constants,
-                design.residues,
-                row.binding_strength,
-            )
-
-
-def _info_row(request: AssayRequest, run: Run) -> Sequence[Any]:
-    fit = run.fit
-    errors = (
-        (round(fit.mae, 6), round(fit.relative_mae, 6), round(fit.rmax, 6)) if fit else (None, None, None)
-    )
-    return (
-        run.design.name,
-        run.replicate.number,
-        request.method,
-        *errors,
-        "+".join(sorted({curve.source for curve in run.curves})),
-    )
+            called = (row.number, row.expression, row.binding)
+            yield design.name, *called, *constants, design.residues, row.binding_strength
 
 
 def curve_text(curve: Curve) -> str:

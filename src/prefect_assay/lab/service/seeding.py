@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from prefect_assay.lab.account import organizations
 from prefect_assay.lab.account.organizations import DEFAULT_POLICY
@@ -128,12 +128,8 @@ def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequenc
     org = load(db.one("SELECT * FROM organizations WHERE id = ?", org_id) or {}, "payment_policy")
     db.run("UPDATE organizations SET experiments = experiments + ? WHERE id = ?", experiments, org_id)
     target = db.one("SELECT id FROM targets WHERE pricing LIKE '%per_sequence%' ORDER BY seq LIMIT 1") or {}
-    spec = {
-        "experiment_type": ExperimentType.AFFINITY,
-        "method": Method.BLI,
-        "target_id": target.get("id"),
-    }
-    shown = specs.columns(spec, specs.target_row(db, spec["target_id"], org_id))
+    spec = {"experiment_type": ExperimentType.AFFINITY, "method": Method.BLI, "target_id": target.get("id")}
+    stored = specs.columns(spec, specs.target_row(db, spec["target_id"], org_id))
     ids: list[str] = []
     for place in range(experiments):
         number = org["experiments"] + place + 1
@@ -146,7 +142,7 @@ def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequenc
             "status": ExperimentStatus.DRAFT,
             "results_status": ResultsStatus.NONE,
             "experiment_type": ExperimentType.AFFINITY,
-            **shown,
+            **stored,
             "payment_method": org["payment_policy"][0],
             "created_at": at,
             "portal_key": secrets.token_urlsafe(18),
@@ -154,32 +150,18 @@ def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequenc
         db.insert("experiments", row)
         _add_sequences(db, row["id"], number, sequences, at)
         ids.append(row["id"])
-    if stage != "draft":
-        for experiment_id in ids:
-            _move_on(lab, db, experiment_id, now, ordered=stage == "ordered")
+    for experiment_id in ids if stage != "draft" else ():
+        experiment = db.known("experiments", experiment_id, "experiment")
+        if stage == "ordered":
+            orders.accept_at_once(lab, db, experiment, now)
+        else:
+            state_machine.submitted(lab, db, experiment, now)
     return ids
 
 
 def _add_sequences(db: Db, experiment_id: str, number: int, count: int, at: datetime) -> None:
     for place in range(count):
-        letters = f"{number}{place:02d}"
-        db.insert(
-            "sequences",
-            {
-                "id": str(uuid.uuid4()),
-                "experiment_id": experiment_id,
-                "name": f"design_{place + 1}",
-                # Different everywhere, so that no two are duplicates.
-                "aa_string": "MKT" + "".join(_LETTERS[int(digit)] for digit in letters),
-                "is_control": 0,
-                "created_at": at,
-            },
-        )
-
-
-def _move_on(lab: Lab, db: Db, experiment_id: str, at: datetime, *, ordered: bool) -> None:
-    experiment: dict[str, Any] = db.one("SELECT * FROM experiments WHERE id = ?", experiment_id) or {}
-    if not ordered:
-        state_machine.submitted(lab, db, experiment, at)
-        return
-    orders.accept_at_once(lab, db, experiment, at)
+        # Different everywhere, so that no two are duplicates.
+        residues = "MKT" + "".join(_LETTERS[int(digit)] for digit in f"{number}{place:02d}")
+        row = {"id": str(uuid.uuid4()), "experiment_id": experiment_id, "name": f"design_{place + 1}"}
+        db.insert("sequences", row | {"aa_string": residues, "is_control": 0, "created_at": at})
