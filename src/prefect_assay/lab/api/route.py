@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -97,8 +97,6 @@ def collection(
     )
 
 
-def record(
-    path: str, handler: Handler, summary: str, resource: Resource, shape: Shape, *, description: str = ""
-) -> Route:
-    """The GET of one record."""
-    return get(path, handler, summary, ("read", resource), answers={200: shape}, description=description)
+def record(path: str, handler: Handler, summary: str, resource: Resource, shape: Shape, **more: Any) -> Route:
+    """The GET of one record; `more` are further fields of the route."""
+    return get(path, handler, summary, ("read", resource), answers={200: shape}, **more)

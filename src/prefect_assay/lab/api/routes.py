@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from prefect_assay.lab.account import handlers as account
-from prefect_assay.lab.account import organizations
-from prefect_assay.lab.account.organizations import MintToken
+from prefect_assay.lab.account.handlers import MintToken
 from prefect_assay.lab.api import billing_shapes, experiment_shapes, result_shapes, shapes
-from prefect_assay.lab.api.route import Route, collection, delete, get, patch, post, record
+from prefect_assay.lab.api.route import Handler, Route, collection, delete, get, patch, post, record
 from prefect_assay.lab.api.shapes import Error, OrderError, SubmitError
 from prefect_assay.lab.billing import documents, invoices, quotes
 from prefect_assay.lab.experiments import (
@@ -25,29 +24,34 @@ from prefect_assay.lab.webhooks import handlers as webhooks
 from prefect_assay.lab.webhooks import updates
 
 _EXPERIMENT: Final = "/experiments/{experiment_id}"
-_ACCEPT: Final = (
-    "Needs a JSON body; `{}` will do. The invoice exists from here on, and `payment` points to where to pay it."
-    " 409 when the quote has expired, or was accepted or rejected before, and when `X-Service-Payment-Method` names"
-    " another rail than the experiment's."
-)
 _WEBHOOK: Final = "/webhooks/{webhook_id}"
+
+
+def _confirm(path: str, handler: Handler, summary: str) -> Route:
+    return post(
+        path,
+        handler,
+        summary,
+        ("update", "quote"),
+        schemas.ConfirmQuote,
+        answers={200: billing_shapes.ConfirmedQuote},
+        headers=("X-Service-Payment-Method",),
+        refuses={409: Error},
+        description="Needs a JSON body; `{}` will do. The invoice exists from here on, and `payment` points to where"
+        " to pay it. 409 when the quote has expired, or was accepted or rejected before, and when"
+        " `X-Service-Payment-Method` names another rail than the experiment's.",
+    )
+
 
 ROUTES: Final[tuple[Route, ...]] = (
     record("/whoami", account.whoami, "Who the token is", "identity", shapes.Identity),
-    get(
-        "/info/health",
-        account.health,
-        "Health, without a token",
-        ("read", "identity"),
-        answers={200: shapes.Health},
-        open=True,
-    ),
-    get(
+    record("/info/health", account.health, "Health, without a token", "identity", shapes.Health, open=True),
+    record(
         "/info/health-db",
         account.health_of_database,
         "Health of the database, without a token; 503 when it does not answer",
-        ("read", "identity"),
-        answers={200: shapes.DatabaseHealth},
+        "identity",
+        shapes.DatabaseHealth,
         open=True,
         refuses={503: shapes.DatabaseAway},
     ),
@@ -234,17 +238,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         ("read", "quote"),
         media_type=documents.MEDIA_TYPE,
     ),
-    post(
-        f"{_EXPERIMENT}/quote/confirm",
-        purchase.confirm_of_experiment,
-        "Accept the quote",
-        ("update", "quote"),
-        schemas.ConfirmQuote,
-        answers={200: billing_shapes.ConfirmedQuote},
-        headers=("X-Service-Payment-Method",),
-        refuses={409: Error},
-        description=_ACCEPT,
-    ),
+    _confirm(f"{_EXPERIMENT}/quote/confirm", purchase.confirm_of_experiment, "Accept the quote"),
     collection(
         "/quotes",
         quotes.listing,
@@ -254,17 +248,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         quotes.LISTING,
     ),
     record("/quotes/{quote_id}", quotes.detail, "Show a quote", "quote", billing_shapes.Quote),
-    post(
-        "/quotes/{quote_id}/confirm",
-        purchase.confirm,
-        "Accept a quote",
-        ("update", "quote"),
-        schemas.ConfirmQuote,
-        answers={200: billing_shapes.ConfirmedQuote},
-        headers=("X-Service-Payment-Method",),
-        refuses={409: Error},
-        description=_ACCEPT,
-    ),
+    _confirm("/quotes/{quote_id}/confirm", purchase.confirm, "Accept a quote"),
     post(
         "/quotes/{quote_id}/reject",
         purchase.reject_by_id,
@@ -276,12 +260,12 @@ ROUTES: Final[tuple[Route, ...]] = (
         refuses={409: Error},
         description="The experiment becomes a draft again. 409 when the quote is not open any more.",
     ),
-    get(
+    record(
         f"{_EXPERIMENT}/invoice",
         invoices.of_experiment,
         "Show the invoice",
-        ("read", "invoice"),
-        answers={200: billing_shapes.ExperimentInvoice},
+        "invoice",
+        billing_shapes.ExperimentInvoice,
         refuses={400: Error},
         description="An invoice exists once the quote is accepted. Before, the 404 names the next call to make;"
         " an unknown experiment is a 400, another organisation's a 403.",
@@ -386,7 +370,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     post(
         "/partners/mint-token",
-        organizations.mint_token,
+        account.mint_token,
         "Bring a new user, and mint a token for it",
         ("mint_token", "partner"),
         MintToken,

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from prefect_assay.lab.measure.bundled import Replicate
@@ -24,19 +25,19 @@ _MISFIT_PCT_PER_DECADE = 12.0
 
 def affinity_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """One entry per design, with kinetics, rank and comparison with the controls."""
-    entries = [
-        _affinity(request, design) if index < request.measured else _in_progress(request, design, "affinity")
-        for index, design in enumerate(request.designs)
-    ]
-    return _ranked(entries)
+    return _ranked(_entries(request, "affinity", _affinity))
 
 
 def screening_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """One entry per design: a call, no constants (a screening call is not an affinity)."""
+    return _entries(request, "screening", _screening)
+
+
+def _entries(
+    request: AssayRequest, result_type: str, measured: Callable[[AssayRequest, Design], dict[str, Any]]
+) -> list[dict[str, Any]]:
     return [
-        _screening(request, design)
-        if index < request.measured
-        else _in_progress(request, design, "screening")
+        measured(request, design) if index < request.measured else _in_progress(request, design, result_type)
         for index, design in enumerate(request.designs)
     ]
 

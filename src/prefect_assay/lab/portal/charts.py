@@ -42,7 +42,7 @@ def kd_plot(entries: Sequence[dict[str, Any]]) -> Markup:
     rows = fitted(entries)[:ROWS_MAX]
     if not rows:
         return Markup()
-    values = [kd for entry in rows for kd in _kds(entry)]
+    values = [row["kd"] for entry in rows for row in _constants(entry)]
     low = math.floor(math.log10(min(values)))
     high = max(math.ceil(math.log10(max(values))), low + 1)
 
@@ -114,12 +114,8 @@ def _constants(entry: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for row in rows if row.get("kd") and row.get("kon") and row.get("koff")]
 
 
-def _kds(entry: dict[str, Any]) -> list[float]:
-    return [row["kd"] for row in _constants(entry)]
-
-
 def _best(entry: dict[str, Any]) -> float:
-    return float(entry.get("kd_mean") or min(_kds(entry)))
+    return float(entry.get("kd_mean") or min(row["kd"] for row in _constants(entry)))
 
 
 def _strength(row: dict[str, Any]) -> str:

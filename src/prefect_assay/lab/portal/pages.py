@@ -19,7 +19,10 @@ from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.sessions import Session
 
+COOKIE: Final = "lab_session"
 REFRESH_S: Final = 5
+_PATH: Final = "/portal"
+_FORM_MAX: Final = 20_000
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.:\[\]-]*")
 _TONES: Final = {
     "good": {"done", "accepted", "paid", "strong"},
@@ -103,11 +106,6 @@ def _origin(url: str) -> str:
     if parts.scheme not in ("http", "https"):
         return f"{parts.scheme}:" if re.fullmatch(r"[a-z][a-z0-9+.-]*", parts.scheme) else ""
     return origin if _ORIGIN.fullmatch(origin) else ""
-
-
-COOKIE: Final = "lab_session"
-_PATH: Final = "/portal"
-_FORM_MAX: Final = 20_000
 
 
 def _lab(request: Request) -> Lab:

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from prefect_assay.lab.account import organizations
-from prefect_assay.lab.account.organizations import DEFAULT_POLICY
+from prefect_assay.lab.account.handlers import DEFAULT_POLICY, add_user, create_organization
 from prefect_assay.lab.billing import specs
 from prefect_assay.lab.experiments import orders, state_machine
 from prefect_assay.lab.kernel.refusals import Refusal
@@ -47,7 +46,7 @@ def start(lab: Lab) -> Seeded:
     with lab.store.transaction() as db:
         _load_catalog(db)
         row = db.one("SELECT id FROM organizations WHERE slug = ?", DEFAULT_SLUG)
-        org_id = row["id"] if row else organizations.create(lab, db, slug=DEFAULT_SLUG, name="Local lab")
+        org_id = row["id"] if row else create_organization(lab, db, slug=DEFAULT_SLUG, name="Local lab")
         given: dict[Role, str | None] = {
             "member": lab.settings.member_token,
             "viewer": lab.settings.viewer_token,
@@ -66,7 +65,7 @@ def organization(lab: Lab, slug: str, name: str, policy: list[str] | None = None
     with lab.store.transaction() as db:
         if db.one("SELECT 1 FROM organizations WHERE slug = ?", slug):
             raise Refusal(409, f"organization {slug!r} exists already")
-        org_id = organizations.create(lab, db, slug=slug, name=name, policy=policy or DEFAULT_POLICY)
+        org_id = create_organization(lab, db, slug=slug, name=name, policy=policy or DEFAULT_POLICY)
         return _tokens(lab, db, org_id, slug, {})
 
 
@@ -104,7 +103,7 @@ def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str |
 def _user(lab: Lab, db: Db, org_id: str, email: str, role: str) -> str:
     row = db.one("SELECT id FROM users WHERE email = ?", email)
     at = lab.clock.now(org_id)
-    return row["id"] if row else organizations.add_user(db, org_id=org_id, email=email, role=role, at=at)
+    return row["id"] if row else add_user(db, org_id=org_id, email=email, role=role, at=at)
 
 
 def _load_catalog(db: Db) -> None:
