@@ -26,6 +26,10 @@ from prefect_assay.lab.tokens.permissions import AttenuateToken, Label, Moment
 from prefect_assay.lab.tokens.registry import DEFAULT_DAYS, EXPIRY_DAYS
 from prefect_assay.models.vocabulary import PaymentMethod
 
+DEFAULT_POLICY: Final = (PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT)
+_SLUG_MAX: Final = 20
+_DAYS_MAX: Final = max(EXPIRY_DAYS)
+_EMAIL: Final = r"^[^@\s\"<>\x00-\x1f]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$"
 # Revoked tokens are left out: the published row has no field that distinguishes them.
 TOKENS: Final = Listing(
     source="tokens",
@@ -146,12 +150,6 @@ def feedback(call: Call) -> Answer:
             },
         )
     return Answer({"reference": reference, "message": "thank you for your feedback"}, 201)
-
-
-DEFAULT_POLICY: Final = (PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT)
-_SLUG_MAX: Final = 20
-_DAYS_MAX: Final = max(EXPIRY_DAYS)
-_EMAIL: Final = r"^[^@\s\"<>\x00-\x1f]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$"
 
 
 class NewOrganization(Body):

@@ -158,11 +158,8 @@ def rotate(core: Core, body: bodies.NewSecret) -> dict[str, Any]:
             table, owner_id, org_id = "experiments", row["id"], row["org_id"]
             before = delivery.signing(core.lab, db, row, None).secret
         else:
-            table, owner_id = (
-                "organizations",
-                db.known("organizations", body.organization_id, "organization")["id"],
-            )
-            org_id = owner_id
+            row = db.known("organizations", body.organization_id, "organization")
+            table, owner_id, org_id = "organizations", row["id"], row["id"]
             before = delivery.organization_secret(db, org_id, None)[1] or core.lab.settings.deployment_secret
         delivery.keep_replaced(db, owner_id, before, core.lab.clock.now(org_id))
         db.update(table, owner_id, webhook_secret=body.secret)

@@ -19,6 +19,16 @@ NM: Final = 1e-9
 
 GAS_CONSTANT: Final = 8.314462618
 ZERO_CELSIUS_K: Final = 273.15
+EXPRESSION_SHARES: Final = (("high", 0.55), ("medium", 0.22), ("low", 0.13), ("none", 0.10))
+NON_BINDER_SHARE: Final = 0.45
+UNKNOWN_SHARE: Final = 0.06
+STRONG_BELOW_M: Final = 50e-9
+MEDIUM_BELOW_M: Final = 1e-6
+REPLICATE_DECADES: Final = 0.08
+
+_LOG_KD = (-7.0, 1.0, -9.7, -5.2)
+_LOG_KON = (5.0, 0.45, 3.7, 6.3)
+_KOFF_RANGE = (2e-5, 1.0)
 _Z95 = 1.959963984540054
 
 
@@ -82,18 +92,6 @@ def interval(values: Sequence[float]) -> dict[str, Any] | None:
         return {"value": 10**centre, "ci_low": None, "ci_high": None}
     half = _Z95 * decades / math.sqrt(len(values))
     return {"value": 10**centre, "ci_low": 10 ** (centre - half), "ci_high": 10 ** (centre + half)}
-
-
-EXPRESSION_SHARES: Final = (("high", 0.55), ("medium", 0.22), ("low", 0.13), ("none", 0.10))
-NON_BINDER_SHARE: Final = 0.45
-UNKNOWN_SHARE: Final = 0.06
-STRONG_BELOW_M: Final = 50e-9
-MEDIUM_BELOW_M: Final = 1e-6
-REPLICATE_DECADES: Final = 0.08
-
-_LOG_KD = (-7.0, 1.0, -9.7, -5.2)
-_LOG_KON = (5.0, 0.45, 3.7, 6.3)
-_KOFF_RANGE = (2e-5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

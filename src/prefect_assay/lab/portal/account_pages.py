@@ -29,6 +29,9 @@ from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
 from prefect_assay.lab.tokens.sessions import Session
 
 PAGE_ROWS: Final = 50
+TOKENS: Final = "/portal/organization/settings/tokens/"
+_NAME_MAX: Final = 200
+_SHOWN_MAX: Final = 500
 _HOME: Final = "/portal/"
 _OWN_PATH: Final = re.compile(r"/portal/(?:[A-Za-z0-9_.-]+/)*")
 
@@ -134,11 +137,6 @@ def decide(lab: TheLab, session: Signed, fields: Form, key: str) -> Response:
         if fields.get("decision") == "allow":
             return go(oauth.allow(db, grant, session))
         return go(oauth.deny(db, grant))
-
-
-TOKENS: Final = "/portal/organization/settings/tokens/"
-_NAME_MAX: Final = 200
-_SHOWN_MAX: Final = 500
 
 
 def _fresh(request: Request) -> dict[str, dict[str, Any]]:

@@ -99,11 +99,8 @@ class LabCore:
         self.sender = Sender(self.lab, self.webhook_faults)
         self.clock_driver = ClockDriver(self.lab, self.sender)
         self.seeded = seeding.start(self.lab)
-        self._fault_lists: tuple[FaultList[Any], ...] = (
-            self.faults,
-            self.webhook_faults,
-            self.lab.payment_faults,
-        )
+        lists = (self.faults, self.webhook_faults, self.lab.payment_faults)
+        self._fault_lists: tuple[FaultList[Any], ...] = lists
         self._gate = MaintenanceGate()
         self._threads = False
 

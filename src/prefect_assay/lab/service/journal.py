@@ -2,7 +2,6 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
@@ -76,16 +75,13 @@ class Journal:
             named = method in ("*", entry.method) and path_matches(entry.path, path)
             return entry.number > after and named and organization_id in (None, entry.organization_id)
 
-        return self._select(wanted)
-
-    def _select(self, wanted: Callable[[Entry], bool]) -> list[Entry]:
         with self._lock:
             return [entry for entry in self._entries if wanted(entry)]
 
     def rewind(self, position: int) -> None:
         """Forget the entries after a position; numbers go on."""
-        kept = self._select(lambda entry: entry.number <= position)
         with self._lock:
+            kept = (entry for entry in self._entries if entry.number <= position)
             self._entries = deque(kept, maxlen=_KEPT)
 
     def clear(self) -> None:

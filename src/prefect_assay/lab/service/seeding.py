@@ -24,6 +24,7 @@ from prefect_assay.models.vocabulary import (
 )
 
 DEFAULT_SLUG: Final = "lab"
+_LETTERS: Final = "ACDEFGHIKLMNPQRSTVWY"
 START_DAYS: Final = 365
 
 
@@ -116,9 +117,6 @@ def _load_catalog(db: Db) -> None:
         db.insert(
             "targets", {"seq": number, "purity": details.get("purity"), "conjugated": conjugated, **row}
         )
-
-
-_LETTERS: Final = "ACDEFGHIKLMNPQRSTVWY"
 
 
 def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequences: int) -> list[str]:

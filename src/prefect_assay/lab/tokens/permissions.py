@@ -41,6 +41,7 @@ READING: Final = frozenset({"list", "read"})
 # Actions that remove something for good, however the route is marked.
 DESTRUCTIVE: Final = frozenset({"delete", "revoke"})
 PARTNER_ONLY: Final = "partner"
+NAME_MAX: Final = 200
 
 # Every capability that a call of the service requires, as whoami lists them.
 CAPABILITIES: Final[Mapping[str, tuple[Action, ...]]] = {
@@ -80,8 +81,6 @@ def of_role(role: str) -> list[tuple[str, str]]:
         if may(role, action, resource)
     ]
 
-
-NAME_MAX: Final = 200
 
 _SINGULAR: Final = {plural(resource): resource for resource in RESOURCES}
 
@@ -145,41 +144,29 @@ class AttenuateToken(Body):
     attenuated_parent_token_id: UUID | None = None
 
 
-_ACTIONS: Final = "check if action($action), {allowed_actions}.contains($action);"
-_ORGS: Final = "check if org($org), {allowed_org_ids}.contains($org);"
-_RESOURCES: Final = "check if resource($resource), {allowed_resources}.contains($resource);"
-_EXPIRES: Final = "check if time($time), $time < {expires_at};"
-_NON_DESTRUCTIVE: Final = "check if destructive(false);"
-# Only a request that chooses or uses a payment method is held to the policy.
-_POLICY: Final = "check if payment(false) or payment_method($method), {payment_policy}.contains($method);"
-_READ_ONLY: Final = "check if action($action), {reading}.contains($action);"
+_CHECKS: Final = {
+    "allowed_actions": "check if action($action), {allowed_actions}.contains($action);",
+    "allowed_org_ids": "check if org($org), {allowed_org_ids}.contains($org);",
+    "allowed_resources": "check if resource($resource), {allowed_resources}.contains($resource);",
+    "expires_at": "check if time($time), $time < {expires_at};",
+    "non_destructive": "check if destructive(false);",
+    # Only a request that chooses or uses a payment method is held to the policy, whose order is the preference.
+    "payment_policy": "check if payment(false) or payment_method($method), {payment_policy}.contains($method);",
+    "read_only": "check if action($action), {reading}.contains($action);",
+}
 
 
 def checks(wanted: Restrictions) -> tuple[str, dict[str, Any]]:
     """The block's text and the values of its parameters; each restriction is one check."""
-    code: list[str] = []
-    values: dict[str, Any] = {}
-    if wanted.allowed_actions is not None:
-        code.append(_ACTIONS)
-        values["allowed_actions"] = set(wanted.allowed_actions)
-    if wanted.allowed_org_ids is not None:
-        code.append(_ORGS)
-        values["allowed_org_ids"] = {str(org_id) for org_id in wanted.allowed_org_ids}
-    if wanted.allowed_resources is not None:
-        code.append(_RESOURCES)
-        values["allowed_resources"] = set(wanted.allowed_resources)
-    if wanted.expires_at is not None:
-        code.append(_EXPIRES)
-        values["expires_at"] = wanted.expires_at
-    if wanted.non_destructive:
-        code.append(_NON_DESTRUCTIVE)
-    if wanted.payment_policy is not None:
-        code.append(_POLICY)
-        values["payment_policy"] = list(wanted.payment_policy)  # an array: its order is the preference
+    given = {name: value for name in _CHECKS if (value := getattr(wanted, name))}
+    values: dict[str, Any] = {
+        name: set(map(str, value)) if name.startswith("allowed_") else value
+        for name, value in given.items()
+        if f"{{{name}}}" in _CHECKS[name]
+    }
     if wanted.read_only:
-        code.append(_READ_ONLY)
         values["reading"] = set(READING)
-    return "\n".join(code), values
+    return "\n".join(_CHECKS[name] for name in given), values
 
 
 def spec(wanted: Restrictions) -> dict[str, Any]:
