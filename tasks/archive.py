@@ -24,7 +24,7 @@ from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import ResultRow, rows, to_csv, unread_units
 from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs import can_suspend
-from prefect_assay.runs.task_policy import READ
+from prefect_assay.runs.transient_failures import READ
 
 _JSON: Final = "application/json"
 

@@ -13,7 +13,7 @@ from prefect_assay.errors import ArchiveError, InvalidSpec
 from prefect_assay.models.spec import Plan
 from prefect_assay.results import best_binders, collate, from_csv, to_csv
 from prefect_assay.results.row import CampaignTable
-from prefect_assay.runs.task_policy import READ
+from prefect_assay.runs.transient_failures import READ
 
 __all__ = ["collate_campaign", "keep_plan", "kept_plan", "kept_table"]
 

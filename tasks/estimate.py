@@ -14,7 +14,7 @@ from prefect_assay.models.spec import Assay, ExperimentSpec, PlannedExperiment, 
 from prefect_assay.models.spec_rules import is_uuid
 from prefect_assay.models.vocabulary import BINDING_TYPES
 from prefect_assay.ordering import find_order, recorded_order
-from prefect_assay.runs.task_policy import ONCE, READ
+from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import BillingStage, read_billing
 
 __all__ = ["OpenPrice", "check_access", "estimate_cost", "open_price", "resolve_target"]

@@ -12,7 +12,7 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create, one_experiment, read_order, recorded_order
 from prefect_assay.ordering import find_order as find_in_service
-from prefect_assay.runs.task_policy import ONCE, READ
+from prefect_assay.runs.transient_failures import ONCE, READ
 
 __all__ = ["confirm_order", "find_order", "order_experiment"]
 

@@ -16,7 +16,7 @@ from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
 from prefect_assay.payments import PaymentPolicy, Rail, hosted, rail_for, settle
 from prefect_assay.payments.guard_terms import caip19, unpaired
-from prefect_assay.runs.task_policy import ONCE, READ
+from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import require_order
 
 __all__ = ["pay_invoice", "read_due", "require_rail"]

@@ -14,7 +14,7 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus
 from prefect_assay.payments.guard import CURRENCY
-from prefect_assay.runs.task_policy import ONCE
+from prefect_assay.runs.transient_failures import ONCE
 
 __all__ = [
     "Billing",

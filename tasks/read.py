@@ -17,7 +17,7 @@ from prefect_assay.models.job import Outcome, OutcomeKind
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment, Target
 from prefect_assay.ordering import order_key
-from prefect_assay.runs.task_policy import ONCE, READ
+from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.waiting import Decision, Failed, PastDeadline, Ready, decide
 
 __all__ = ["EndOfWait", "check_experiment", "look", "outcome_of", "plan_campaign", "read_designs"]

@@ -26,7 +26,7 @@ from prefect_assay.runs.states import LOST_AFTER, has_ended, successor_of
 from prefect_assay.runs.suspend import this_run, wait_until
 from prefect_assay.runs.tags import GROUP_TAG, REPLACED_TAG, WAITS_TAG, set_tag, tag_values
 from prefect_assay.runs.wake import wake
-from prefect_assay.waiting.wake_decision import WaitsFor
+from prefect_assay.waiting.decide import WaitsFor
 
 T = TypeVar("T")
 

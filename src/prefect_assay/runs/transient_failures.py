@@ -1,18 +1,23 @@
-"""Failures that may pass, and the tag with which a suspended run counts its attempts (docs/waiting.md)."""
+"""Failures that may pass: the retry policies of tasks, and the tag with which a suspended run counts its attempts.
+
+See docs/waiting.md. Every task reads the service first, so each may run twice and needs no cache.
+"""
 
 import re
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import httpx
+from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State, TaskRun
+from prefect.tasks import Task
 
-from prefect_assay.errors import AssayError, BlockMissing, UnexpectedAnswer
+from prefect_assay.errors import AssayError, BlockMissing, TransientError, UnexpectedAnswer
 from prefect_assay.runs.queries import suspended_filter
 from prefect_assay.runs.states import suspension_key
 from prefect_assay.runs.tags import (
@@ -24,7 +29,7 @@ from prefect_assay.runs.tags import (
     set_tag,
     tag_values,
 )
-from prefect_assay.waiting.wake_decision import WaitsFor
+from prefect_assay.waiting.decide import WaitsFor
 
 BUSY: Final = frozenset({408, 429})
 RETRIES_MAX: Final = 5  # a higher count is stored as this one
@@ -112,3 +117,28 @@ def marked_filter() -> FlowRunFilter:
     """Build a filter for suspended runs that ask a person or try again."""
     retries = (f"{RETRY_TAG}{count}" for count in range(1, RETRIES_MAX + 1))
     return suspended_filter(any_tags=[ASKS_TAG, *retries])
+
+
+def is_transient(task: Task[..., Any], task_run: TaskRun, state: State[Any]) -> bool:
+    """Return True if the task failed with a `TransientError`; a wrong token or a bad sequence stays wrong."""
+    del task, task_run
+    try:
+        state.result()
+    except TransientError:
+        return True
+    except Exception:  # noqa: BLE001 - any other failure ends the task
+        return False
+    return False
+
+
+# Reads may be repeated at will; the client has retried for some seconds already.
+READ: Final[dict[str, Any]] = {
+    "retries": 3,
+    "retry_delay_seconds": [5, 20, 60],
+    "retry_condition_fn": is_transient,
+    "cache_policy": NO_CACHE,
+    "persist_result": False,
+}
+
+# Prefect repeats nothing that may have taken effect already.
+ONCE: Final[dict[str, Any]] = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}

@@ -1,7 +1,17 @@
 """The decisions of a wait (docs/waiting.md). Pure: nothing here knows Prefect, the network or a clock."""
 
-from prefect_assay.waiting.decide import Decision, Failed, Partial, PastDeadline, Ready, Wait, decide
-from prefect_assay.waiting.wake_decision import WaitsFor, is_worth_waking, waits_for
+from prefect_assay.waiting.decide import (
+    Decision,
+    Failed,
+    Partial,
+    PastDeadline,
+    Ready,
+    Wait,
+    WaitsFor,
+    decide,
+    is_worth_waking,
+    waits_for,
+)
 
 __all__ = [
     "Decision",

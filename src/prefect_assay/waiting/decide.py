@@ -1,8 +1,15 @@
-"""What an experiment's status means for a run that waits for its results. Pure: no clock, no I/O, no Prefect."""
+"""What an experiment's status means for a run that waits, and whether the run is worth waking.
+
+Pure: no clock, no I/O, no Prefect. A run and the sweep decide by the same `decide`, so that a run which would go on is
+never left suspended.
+"""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, assert_never
 
+from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
 
 
@@ -51,3 +58,51 @@ def decide(status: str, results_status: str, now: datetime, deadline: datetime) 
         # `all` before Done is not final: InReview is the validation before release (contract 3).
         return Partial()
     return Wait()
+
+
+class WaitsFor(StrEnum):
+    """What a run waits for: the first word of its suspension key. Suspended runs depend on these texts."""
+
+    QUOTE = "quote"
+    RESULTS = "results"
+    MORE_RESULTS = "partial"  # the preliminary ones are archived
+    CHILDREN = "children"
+    APPROVAL = "approve"
+    PAYMENT_ANSWER = "doubt"  # a person's answer about an uncertain payment
+    RETRY = "again"  # the next attempt after a temporary failure, or a block that was deleted
+
+
+# With these statuses a run that waits for a quote, or for a reason unknown to this version, may go on.
+_SETTLED: Final = frozenset(
+    {ExperimentStatus.DONE, ExperimentStatus.CANCELED, ExperimentStatus.QUOTE_SENT, ExperimentStatus.DRAFT}
+)
+
+
+def waits_for(suspension_key: str | None) -> WaitsFor | None:
+    """Read what a run waits for from its suspension key; None for a word of another version and for other pauses."""
+    word = (suspension_key or "").partition("-")[0]
+    return WaitsFor(word) if word in set(WaitsFor) else None
+
+
+def is_worth_waking(
+    kind: WaitsFor | None, found: ExperimentSummary, *, patience: timedelta, now: datetime, news: bool
+) -> bool:
+    """Decide whether a run may go on, by its experiment as the service lists it.
+
+    `patience` is the deadline, counted from the experiment's creation; `news`: it has updates since the last look.
+    """
+    decision = decide(found.status, found.results_status, now, found.created_at + patience)
+    match kind:
+        case WaitsFor.RESULTS:
+            return not isinstance(decision, Wait)
+        case WaitsFor.MORE_RESULTS:
+            # The same preliminary results are no reason to wake; changed ones come with an update.
+            return not isinstance(decision, Wait) and (news or not isinstance(decision, Partial))
+        case WaitsFor.QUOTE:
+            # Few updates come before the quote, and an invoice may: each is worth a look.
+            known = isinstance(found.status, ExperimentStatus)
+            return news or (known and found.status != ExperimentStatus.WAITING_FOR_CONFIRMATION)
+        case WaitsFor.CHILDREN | WaitsFor.APPROVAL | WaitsFor.PAYMENT_ANSWER | WaitsFor.RETRY | None:
+            return news or found.status in _SETTLED or now >= found.created_at + patience
+        case _:
+            assert_never(kind)

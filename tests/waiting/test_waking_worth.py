@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
-from prefect_assay.waiting.decide import Partial, Wait, decide
-from prefect_assay.waiting.wake_decision import WaitsFor, is_worth_waking, waits_for
+from prefect_assay.waiting.decide import Partial, Wait, WaitsFor, decide, is_worth_waking, waits_for
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STATUSES = st.one_of(st.sampled_from(list(ExperimentStatus)), st.text(max_size=12))
