@@ -27,7 +27,9 @@ Change = Mapping[str, Any]
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # Without its comment, which is no reason to refuse a file of earlier wording.
-_TABLES: Final = re.sub(r"(?m)^--.*\n", "", (files(__package__) / "tables.sql").read_text(encoding="utf-8"))
+_TABLES: Final = re.sub(
+    r"(?m)^--.*\n", "", (files("prefect_assay.lab.kernel") / "tables.sql").read_text(encoding="utf-8")
+)
 # Children first; a reset keeps the signing keys.
 RESET_TABLES: Final = tuple(
     name for name in reversed(re.findall(r"TABLE IF NOT EXISTS (\w+)", _TABLES)) if name != "signing_keys"
