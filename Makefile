@@ -89,6 +89,10 @@ check: $(VENV)/.installed
 	@$(BIN)/lint-imports
 	@$(BIN)/mypy
 	@$(BIN)/pyright
+	@$(BIN)/pylint --score=n src/prefect_assay flows tasks blocks deployments
+	@$(BIN)/vulture
+	@! $(BIN)/vulture --min-confidence 60 src flows tasks blocks deployments tests bench | \
+	  grep -vE "^(tests|bench)/" | grep -E "unused (function|class)"
 
 lock:
 	@$(PYTHON) -m venv build/lock-env
