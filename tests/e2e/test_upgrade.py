@@ -130,7 +130,7 @@ def test_a_campaign_begun_under_one_version_ends_under_the_next(world):
 
 @pytest.mark.skipif(not EARLIER, reason="set ASSAY_EARLIER_CHECKOUT to a checkout of an earlier version")
 def test_runs_that_an_earlier_version_suspended_end_under_this_one(world):
-    earlier = earlier_version(Path(EARLIER), world.folder / "earlier")
+    earlier = earlier_version(Path(EARLIER).resolve(), world.folder / "earlier")
     world.stack.stop_runner()
     world.stack.env["PYTHONPATH"] = str(earlier)
     world.stack.start_runner()
