@@ -25,7 +25,7 @@ def held(world, monkeypatch):
 
 
 def again(world, run):
-    return tag_values(world.run(run), RETRY_TAG)
+    return tag_values(world.run(run).tags, RETRY_TAG)
 
 
 def wake(world, held, run):
