@@ -22,8 +22,8 @@ def settings_of(name: str) -> dict[str, str]:
 def set_defaults(settings: Mapping[str, str]) -> None:
     """Default Prefect settings, as environment variables; anything the user has configured takes precedence."""
     # The local stack reads the files without the seconds that Prefect takes to import.
-    from prefect.context import refresh_global_settings_context  # noqa: PLC0415
-    from prefect.settings import get_current_settings  # noqa: PLC0415
+    from prefect.context import refresh_global_settings_context  # noqa: PLC0415 - as above
+    from prefect.settings import get_current_settings  # noqa: PLC0415 - as above
 
     chosen = get_current_settings().to_environment_variables(exclude_unset=True, include_aliases=True)
     os.environ.update({name: value for name, value in settings.items() if name not in chosen})

@@ -9,7 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "prefect_assay"
 TOP_LEVEL = ("flows", "tasks", "blocks", "deployments")
-MODULES_OF_A_FOLDER = 14
 FILES = 290
 EDGES_OF_THE_LAB = 60
 
@@ -31,13 +30,6 @@ def modules(folder: Path) -> list[str]:
 
 def test_the_package_has_a_bounded_number_of_files():
     assert len(product_files()) <= FILES
-
-
-def test_no_folder_is_a_hall():
-    folders = {path.parent for path in product_files()} - {SOURCE / "models"}
-    assert {
-        str(f.relative_to(ROOT)): len(modules(f)) for f in folders if len(modules(f)) > MODULES_OF_A_FOLDER
-    } == {}
 
 
 def test_flows_are_the_four_flows_and_their_steps():

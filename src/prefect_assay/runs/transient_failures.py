@@ -91,7 +91,7 @@ def pause_after(retries: int) -> timedelta:
 
 def is_due(run: FlowRun, now: datetime) -> bool:
     """Return True if a marked, suspended run without an open question should try again."""
-    pause = pause_after(max(retry_count(run), 1))
+    pause = pause_after(retry_count(run))
     return run.state is not None and now >= run.state.timestamp + pause - _EARLY
 
 
