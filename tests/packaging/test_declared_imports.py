@@ -17,6 +17,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PRODUCT = ("src", "flows", "tasks", "blocks", "deployments")
 ROOMS_OF_EXTRAS = {
     "lab": ("src/prefect_assay/lab/", "src/prefect_assay/localstack/"),
+    "kinetics": ("src/prefect_assay/results/kinetics/",),
+    "report": ("src/prefect_assay/reporting/page/", "src/prefect_assay/reporting/plots/"),
     "demo": ("src/prefect_assay/cli/demo/",),
     "test": ("src/prefect_assay/lab/fixture.py",),  # a pytest plugin
     "dev": ("src/prefect_assay/archive/s3.py",),  # annotations only
