@@ -10,7 +10,7 @@ from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
-from prefect_assay.designs import campaign_digest, check_spec, read_sequences, split
+from prefect_assay.designs import campaign_digest, check_spec, kept_attributes, read_sequences, split
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Outcome, OutcomeKind
@@ -67,6 +67,7 @@ def plan_campaign(
             )
         )
     InvalidSpec.check(findings)
+    attributes = kept_attributes(sequences.items)
     return Plan(
         campaign_id=campaign,
         source=sequences.source,
@@ -74,6 +75,8 @@ def plan_campaign(
         target_name=target.name if target else None,
         experiments=tuple(planned),
         duplicates=sequences.duplicates,
+        attributes=attributes.by_design,
+        attributes_left_out=attributes.left_out,
     )
 
 

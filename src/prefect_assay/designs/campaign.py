@@ -127,7 +127,8 @@ _DIGEST_LENGTH: Final = 16  # hex digits: 64 bits
 def campaign_digest(sequences: Sequences, assay: Assay) -> str:
     """16 hex digits over names, residues, control flags, metadata and the assay with its defaults filled in."""
     designs = sorted(
-        (sequence.model_dump(mode="json") for sequence in sequences.items), key=lambda design: design["name"]
+        (sequence.model_dump(mode="json", exclude={"attributes"}) for sequence in sequences.items),
+        key=lambda design: design["name"],
     )
     material = json.dumps([_assay(assay), designs], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(material.encode()).hexdigest()[:_DIGEST_LENGTH]

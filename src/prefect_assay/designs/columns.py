@@ -56,13 +56,14 @@ _NOISE = re.compile(r"[\s_\-]+")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The position of each column, counted from 0; `optional` has those that exist."""
+    """The position of each column, counted from 0; `optional` has those that exist, `others` the designer's own."""
 
     delimiter: str
     width: int
     name: int
     sequence: int
     optional: dict[str, int]
+    others: tuple[tuple[int, str], ...]  # position and title
 
 
 def reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
@@ -121,7 +122,19 @@ def _header(titles: Sequence[str], delimiter: str) -> Header | None:
     if name is None or sequence is None:
         return None
     optional = {field: at for field, aliases in OPTIONAL.items() if (at := _index(keys, aliases)) is not None}
-    return Header(delimiter, len(titles), name, sequence, optional)
+    used = {name, sequence, *optional.values()}
+    return Header(delimiter, len(titles), name, sequence, optional, _others(titles, used))
+
+
+def _others(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...]:
+    """The columns without a meaning here; a title that is empty or repeated gets its column's number, from 1."""
+    taken: dict[str, int] = {}
+    for at, title in enumerate(titles):
+        if at not in used:
+            plain = title.strip()
+            free = plain if plain and plain not in taken else f"{plain} (column {at + 1})".strip()
+            taken[free] = at
+    return tuple((at, title) for title, at in taken.items())
 
 
 def _key(title: str) -> str:

@@ -185,6 +185,7 @@ def _table_record(header: Header, row: list[str], line: int, errors: SourceError
         residues="".join(_cell(row, header.sequence).split()),
         control=_control(given.get("control"), line, name, errors),
         metadata=metadata_of(given, line, name, errors),
+        attributes={title: cell for at, title in header.others if _filled(cell := _cell(row, at))},
     )
 
 

@@ -46,6 +46,7 @@ class Record:
     residues: str
     control: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
 
 
 class SourceErrors:
@@ -114,7 +115,11 @@ class _Collection:
         if not self._named(name, record.line) or residues is None:
             return
         sequence = ProteinSequence(
-            name=name, aa_string=residues, control=record.control, metadata=record.metadata
+            name=name,
+            aa_string=residues,
+            control=record.control,
+            metadata=record.metadata,
+            attributes=record.attributes,
         )
         if record.metadata.get("type") == FAB:  # contract 2.3: Fabs are exempt from the duplicate rule
             self.items.append(sequence)

@@ -9,12 +9,16 @@ from prefect_assay.models.base import Maybe, Model, WireModel
 
 
 class ProteinSequence(Model):
-    """One design. `aa_string` is upper case, chains separated by a colon (contract 2.3)."""
+    """One design. `aa_string` is upper case, chains separated by a colon (contract 2.3).
+
+    `attributes` are the designer's own columns by title, such as ipTM. They are not sent to the service.
+    """
 
     name: str
     aa_string: str
     control: bool = False
     metadata: dict[str, Any] = Field(default_factory=dict)
+    attributes: dict[str, str] = Field(default_factory=dict)
 
     @property
     def residues(self) -> int:

@@ -176,7 +176,10 @@ class PlannedExperiment(StoredModel):
 
 
 class Plan(StoredModel):
-    """A campaign's experiments. The same designs and assay give the same plan."""
+    """A campaign's experiments. The same designs and assay give the same order keys.
+
+    `attributes` are the designer's own columns: `{design name: {column title: value}}`. They play no part in orders.
+    """
 
     plan_schema: int = PLAN_SCHEMA
     campaign_id: str
@@ -186,6 +189,8 @@ class Plan(StoredModel):
     target_name: str | None = None
     experiments: tuple[PlannedExperiment, ...]
     duplicates: tuple[Duplicate, ...] = ()
+    attributes: dict[str, dict[str, str]] = Field(default_factory=dict)
+    attributes_left_out: tuple[str, ...] = ()  # titles of columns beyond the plan's size
 
     @property
     def order_keys(self) -> tuple[str, ...]:
