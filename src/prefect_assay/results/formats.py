@@ -80,7 +80,7 @@ def _cell(value: Any) -> str:
 _MOLAR: Final = (("M", 1.0), ("mM", 1e-3), ("µM", 1e-6), ("nM", 1e-9), ("pM", 1e-12), ("fM", 1e-15))
 _DIGITS: Final = 3
 _NAME_LENGTH: Final = 40
-_WORDS: Final = {
+OUTCOME_WORDS: Final = {
     Outcome.MEASURED: "measured",
     Outcome.BINDING: "binds",
     Outcome.NO_BINDING: "no binding",
@@ -155,7 +155,7 @@ _Format = Callable[[ResultRow], str]
 _COLUMNS: Final[tuple[tuple[str, _Format], ...]] = (
     ("Design", lambda row: _shortened(row.name)),
     ("Replicate", lambda row: _EMPTY if row.replicate is None else str(row.replicate)),
-    ("Outcome", lambda row: _WORDS[row.outcome]),
+    ("Outcome", lambda row: OUTCOME_WORDS[row.outcome]),
     ("K_D", lambda row: molar(row.kd_M, row.qualifier)),
     ("k_on", lambda row: rate(row.kon_per_M_s, "/M/s")),
     ("k_off", lambda row: rate(row.koff_per_s, "/s")),

@@ -1,1 +1,24 @@
-"""Figures as SVG (extra `report`): same input, same bytes. Knows neither the archive nor Prefect."""
+"""Figures as SVG (extra `report`): same input, same bytes. Knows neither the archive nor Prefect.
+
+`terminal_ranking` needs no extra; the import of this package loads neither matplotlib nor NumPy.
+"""
+
+from prefect_assay.reporting.plots.affinities import ranked_affinities
+from prefect_assay.reporting.plots.kinetics import dose_response, melting_curve, sensorgrams
+from prefect_assay.reporting.plots.overview import calls, overview
+from prefect_assay.reporting.plots.scores import measured_against_predicted, score_columns
+from prefect_assay.reporting.plots.svg import as_markdown_image
+from prefect_assay.reporting.plots.terminal import terminal_ranking
+
+__all__ = [
+    "as_markdown_image",
+    "calls",
+    "dose_response",
+    "measured_against_predicted",
+    "melting_curve",
+    "overview",
+    "ranked_affinities",
+    "score_columns",
+    "sensorgrams",
+    "terminal_ranking",
+]
