@@ -12,21 +12,34 @@ from prefect_assay.results.formats import (
     to_parquet,
 )
 from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow, best_binders, collate, summaries
+from prefect_assay.results.summary import DesignSummary, summarize
+from prefect_assay.results.tables import (
+    competition_csv,
+    competition_replicates_csv,
+    summary_csv,
+    summary_parquet,
+)
 from prefect_assay.results.tidy import rows, unread_units
 
 __all__ = [
     "COLUMNS",
+    "DesignSummary",
     "Level",
     "Outcome",
     "ResultRow",
     "best_binders",
     "collate",
+    "competition_csv",
+    "competition_replicates_csv",
     "from_csv",
     "markdown_table",
     "molar",
     "rich_table",
     "rows",
     "summaries",
+    "summarize",
+    "summary_csv",
+    "summary_parquet",
     "to_csv",
     "to_parquet",
     "unread_units",

@@ -58,12 +58,17 @@ def to_parquet(rows: Iterable[ResultRow]) -> bytes:
     """The rows as one Parquet file, with the columns of the CSV; needs the `parquet` extra."""
     try:
         import pyarrow as pa  # noqa: PLC0415  an optional extra
-        import pyarrow.parquet as pq  # noqa: PLC0415  an optional extra
     except ImportError:
         raise ConfigurationError.missing_extra("parquet", "writing Parquet") from None
     kinds = {"replicate": pa.int64(), "control": pa.bool_()} | dict.fromkeys(_FLOATS, pa.float64())
     schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
-    table = pa.Table.from_pylist([row.model_dump(mode="json") for row in rows], schema=schema)
+    return parquet_bytes(pa.Table.from_pylist([row.model_dump(mode="json") for row in rows], schema=schema))
+
+
+def parquet_bytes(table: Any) -> bytes:
+    """A pyarrow table as a Parquet file: the same table and the same pyarrow give the same bytes."""
+    import pyarrow.parquet as pq  # noqa: PLC0415  an optional extra
+
     sink = io.BytesIO()
     pq.write_table(table, sink)
     return sink.getvalue()

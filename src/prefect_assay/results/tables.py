@@ -1,0 +1,175 @@
+"""Tables that people open: one row per design as CSV or Parquet, and the column names of a public competition's files.
+
+The CSV files are for spreadsheets, so no text cell can run as a formula there; `results.csv` and Parquet keep every value
+exactly. Knows neither where a table is kept nor who asked for it.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.results.row import Level, Outcome, ResultRow
+from prefect_assay.results.summary import DesignSummary
+
+COMPETITION_COLUMNS: Final = ("name", "kd", "binding_strength", "binding", "expression", "sequence")
+COMPETITION_REPLICATE_COLUMNS: Final = (
+    "name",
+    "replicate",
+    "kd",
+    "kon",
+    "koff",
+    "binding_strength",
+    "binding",
+    "expression",
+)
+_NULL: Final = "null"
+_BOM: Final = "\ufeff"
+_COLUMNS: Final = tuple(column for column in DesignSummary.model_fields if column != "attributes")
+_NUMBERS: Final = frozenset(
+    {"kd_M", "kd_low_M", "kd_high_M", "kon_per_M_s", "koff_per_s", "tm_C", "concentration_nM", "price_cents"}
+)
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# Full-width signs count, too. A semicolon, a tab or a line end begins a cell where a spreadsheet program splits lines
+# its own way, and some drop blanks and invisible characters before the sign.
+_BREAK: Final = r"[;\t\r\n\v\f\x85\u2028\u2029]"
+_INVISIBLE: Final = r"[\s\x00-\x1f\x7f-\xa0\xad\u180e\u200b-\u200f\u2060-\u2064\ufeff]"
+_FORMULA: Final = re.compile(
+    rf"(?P<start>^|{_BREAK})(?P<cell>(?:(?!{_BREAK}){_INVISIBLE})*[=+\-@\uff1d\uff0b\uff0d\uff20])"
+)
+
+
+def guarded(text: str) -> str:
+    """The text with an apostrophe before everything that a spreadsheet program could take for a formula."""
+    return _FORMULA.sub(r"\g<start>'\g<cell>", text)
+
+
+def summary_csv(summaries: Iterable[DesignSummary]) -> bytes:
+    """One line per design in the given order, then the designer's own columns; UTF-8 with a byte order mark.
+
+    An empty cell means "not reported". Numbers have all their digits; a designer's own cell that is a number remains one.
+    """
+    designs = tuple(summaries)
+    own = _own_columns(designs)
+    buffer = io.StringIO(newline="")
+    buffer.write(_BOM)  # without it, spreadsheet programs read another encoding
+    writer = csv.writer(buffer)
+    writer.writerow([*_COLUMNS, *map(guarded, own.values())])
+    for design in designs:
+        cells = [_cell(getattr(design, column)) for column in _COLUMNS]
+        writer.writerow([*cells, *(_own_cell(design.attributes.get(column, "")) for column in own)])
+    return buffer.getvalue().encode()
+
+
+def summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
+    """The same table as one Parquet file, texts exactly as they are; needs the `parquet` extra.
+
+    `reasons` is a list of strings. The designer's own columns are strings.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415  an optional extra
+    except ImportError:
+        raise ConfigurationError.missing_extra("parquet", "writing Parquet") from None
+    from prefect_assay.results.formats import parquet_bytes  # noqa: PLC0415  after the message above
+
+    designs = tuple(summaries)
+    own = _own_columns(designs)
+    kinds = dict.fromkeys(_NUMBERS, pa.float64()) | {
+        "control": pa.bool_(),
+        "replicates": pa.int64(),
+        "reasons": pa.list_(pa.string()),
+    }
+    fields = [(column, kinds.get(column, pa.string())) for column in _COLUMNS]
+    schema = pa.schema([*fields, *((title, pa.string()) for title in own.values())])
+    lines = [
+        design.model_dump(mode="json", exclude={"attributes"})
+        | {title: design.attributes.get(column) for column, title in own.items()}
+        for design in designs
+    ]
+    return parquet_bytes(pa.Table.from_pylist(lines, schema=schema))
+
+
+def competition_csv(summaries: Iterable[DesignSummary]) -> bytes:
+    """One line per design with the column names and the null of the public EGFR competition's files; K_D in M."""
+    return _competition(
+        COMPETITION_COLUMNS,
+        (
+            (
+                design.name,
+                design.kd_M,
+                design.binding_strength,
+                design.binding,
+                design.expression,
+                design.aa_string,
+            )
+            for design in summaries
+        ),
+    )
+
+
+def competition_replicates_csv(rows: Iterable[ResultRow]) -> bytes:
+    """One line per replicate, in the order of the rows, as in the competition's file; M, 1/(M s) and 1/s."""
+    return _competition(
+        COMPETITION_REPLICATE_COLUMNS,
+        (
+            (
+                row.name,
+                row.replicate,
+                *_constants(row),
+                row.binding_strength,
+                row.binding,
+                row.expression,
+            )
+            for row in rows
+            if row.level is Level.REPLICATE
+        ),
+    )
+
+
+def _competition(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
+    buffer = io.StringIO(newline="")
+    buffer.write(_BOM)
+    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_cell(_NULL if value is None else value) for value in line] for line in lines)
+    return buffer.getvalue().encode()
+
+
+def _constants(row: ResultRow) -> tuple[float | None, float | None, float | None]:
+    """Fitted numbers of a non-binder are no constants."""
+    if row.outcome in {Outcome.MEASURED, Outcome.BINDING}:
+        return row.kd_M, row.kon_per_M_s, row.koff_per_s
+    return None, None, None
+
+
+def _cell(value: Any) -> str | float:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else ""
+    if value is None:
+        return ""
+    return guarded("; ".join(value) if isinstance(value, tuple) else str(value))
+
+
+def _own_cell(text: str) -> str:
+    return text if _NUMBER.fullmatch(text) else guarded(text)
+
+
+def _own_columns(designs: Iterable[DesignSummary]) -> Mapping[str, str]:
+    """The title of each of the designer's columns, in the order of the designs; one that is taken gets `design_`."""
+    titles: dict[str, str] = {}
+    taken = {column.lower() for column in _COLUMNS}
+    for design in designs:
+        for column in design.attributes:
+            if column in titles:
+                continue
+            title = column or "column"
+            while title.lower() in taken:
+                title = f"design_{title}"
+            taken.add(title.lower())
+            titles[column] = title
+    return titles
