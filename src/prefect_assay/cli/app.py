@@ -164,6 +164,21 @@ def archive_verify(
         verify_archive(path, archive, as_json=as_json)
 
 
+@app.command()
+def kinetics(
+    packages: Annotated[
+        list[Path], typer.Argument(metavar="PACKAGE.zip...", help="Data packages as the service gives them.")
+    ],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Fit the raw curves of data packages and compare with the service's values; needs the extra `kinetics`."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.kinetics import show_kinetics
+
+        show_kinetics(packages, as_json=as_json)
+
+
 @sequences_app.command("check")
 def sequences_check(
     file: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],

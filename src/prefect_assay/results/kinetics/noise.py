@@ -1,0 +1,110 @@
+"""What the residuals say about their noise, and how it widens an interval.
+
+Noise of a sample is white or correlated over a few seconds; each sensor also drifts apart from the others in
+proportion to time; and the noise and drift of a subtracted blank are in every curve. Knows no kinetics.
+"""
+
+from dataclasses import dataclass
+from math import erfc, sqrt
+from typing import Final
+
+import numpy as np
+from scipy.stats import f as f_distribution
+
+from prefect_assay.results.kinetics.curves import FloatArray
+
+OWN_DRIFT: Final = {"nm": 0.015, "RU": 0.3}
+"""Standard deviation of what one sensor drifts apart from the others over a run, in the unit of the signal."""
+_BLOCK: Final = 5
+_NORMAL_QUARTILE: Final = 0.6745
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise behind weighted residuals: a row of `drift` per bin, for one unit of drift over the run."""
+
+    variance: float
+    inflation: float
+    freedom: int
+    drift: FloatArray
+    own_drift: float
+    has_blank: bool
+
+    def growth(self, jacobian: FloatArray, direction: FloatArray) -> float:
+        """How much the sum of squares may grow within the 95 % interval of one function of the parameters.
+
+        The F quantile times what the noise adds to the estimate, relative to independent noise of variance 1.
+
+        Args:
+            jacobian: of the weighted residuals, linear parameters projected out, shape (c, n, p).
+            direction: gradient of the function, shape (p,).
+        """
+        flat = jacobian.reshape(-1, jacobian.shape[-1])
+        hessian = flat.T @ flat
+        influence = np.linalg.pinv(hessian, rcond=1e-12, hermitian=True) @ direction
+        effect = jacobian @ influence
+        white = float(np.sum(effect**2))
+        if white <= 0:
+            return float("inf")
+        drifts = effect @ self.drift
+        common = float(np.sum(effect.sum(axis=0) ** 2))
+        blank = 1.0 if self.has_blank else 0.0
+        random = self.variance * self.inflation * (white + blank * common) / (1 + blank)
+        drifting = self.own_drift**2 * float(np.sum(drifts**2) + blank * np.sum(drifts) ** 2)
+        quantile = float(f_distribution.ppf(0.95, 1, self.freedom))
+        return quantile * (random + drifting) / white
+
+
+def noise_of(
+    residuals: FloatArray, drift: FloatArray, parameters: int, unit: str, *, has_blank: bool
+) -> Noise:
+    """Measure the noise of weighted residuals.
+
+    Args:
+        residuals: weighted, shape (c, n).
+        drift: weighted response to one unit of drift over the run, shape (n,).
+        parameters: how many were fitted to all curves.
+        unit: of the signal.
+        has_blank: a blank was subtracted.
+    """
+    left = less_drift(residuals, drift)
+    blocks = left.size // _BLOCK
+    return Noise(
+        variance=float(np.sum(left**2)) / max(left.size - parameters - len(left), 1),
+        inflation=inflation(left),
+        freedom=max(blocks - parameters - len(left), 1),
+        drift=drift,
+        own_drift=OWN_DRIFT[unit],
+        has_blank=has_blank,
+    )
+
+
+def less_drift(residuals: FloatArray, drift: FloatArray) -> FloatArray:
+    """The residuals without the drift of each sensor, shape (c, n)."""
+    return np.asarray(residuals - (residuals @ drift)[:, None] * drift / float(drift @ drift))
+
+
+def inflation(residuals: FloatArray) -> float:
+    """Variance of sums over neighbouring bins, relative to independent bins; at least 1."""
+    usable = residuals.shape[1] // _BLOCK * _BLOCK
+    sums = residuals[:, :usable].reshape(residuals.shape[0], -1, _BLOCK).sum(axis=2)
+    mean_square = float(np.mean(residuals**2))
+    return max(1.0, float(np.mean(sums**2)) / (_BLOCK * mean_square)) if mean_square else 1.0
+
+
+def white_noise(residuals: FloatArray) -> float:
+    """Standard deviation of weighted residuals, from differences of neighbours, which a misfit hardly reaches."""
+    return float(np.median(np.abs(np.diff(residuals, axis=1)))) / _NORMAL_QUARTILE / sqrt(2.0)
+
+
+def runs_p(residuals: FloatArray) -> float:
+    """One-sided p value of the Wald-Wolfowitz test over all curves: small where residuals keep their sign too long."""
+    runs = expected = variance = 0.0
+    for row in residuals > 0:
+        up, n = int(row.sum()), len(row)
+        if 0 < up < n:
+            mean = 2.0 * up * (n - up) / n + 1
+            runs += 1 + int(np.count_nonzero(row[1:] != row[:-1]))
+            expected += mean
+            variance += (mean - 1) * (mean - 2) / (n - 1)
+    return 0.5 * erfc((expected - runs) / sqrt(2 * variance)) if variance > 0 else 0.0

@@ -1,0 +1,92 @@
+"""A data package from its zip to the analysis of all its replicates.
+
+Files that cannot be read are noted, and the rest is analysed. A package without raw binding or melting curves gives
+an empty analysis.
+"""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import BinaryIO
+
+from prefect_assay.errors import ConfigurationError
+
+try:
+    import numpy as np  # noqa: F401
+    import scipy  # noqa: F401
+except ImportError:
+    raise ConfigurationError.missing_extra("kinetics", "fitting raw curves") from None
+
+from prefect_assay.results.kinetics.analysis import PackageAnalysis
+from prefect_assay.results.kinetics.curves import AnalyzedPackage, Curve, FloatArray
+from prefect_assay.results.kinetics.names import Index, RawFile, read_index
+from prefect_assay.results.kinetics.prepare import NOMINAL_ASSOCIATION_S
+from prefect_assay.results.kinetics.replicate import analyze_replicate
+from prefect_assay.results.kinetics.zip_reader import PackageFiles, UnreadableFile, columns
+
+_SENSORGRAM = ("t", "y")
+_MELTING = ("T", "ratio")
+_POINTS_MIN = 10
+_NM = 1e-9
+
+
+def analyze(package: Path | bytes | BinaryIO) -> AnalyzedPackage:
+    """Fit every replicate of a data package.
+
+    Args:
+        package: the zip as a path, as bytes, or as an open file.
+
+    Raises:
+        InputError: it is not a zip, or has more files than any package.
+    """
+    with PackageFiles(package) as files:
+        index = read_index(files)
+        notes = list(index.notes)
+        sensorgrams: dict[tuple[str, int], list[tuple[RawFile, Curve]]] = defaultdict(list)
+        melts: list[tuple[RawFile, FloatArray, FloatArray]] = []
+        for path in files.paths:
+            if "raw_data" in path.split("/")[:-1] and path.endswith(".csv"):
+                try:
+                    _read(path, files, index, sensorgrams, melts)
+                except UnreadableFile as error:
+                    notes.append(str(error))
+    replicates = tuple(
+        analyze_replicate(
+            name,
+            number,
+            index.unit(group[0][0]),
+            [curve for _, curve in group],
+            index.service(group[0][0]),
+            NOMINAL_ASSOCIATION_S,
+        )
+        for (name, number), group in sorted(sensorgrams.items())
+    )
+    analysis = PackageAnalysis(kinetics=tuple(item.kinetics for item in replicates), notes=tuple(notes))
+    return AnalyzedPackage(analysis, replicates, ())
+
+
+def _read(
+    path: str,
+    files: PackageFiles,
+    index: Index,
+    sensorgrams: dict[tuple[str, int], list[tuple[RawFile, Curve]]],
+    melts: list[tuple[RawFile, FloatArray, FloatArray]],
+) -> None:
+    text = files.read(path)
+    try:
+        names, first, second = columns(text)
+    except UnreadableFile as error:
+        if not text.startswith(("t,", '"t",', "T,", '"T",')):
+            return
+        raise UnreadableFile(f"{path} {error}") from None
+    if names not in {_SENSORGRAM, _MELTING}:
+        return
+    file = index.locate(path, melting=names == _MELTING)
+    if file is None:
+        raise UnreadableFile(f"{path} is not named <design>_<replicate>_<nM>.csv")
+    if len(first) < _POINTS_MIN:
+        raise UnreadableFile(f"{path} has only {len(first)} points")
+    if names == _MELTING:
+        melts.append((file, first, second))
+    else:
+        curve = Curve((file.concentration_nM or 0.0) * _NM, first, second)
+        sensorgrams[file.name, file.replicate].append((file, curve))

@@ -1,0 +1,90 @@
+"""From the sensorgrams of one replicate to a matrix that can be fitted: reference, drift, phases, bins.
+
+The blank (0 nM) is subtracted point by point, and with it the drift that all sensors share. Knows no kinetics.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from prefect_assay.results.kinetics.curves import Curve, FloatArray
+from prefect_assay.results.kinetics.response import Bins, bin_counts
+
+NOMINAL_ASSOCIATION_S: Final = 180.0
+"""The service's schedule, used where the curves do not show when the dissociation starts."""
+_SHORT: Final = 0.8
+_POINTS_MIN: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """All curves of one replicate on common bins, the blank subtracted.
+
+    `signal` has the shape (c, n): curves by ascending concentration, association and then dissociation.
+    """
+
+    concentration_M: FloatArray  # noqa: N815
+    phases: tuple[Bins, Bins]
+    association_s: float
+    signal: FloatArray
+    has_blank: bool
+    unit: str
+
+    @property
+    def weights(self) -> FloatArray:
+        """Root of the samples in each bin of both phases: least squares over bins are those over samples."""
+        return np.asarray(np.sqrt(np.concatenate([phase.count for phase in self.phases])))
+
+    @property
+    def drift(self) -> FloatArray:
+        """Time of each bin as a share of the run: what a sensor adds per unit of its drift."""
+        return np.asarray(self.times_s / self.times_s[-1])
+
+    @property
+    def times_s(self) -> FloatArray:
+        """Mean time of each bin from the start of the run."""
+        return np.concatenate([self.phases[0].centre_s, self.phases[1].centre_s + self.association_s])
+
+
+def less_blank(curves: Sequence[Curve]) -> tuple[Curve, ...]:
+    """The curves with analyte, less the mean of the blanks at the same times; a blank that ends early cuts them."""
+    blanks = [curve for curve in curves if curve.concentration_M == 0]
+    found = []
+    for curve in curves:
+        if curve.concentration_M == 0:
+            continue
+        if not blanks:
+            found.append(curve)
+            continue
+        kept = curve.time_s <= min(blank.time_s[-1] for blank in blanks) + 1e-9
+        time = curve.time_s[kept]
+        reference = np.mean([np.interp(time, blank.time_s, blank.signal) for blank in blanks], axis=0)
+        found.append(Curve(curve.concentration_M, time, curve.signal[kept] - reference))
+    return tuple(found)
+
+
+def matrix(curves: Sequence[Curve], association_s: float, *, has_blank: bool, unit: str) -> Matrix | None:
+    """Bring the curves on common bins; None where they cover too little of both phases."""
+    step = float(np.median([np.median(np.diff(curve.time_s)) for curve in curves]))
+    end = min(curve.time_s[-1] for curve in curves)
+    first, last = round(association_s / step), int((end - association_s) / step + 1e-6)
+    if first < _POINTS_MIN or last < _POINTS_MIN:
+        return None
+    grid = [np.arange(first + 1) * step, association_s + np.arange(1, last + 1) * step]
+    phases, parts = [], []
+    for times, start in zip(grid, (0.0, association_s), strict=True):
+        counts = np.array(bin_counts(len(times), step))
+        edges = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        values = np.array([np.interp(times, curve.time_s, curve.signal) for curve in curves])
+        parts.append(np.add.reduceat(values, edges, axis=1) / counts)
+        phases.append(Bins(np.asarray(times[edges] - start), counts.astype(float), step))
+    return Matrix(
+        np.array([curve.concentration_M for curve in curves]),
+        (phases[0], phases[1]),
+        association_s,
+        np.concatenate(parts, axis=1),
+        has_blank,
+        unit,
+    )
