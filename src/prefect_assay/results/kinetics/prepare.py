@@ -79,7 +79,7 @@ def matrix(curves: Sequence[Curve], association_s: float, *, has_blank: bool, un
         edges = np.concatenate([[0], np.cumsum(counts)[:-1]])
         values = np.array([np.interp(times, curve.time_s, curve.signal) for curve in curves])
         parts.append(np.add.reduceat(values, edges, axis=1) / counts)
-        phases.append(Bins(np.asarray(times[edges] - start), counts.astype(float), step))
+        phases.append(Bins(np.asarray(times[edges] - start, dtype=np.float64), counts.astype(float), step))
     return Matrix(
         np.array([curve.concentration_M for curve in curves]),
         (phases[0], phases[1]),
