@@ -4,9 +4,10 @@
 """
 
 from prefect_assay.reporting.plots.affinities import ranked_affinities
-from prefect_assay.reporting.plots.kinetics import dose_response, melting_curve, sensorgrams
 from prefect_assay.reporting.plots.overview import calls, overview
+from prefect_assay.reporting.plots.responses import dose_response, melting_curve
 from prefect_assay.reporting.plots.scores import measured_against_predicted, score_columns
+from prefect_assay.reporting.plots.sensorgrams import sensorgrams
 from prefect_assay.reporting.plots.svg import as_markdown_image
 from prefect_assay.reporting.plots.terminal import terminal_ranking
 

@@ -1,11 +1,10 @@
 """Affinities of a campaign: ranked with replicates and intervals, and against the designer's own scores."""
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
-from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, draw, molar_axis, shorten, wrap
+from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis, shorten, wrap
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER, VERMILLION
 from prefect_assay.results.formats import OUTCOME_WORDS, molar
 from prefect_assay.results.row import Level, Outcome, ResultRow
@@ -14,9 +13,9 @@ from prefect_assay.results.summary import DesignSummary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DESIGN: Final[dict[str, Any]] = {"linestyle": "none", "marker": "o", "markersize": 6, "color": BLUE}
-CONTROL: Final[dict[str, Any]] = {"linestyle": "none", "marker": "D", "markersize": 6, "color": VERMILLION}
-_REPLICATE: Final[dict[str, Any]] = {
+DESIGN: Final[Style] = {"linestyle": "none", "marker": "o", "markersize": 6, "color": BLUE}
+CONTROL: Final[Style] = {"linestyle": "none", "marker": "D", "markersize": 6, "color": VERMILLION}
+_REPLICATE: Final[Style] = {
     "linestyle": "none",
     "marker": "o",
     "markersize": 4,
@@ -24,11 +23,12 @@ _REPLICATE: Final[dict[str, Any]] = {
     "markeredgecolor": MUTED,
     "markeredgewidth": 0.9,
 }
-_INTERVAL: Final[dict[str, Any]] = {"color": INK, "linewidth": 1.1}
-_ARROWS: Final = {"<": "<", ">": ">"}
+_INTERVAL: Final[Style] = {"color": INK, "linewidth": 1.1, "clip_on": False}
+_ENDS: Final = {"<": 0, ">": 1}  # the end of the axis that the arrow of a limit points to
 _ROW: Final = 14
 _NAMES: Final = 132
 _VALUES: Final = 72
+_LISTED: Final = 150
 _REACH: Final = 30.0  # an interval is drawn at most this factor beyond all values
 
 
@@ -37,9 +37,18 @@ def affinity(summary: DesignSummary) -> float | None:
     return summary.kd_M if summary.outcome is Outcome.MEASURED and (summary.kd_M or 0) > 0 else None
 
 
-def ranked(summaries: Iterable[DesignSummary]) -> list[DesignSummary]:
-    """The designs with a K_D, tightest first."""
-    return sorted((s for s in summaries if affinity(s)), key=lambda s: (affinity(s), s.name))
+def ranked(summaries: Iterable[DesignSummary]) -> list[tuple[DesignSummary, float]]:
+    """The designs with a K_D, and their K_D in M, tightest first."""
+    found = [(summary, value) for summary in summaries if (value := affinity(summary)) is not None]
+    return sorted(found, key=lambda entry: (entry[1], entry[0].name, entry[0].experiment_code))
+
+
+def labels(summaries: Sequence[DesignSummary]) -> Callable[[DesignSummary], str]:
+    """What to call a design: its name, with its target where the campaign has several."""
+    several = len({summary.target for summary in summaries}) > 1
+    return lambda summary: (
+        f"{summary.name} ({summary.target})" if several and summary.target else summary.name
+    )
 
 
 def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultRow]) -> str:
@@ -51,99 +60,101 @@ def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultR
         ConfigurationError: matplotlib is not installed.
     """
     order = ranked(summaries)
-    replicates = _replicates(rows)
-    others = _others(summaries)
-    top = 92
-    height = max(1, len(order)) * _ROW
-    lists = [(f"{words} ({len(names)})", wrap(names, WIDTH - 24, SMALL)) for words, names in others.items()]
-    below = sum(20 + 13 * len(lines) for _, lines in lists)
+    lists = [
+        (f"{words} ({len(names)})", wrap(names, WIDTH - 24, SMALL)) for words, names in _others(summaries)
+    ]
+    top, height = 92, max(1, len(order)) * _ROW
+    end = top + height + 36 + sum(22 + 13 * len(lines) for _, lines in lists)
+    measured, label = _measured(rows), labels(summaries)
 
     def paint(sheet: Sheet) -> None:
         sheet.heading("Ranked affinities", [f"{len(order)} of {len(summaries)} with a {KD}, tightest first"])
-        sheet.legend(
-            56,
-            [
-                ("design", DESIGN),
-                ("control", CONTROL),
-                ("replicate", _REPLICATE),
-                ("95 % interval", _INTERVAL),
-                ("limit", DESIGN | {"marker": "<"}),
-            ],
-        )
-        axes = sheet.axes(_NAMES, top, WIDTH - _NAMES - _VALUES, height)
-        _paint_ranking(axes, order, replicates)
-        for number, summary in enumerate(order):
+        limit: Style = DESIGN | {"marker": "<"}
+        samples: list[tuple[str, Style]] = [
+            ("design", DESIGN),
+            ("control", CONTROL),
+            ("limit", limit),
+            ("replicate", _REPLICATE),
+        ]
+        sheet.legend(58, [*samples, ("95 % interval", _INTERVAL)])
+        axes = sheet.axes(_NAMES, top, WIDTH - _NAMES - _VALUES, height, x=KD)
+        replicates = [measured.get((s.experiment_code, s.name), ()) for s, _ in order]
+        low, high = _bounds(order, replicates)
+        molar_axis(axes, low, high, "x")
+        axes.set_ylim(max(1, len(order)) - 0.5, -0.5)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="x", top=True, labeltop=True)
+        axes.grid(axis="x", color=GRID, linewidth=0.7)
+        axes.hlines(range(len(order)), low, high, colors=GRID, linewidths=0.5, zorder=0, clip_on=False)
+        _paint_points(axes, order, replicates)
+        for number, (summary, value) in enumerate(order):
             y = top + _ROW * (number + 0.5) + 3.5
-            sheet.text(_NAMES - 8, y, shorten(summary.name, _NAMES - 16, SMALL), size=SMALL, anchor="end")
-            sheet.text(WIDTH - _VALUES + 10, y, molar(summary.kd_M, summary.qualifier), size=SMALL)
-        sheet.text(_NAMES + (WIDTH - _NAMES - _VALUES) / 2, top + height + 32, KD, anchor="middle")
-        y = top + height + 42
-        for title, lines in lists:
-            y += 20
-            sheet.text(10, y, title, size=SMALL, weight="bold")
-            for line in lines:
-                y += 13
-                sheet.text(14, y, line, size=SMALL)
+            name = shorten(label(summary), _NAMES - 16, SMALL)
+            sheet.text(_NAMES - 8, y, name, size=SMALL, anchor="end")
+            sheet.text(WIDTH - _VALUES + 10, y, molar(value, summary.qualifier), size=SMALL)
+        _paint_lists(sheet, top + height + 36, lists)
 
-    return draw(
-        WIDTH, top + height + below + 56, paint, title=f"Ranked affinities of {len(summaries)} designs"
-    )
+    return draw(WIDTH, end + 12, paint, title=f"Ranked affinities of {len(summaries)} designs")
 
 
-def _replicates(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[float]]:
+def _measured(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[float]]:
+    """The replicates' K_D by experiment and design."""
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows:
-        if row.level is Level.REPLICATE and (row.kd_M or 0) > 0:
-            found[row.experiment_code, row.name].append(row.kd_M or 0)
+        if row.level is Level.REPLICATE and row.kd_M is not None and row.kd_M > 0:
+            found[row.experiment_code, row.name].append(row.kd_M)
     return found
 
 
-def _others(summaries: Iterable[DesignSummary]) -> dict[str, list[str]]:
+def _others(summaries: Sequence[DesignSummary]) -> list[tuple[str, list[str]]]:
     """The names of the designs without a K_D, by the words for their outcome."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for outcome, words in OUTCOME_WORDS.items():
-        for summary in summaries:
-            if summary.outcome is outcome and affinity(summary) is None:
-                name = shorten(summary.name, 150, SMALL)
-                title = "measured, without an affinity" if outcome is Outcome.MEASURED else words
-                found[title].append(f"{name} (control)" if summary.control else name)
-    return found
+    found: dict[Outcome, list[str]] = defaultdict(list)
+    label = labels(summaries)
+    for summary in summaries:
+        if affinity(summary) is None:
+            name = shorten(label(summary), _LISTED, SMALL)
+            found[summary.outcome].append(f"{name} (control)" if summary.control else name)
+    words = OUTCOME_WORDS | {Outcome.MEASURED: "measured, without an affinity"}
+    return [(words[outcome], found[outcome]) for outcome in Outcome if outcome in found]
 
 
-def _paint_ranking(
-    axes: "Axes", order: Sequence[DesignSummary], replicates: dict[tuple[str, str], list[float]]
+def _paint_lists(sheet: Sheet, y: float, lists: Iterable[tuple[str, Sequence[str]]]) -> None:
+    for title, lines in lists:
+        y += 22
+        sheet.text(10, y, title, size=SMALL, weight="bold")
+        for line in lines:
+            y += 13
+            sheet.text(14, y, line, size=SMALL)
+
+
+def _bounds(
+    order: Sequence[tuple[DesignSummary, float]], replicates: Sequence[Sequence[float]]
+) -> tuple[float, float]:
+    """The ends of the axis: around all values, and around the intervals unless one reaches very far."""
+    values = [value for _, value in order] + [value for several in replicates for value in several]
+    values = values or [1e-9, 1e-6]
+    ends = [end for s, _ in order for end in (s.kd_low_M, s.kd_high_M) if end is not None and end > 0]
+    low, high = min(values), max(values)
+    return max(min([low, *ends]), low / _REACH) / 1.5, min(max([high, *ends]), high * _REACH) * 1.5
+
+
+def _paint_points(
+    axes: "Axes", order: Sequence[tuple[DesignSummary, float]], replicates: Sequence[Sequence[float]]
 ) -> None:
-    values = [affinity(summary) or 0 for summary in order]
-    points = [
-        (value, row)
-        for row, summary in enumerate(order)
-        for value in replicates.get((summary.experiment_code, summary.name), ())
-    ]
-    every = [*values, *(value for value, _ in points)] or [1e-9, 1e-6]
-    bounds = [bound for s in order for bound in (s.kd_low_M, s.kd_high_M) if bound and bound > 0]
-    low = max(min([*every, *bounds]), min(every) / _REACH) / 1.5
-    high = min(max([*every, *bounds]), max(every) * _REACH) * 1.5
-    molar_axis(axes, low, high, "x")
-    axes.set_ylim(max(1, len(order)) - 0.5, -0.5)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="x", top=True, labeltop=True)
-    axes.grid(axis="x", color=GRID, linewidth=0.7)
-    across: list[float] = []
-    for summary, value in zip(order, values, strict=True):
-        ends = [min(max(end or value, low), high) for end in (summary.kd_low_M, summary.kd_high_M)]
-        across += [*ends, math.nan]
-    axes.plot(across, [y for row in range(len(order)) for y in (row, row, row)], clip_on=False, **_INTERVAL)
-    axes.plot([x for x, _ in points], [y for _, y in points], clip_on=False, zorder=3, **_REPLICATE)
-    for row, (summary, value) in enumerate(zip(order, values, strict=True)):
-        style = CONTROL if summary.control else DESIGN
-        if summary.qualifier in _ARROWS:
-            style = style | {"marker": _ARROWS[summary.qualifier], "markersize": 8}
+    low, high = axes.get_xlim()
+    for row, (summary, value) in enumerate(order):
+        style: Style = CONTROL if summary.control else DESIGN
+        if summary.kd_low_M or summary.kd_high_M:
+            ends = [min(max(end or value, low), high) for end in (summary.kd_low_M, summary.kd_high_M)]
+            axes.plot(ends, [row, row], **_INTERVAL)
+        if summary.qualifier in _ENDS:
             axes.plot(
-                [value, low if summary.qualifier == "<" else high],
+                [value, (low, high)[_ENDS[summary.qualifier]]],
                 [row, row],
                 color=style["color"],
-                linewidth=1,
                 clip_on=False,
             )
+            style = style | {"marker": summary.qualifier, "markersize": 8}
         axes.plot([value], [row], clip_on=False, zorder=4, **style)
+        axes.plot(replicates[row], [row] * len(replicates[row]), clip_on=False, zorder=3, **_REPLICATE)

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from itertools import product
+from typing import Final
 
-from prefect_assay.reporting.plots.affinities import affinity
-from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, draw, shorten
+from prefect_assay.reporting.plots.affinities import affinity, labels
+from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, two_lines
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER
 from prefect_assay.results.formats import OUTCOME_WORDS, molar
 from prefect_assay.results.row import Outcome
@@ -13,13 +14,13 @@ from prefect_assay.results.summary import DesignSummary
 
 # Five steps of cividis, which differ in lightness for every kind of colour vision: upper end in M, fill, ink, words.
 _STEPS: Final = (
-    (1e-9, "#00224e", "#ffffff", "under 1 nM"),
-    (1e-8, "#434e6c", "#ffffff", "to 10 nM"),
-    (1e-7, "#7d7c78", "#ffffff", "to 100 nM"),
-    (1e-6, "#bcaf6f", "#000001", "to 1 µM"),
-    (float("inf"), "#fee838", "#000001", "over 1 µM"),
+    (1e-9, "#00224e", "#fafafa", "under 1 nM"),
+    (1e-8, "#434e6c", "#fafafa", "to 10 nM"),
+    (1e-7, "#7d7c78", "#fafafa", "to 100 nM"),
+    (1e-6, "#bcaf6f", "#111111", "to 1 µM"),
+    (float("inf"), "#fee838", "#111111", "over 1 µM"),
 )
-_FRAMES: Final[dict[Outcome, dict[str, Any]]] = {
+_FRAMES: Final[dict[Outcome, Style]] = {
     Outcome.MEASURED: {"edgecolor": BLUE, "linewidth": 1},
     Outcome.BINDING: {"edgecolor": BLUE, "linewidth": 1},
     Outcome.NO_BINDING: {"edgecolor": GRID, "linewidth": 1},
@@ -28,10 +29,13 @@ _FRAMES: Final[dict[Outcome, dict[str, Any]]] = {
     Outcome.PENDING: {"edgecolor": MUTED, "linewidth": 0.8, "linestyle": ":"},
     Outcome.MISSING: {"edgecolor": MUTED, "linewidth": 0.8, "linestyle": ":"},
 }
-_COLUMNS: Final = 8
+_COLUMNS: Final = 6
 _CELL: Final = (WIDTH - 20) / _COLUMNS
-_HEIGHT: Final = 30
-_TINY: Final = 8.0
+_HEIGHT: Final = 40
+_TINY: Final = 9.0
+_GRID_LEFT: Final = 84
+_GRID_TOP: Final = 86
+_LINE: Final = 34
 
 
 def overview(summaries: Sequence[DesignSummary]) -> str:
@@ -40,16 +44,17 @@ def overview(summaries: Sequence[DesignSummary]) -> str:
     Raises:
         ConfigurationError: matplotlib is not installed.
     """
-    counts = Counter("with a K_D" if affinity(s) else OUTCOME_WORDS[s.outcome] for s in summaries)
-    caption = ", ".join(f"{number} {words}".replace("K_D", KD) for words, number in counts.most_common())
-    top = 66
+    counts = Counter(f"with a {KD}" if affinity(s) else OUTCOME_WORDS[s.outcome] for s in summaries)
+    caption = ", ".join(f"{number} {words}" for words, number in counts.most_common())
+    top, label = 64, labels(summaries)
 
     def paint(sheet: Sheet) -> None:
         sheet.heading(f"Campaign overview: {len(summaries)} designs", [caption])
         _paint_key(sheet, 54)
         for number, summary in enumerate(summaries):
             row, column = divmod(number, _COLUMNS)
-            _paint_cell(sheet, 10 + column * _CELL, top + row * _HEIGHT, summary)
+            place = (10 + column * _CELL, top + row * _HEIGHT)
+            _paint_cell(sheet, *place, summary, label(summary))
 
     rows = -(-len(summaries) // _COLUMNS)
     return draw(WIDTH, top + max(1, rows) * _HEIGHT + 12, paint, title=f"Campaign overview: {caption}")
@@ -62,10 +67,10 @@ def _paint_key(sheet: Sheet, y: float) -> None:
         sheet.text(x + 14, y, words, size=_TINY)
         x += 68
     sheet.box(x, y - 8, 10, 10, facecolor="none", edgecolor=INK, linewidth=2)
-    sheet.text(x + 14, y, "◆ control", size=_TINY)
+    sheet.text(x + 14, y, "control", size=_TINY)
 
 
-def _paint_cell(sheet: Sheet, x: float, y: float, summary: DesignSummary) -> None:
+def _paint_cell(sheet: Sheet, x: float, y: float, summary: DesignSummary, name: str) -> None:
     value = affinity(summary)
     fill, ink, frame = PAPER, INK, _FRAMES[summary.outcome]
     if value is not None:
@@ -75,9 +80,10 @@ def _paint_cell(sheet: Sheet, x: float, y: float, summary: DesignSummary) -> Non
         frame = {"edgecolor": INK, "linewidth": 2}
     inset = 2 if summary.control else 1.5
     sheet.box(x + inset, y + inset, _CELL - 2 * inset, _HEIGHT - 2 * inset, facecolor=fill, **frame)
-    name = f"◆ {summary.name}" if summary.control else summary.name
-    sheet.text(x + _CELL / 2, y + 13, shorten(name, _CELL - 5, _TINY), size=_TINY, color=ink, anchor="middle")
-    sheet.text(x + _CELL / 2, y + 24, _value(summary), size=_TINY, color=ink, anchor="middle", weight="bold")
+    lines = two_lines(f"◆ {name}" if summary.control else name, _CELL - 6, _TINY)
+    first = y + 13 + 5.5 * (2 - len(lines))
+    for number, line in enumerate([*lines, _value(summary)]):
+        sheet.text(x + _CELL / 2, first + 11 * number, line, size=_TINY, color=ink, anchor="middle")
 
 
 def _value(summary: DesignSummary) -> str:
@@ -86,12 +92,12 @@ def _value(summary: DesignSummary) -> str:
     if summary.outcome is Outcome.MEASURED and summary.tm_C is not None:
         return f"{summary.qualifier or ''}{summary.tm_C:.1f} °C"
     if summary.outcome is Outcome.BINDING and summary.binding_strength:
-        return f"{summary.binding_strength}"
+        return f"binds, {summary.binding_strength}"
     return OUTCOME_WORDS[summary.outcome]
 
 
 _EXPRESSION: Final = ("high", "medium", "low", "none", "not reported")
-_BINDING: Final = ("strong", "medium", "weak", "binds", "none", "unknown", "not tested")
+_BINDING: Final = ("strong", "medium", "weak", "binds", "none", "unclear", "untested")
 
 
 def calls(summaries: Sequence[DesignSummary]) -> str:
@@ -101,49 +107,35 @@ def calls(summaries: Sequence[DesignSummary]) -> str:
         ConfigurationError: matplotlib is not installed.
     """
     designs = [summary for summary in summaries if not summary.control]
-    counts = Counter((_expression_call(s), _binding_call(s)) for s in designs)
-    rows = [word for word in _EXPRESSION if any(e == word for e, _ in counts)] or list(_EXPRESSION)
-    columns = [word for word in _BINDING if any(b == word for _, b in counts)] or list(_BINDING)
-    most = max(counts.values(), default=1)
-    left, top, line = 92, 84, 34
-    step = (WIDTH - left - 50) / len(columns)
+    counts: Counter[tuple[str, str]] = Counter()
+    for summary in designs:
+        counts.update(product((_expression_call(summary), "all"), (_binding_call(summary), "all")))
+    rows = [word for word in _EXPRESSION if counts[word, "all"]]
+    columns = [word for word in _BINDING if counts["all", word]]
+    left_out = len(summaries) - len(designs)
+    line = f"{len(designs)} designs" + (f", without {left_out} controls" if left_out else "")
 
     def paint(sheet: Sheet) -> None:
-        left_out = len(summaries) - len(designs)
-        note = f", without {left_out} controls" if left_out else ""
-        sheet.heading("Expression and binding calls", [f"Number of designs of {len(designs)}{note}"])
-        sheet.text(left, 58, "binding", color=MUTED)
-        sheet.text(10, 76, "expression", color=MUTED)
-        for number, word in enumerate([*columns, "all"]):
-            sheet.text(left + step * number, 76, word, size=SMALL, weight="bold")
+        sheet.heading("Expression and binding calls", [line])
+        sheet.text(_GRID_LEFT, 60, "binding", color=MUTED)
+        sheet.text(10, 78, "expression", color=MUTED)
+        step = (WIDTH - _GRID_LEFT - 36) / max(1, len(columns))
+        places = [(word, _GRID_LEFT + step * number) for number, word in enumerate([*columns, "all"])]
+        for word, x in places:
+            sheet.text(x, 78, word, size=SMALL, weight="bold")
+        most = max((counts[pair] for pair in product(rows, columns)), default=1)
         for number, expression in enumerate([*rows, "all"]):
-            y = top + line * number
+            y = _GRID_TOP + _LINE * number
             sheet.line([10, WIDTH - 10], [y, y], color=GRID, linewidth=0.8)
             sheet.text(10, y + 16, expression, size=SMALL, weight="bold")
-            for place, binding in enumerate([*columns, "all"]):
-                count = sum(
-                    n for (e, b), n in counts.items() if expression in {e, "all"} and binding in {b, "all"}
-                )
-                total = "all" in {expression, binding}
-                sheet.text(
-                    left + step * place, y + 16, str(count), color=MUTED if total or not count else INK
-                )
+            for binding, x in places:
+                count, total = counts[expression, binding], "all" in {expression, binding}
+                sheet.text(x, y + 16, str(count), color=INK if count and not total else MUTED)
                 if count and not total:
-                    x = left + step * place
-                    sheet.line(
-                        [x, x + (step - 10) * count / most],
-                        [y + 25, y + 25],
-                        color=BLUE,
-                        linewidth=5,
-                        solid_capstyle="butt",
-                    )
+                    sheet.line([x, x + (step - 8) * count / most], [y + 25] * 2, color=BLUE, linewidth=5)
 
-    return draw(
-        WIDTH,
-        top + line * (len(rows) + 1) + 4,
-        paint,
-        title=f"Expression and binding calls of {len(designs)} designs",
-    )
+    height = _GRID_TOP + _LINE * (len(rows) + 1) + 4
+    return draw(WIDTH, height, paint, title=f"Expression and binding calls: {line}")
 
 
 def _expression_call(summary: DesignSummary) -> str:
@@ -156,11 +148,11 @@ def _expression_call(summary: DesignSummary) -> str:
 def _binding_call(summary: DesignSummary) -> str:
     strength = (summary.binding_strength or "").lower()
     if summary.outcome is Outcome.NO_EXPRESSION:
-        return "not tested"
+        return "untested"
     if summary.outcome is Outcome.NO_BINDING:
         return "none"
     if strength in _BINDING[:3]:
         return strength
     if summary.outcome is Outcome.BINDING or affinity(summary):
         return "binds"
-    return "unknown" if summary.outcome is Outcome.UNKNOWN else "not tested"
+    return "unclear" if summary.outcome is Outcome.UNKNOWN else "untested"

@@ -2,19 +2,23 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from prefect_assay.reporting.plots.affinities import CONTROL, DESIGN, affinity
-from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, draw, molar_axis, shorten
-from prefect_assay.reporting.plots.svg import GRID, KD, MUTED
+from prefect_assay.reporting.plots.style import SMALL, TEXT, WIDTH, Sheet, Style, draw, molar_axis, shorten
+from prefect_assay.reporting.plots.svg import GRID, KD, MUTED, TM
 from prefect_assay.results.row import Outcome
 from prefect_assay.results.summary import DesignSummary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _NOT_GIVEN: Final = frozenset({"", "-", "n/a", "na", "nan", "none", "null"})
 _FEWEST: Final = 3  # designs or different values: fewer say nothing about a correlation
 _LEFT: Final = 66
+_PANEL: Final = WIDTH - _LEFT - 20
 _LANE: Final = 30
-_CROSS: Final[dict[str, Any]] = {"linestyle": "none", "marker": "x", "markersize": 5, "color": MUTED}
+_CROSS: Final[Style] = {"linestyle": "none", "marker": "x", "markersize": 5, "color": MUTED}
 
 
 def score_columns(summaries: Sequence[DesignSummary]) -> tuple[str, ...]:
@@ -32,65 +36,84 @@ def _is_score(cells: Sequence[str]) -> bool:
 
 def _number(cell: str) -> float | None:
     try:
-        value = float(cell)
+        value = float(cell if "_" not in cell else "")  # Python reads 1_2 as a number, designers as a name
     except ValueError:
         return None
     return value if math.isfinite(value) else None
 
 
 def measured_against_predicted(summaries: Sequence[DesignSummary], column: str) -> str:
-    """K_D over one column of the designer's, with Spearman's rank correlation over the designs with a measured K_D.
+    """K_D, or T_m in a campaign without any K_D, over a column of the designer's, with Spearman's rank correlation.
 
-    Limits are drawn as arrows, and non-binders in a lane of their own; neither counts for the correlation, nor do
-    controls.
+    K_D is drawn with the tightest binders at the top. Limits are arrows, and non-binders have a lane of their own;
+    neither counts for the correlation, nor do controls.
 
     Raises:
         ConfigurationError: matplotlib is not installed.
     """
+    melts = not any(affinity(summary) for summary in summaries) and any(s.tm_C for s in summaries)
     scored = [(score, s) for s in summaries if (score := _number(s.attributes.get(column, ""))) is not None]
-    points = [(score, value, s) for score, s in scored if (value := affinity(s)) is not None]
-    silent = [(score, s) for score, s in scored if s.outcome is Outcome.NO_BINDING]
-    pairs = [(score, value) for score, value, s in points if not s.control and not s.qualifier]
-    top, height = 78, 210
-    lane = _LANE if silent else 0
+    points = [
+        (score, value, s) for score, s in scored if (value := s.tm_C if melts else affinity(s)) is not None
+    ]
+    silent = [score for score, s in scored if s.outcome is Outcome.NO_BINDING]
+    symbol = TM if melts else KD
+    line = _correlation([(x, y) for x, y, s in points if not (s.control or s.qualifier)], symbol)
+    top, height = 80, 210
+    end = top + height + (_LANE + 8 if silent else 0)
 
     def paint(sheet: Sheet) -> None:
-        sheet.heading(f"{KD} against {column}", [_correlation(pairs)])
-        samples = [("design", DESIGN), ("control", CONTROL), ("limit", DESIGN | {"marker": "^"})]
-        sheet.legend(56, [*samples, ("no binding", _CROSS)] if silent else samples)
-        title = shorten(column, WIDTH - _LEFT - 40, SMALL)
-        axes = sheet.axes(_LEFT, top, WIDTH - _LEFT - 20, height, y=KD, x="" if lane else title)
-        values = [value for _, value, _ in points] or [1e-9, 1e-6]
-        molar_axis(axes, min(values) / 2, max(values) * 2, "y")
-        axes.grid(axis="y", color=GRID, linewidth=0.7)
-        for score, value, summary in points:
-            style = CONTROL if summary.control else DESIGN
-            limit = {"marker": "v" if summary.qualifier == "<" else "^"} if summary.qualifier else {}
-            axes.plot([score], [value], clip_on=False, **(style | limit))
-        across = [score for score, _, _ in points] + [score for score, _ in silent] or [0.0, 1.0]
+        sheet.heading(f"{symbol} against {column}", [line])
+        samples: list[tuple[str, Style]] = [
+            ("design", DESIGN),
+            ("control", CONTROL),
+            ("limit", DESIGN | {"marker": "^"}),
+        ]
+        sheet.legend(58, [*samples, ("no binding", _CROSS)] if silent else samples)
+        title = shorten(column, _PANEL, TEXT)
+        axes = sheet.axes(
+            _LEFT, top, _PANEL, height, y=f"{TM} (°C)" if melts else KD, x="" if silent else title
+        )
+        _paint_points(axes, points, melts=melts)
+        across = [score for score, _, _ in points] + silent or [0.0, 1.0]
         margin = (max(across) - min(across)) * 0.04 or 0.5
         axes.set_xlim(min(across) - margin, max(across) + margin)
-        if lane:
+        if silent:
             axes.tick_params(labelbottom=False)
-            lower = sheet.axes(_LEFT, top + height + 8, WIDTH - _LEFT - 20, lane, x=title)
-            lower.plot([score for score, _ in silent], [0] * len(silent), clip_on=False, **_CROSS)
+            lower = sheet.axes(_LEFT, end - _LANE, _PANEL, _LANE, x=title)
+            lower.plot(silent, [0] * len(silent), clip_on=False, **_CROSS)
             lower.set_xlim(*axes.get_xlim())
             lower.set_ylim(-1, 1)
             lower.set_yticks([])
-            sheet.text(_LEFT - 6, top + height + 8 + lane / 2 + 3, "no binding", size=SMALL, anchor="end")
+            sheet.text(_LEFT - 6, end - _LANE / 2 + 3, "no binding", size=SMALL, anchor="end")
 
-    total = top + height + (8 + lane if lane else 0) + 44
-    return draw(WIDTH, total, paint, title=f"K_D against {column}: {_correlation(pairs)}")
+    return draw(WIDTH, end + 44, paint, title=f"{symbol} against {column}: {line}")
 
 
-def _correlation(pairs: Sequence[tuple[float, float]]) -> str:
-    """Spearman's coefficient in words; negative: a higher score goes with tighter binding."""
-    scores, values = {score for score, _ in pairs}, {value for _, value in pairs}
-    if len(pairs) < _FEWEST or len(scores) == 1 or len(values) == 1:
-        return f"no rank correlation: {len(pairs)} designs with a measured {KD}, or all alike"
+def _paint_points(axes: "Axes", points: Sequence[tuple[float, float, DesignSummary]], *, melts: bool) -> None:
+    values = [value for _, value, _ in points] or [1e-9, 1e-6]
+    if melts:
+        axes.set_ylim(min(values) - 2, max(values) + 2)
+    else:
+        molar_axis(axes, min(values) / 2, max(values) * 2, "y")
+        axes.invert_yaxis()
+    axes.grid(axis="y", color=GRID, linewidth=0.7)
+    for score, value, summary in points:
+        style: Style = CONTROL if summary.control else DESIGN
+        if summary.qualifier:
+            up = (summary.qualifier == ">") is melts
+            style = style | {"marker": "^" if up else "v"}
+        axes.plot([score], [value], clip_on=False, **style)
+
+
+def _correlation(pairs: Sequence[tuple[float, float]], symbol: str) -> str:
+    """Spearman's coefficient in words, with its direction: a low K_D and a high T_m are good."""
+    scores, values = [score for score, _ in pairs], [value for _, value in pairs]
+    if len(pairs) < _FEWEST or len(set(scores)) == 1 or len(set(values)) == 1:
+        return f"no rank correlation: {len(pairs)} designs with a measured {symbol}, or all alike"
     from scipy import stats  # noqa: PLC0415  an optional extra
 
-    result: Any = stats.spearmanr([score for score, _ in pairs], [value for _, value in pairs])
+    result: Any = stats.spearmanr(scores, values)
     rho = float(result.statistic)
-    meaning = "higher is tighter" if rho < 0 else "higher is weaker"
-    return f"Spearman ρ = {rho:.2f} over {len(pairs)} designs ({meaning})".replace("-", "−")  # noqa: RUF001
+    words = {KD: ("tighter", "weaker"), TM: ("less stable", "more stable")}[symbol][rho > 0]
+    return f"Spearman ρ = {rho:.2f} over {len(pairs)} designs (higher is {words})".replace("-", "−")  # noqa: RUF001

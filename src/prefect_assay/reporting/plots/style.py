@@ -1,8 +1,8 @@
-"""A drawing in pixels, on matplotlib: settings, axes, texts and keys that all figures share. Knows no data.
+"""A drawing in pixels, on matplotlib: settings, axes, texts and legends that all figures share. Knows no data.
 
-The settings of matplotlib are global: they are set to its defaults and to `_SETTINGS` under a lock while a figure is
-drawn, so that neither the user's own settings nor another thread changes the bytes. Texts but numbers
-never reach matplotlib, which would look for TeX and glyphs in a name: a key is drawn in the place of each.
+The settings of matplotlib are global: while a figure is drawn they are, under a lock, matplotlib's defaults and
+`_SETTINGS`, so that neither the user's own settings nor another thread changes the bytes. Texts other than tick labels
+never reach matplotlib, which would look for TeX and for glyphs in a name: a key is drawn in the place of each.
 """
 
 import io
@@ -20,27 +20,23 @@ from prefect_assay.results.formats import molar
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH: Final = 440
+WIDTH: Final = 440  # of every figure: at 400 pixels a text is as large as on a page of text
 TITLE: Final = 13.0
 TEXT: Final = 10.5
 SMALL: Final = 9.5
-LINE: Final = 1.2
-_SALT: Final = "prefect-assay"
+Style = dict[str, Any]
 _SETTINGS: Final[dict[Any, Any]] = {
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
-    "axes.labelcolor": INK,
-    "axes.labelpad": 0,
-    "axes.labelsize": TEXT,
     "axes.linewidth": 0.8,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "figure.facecolor": PAPER,
     "font.size": TEXT,
-    "lines.linewidth": LINE,
+    "lines.linewidth": 1.2,
     "path.simplify_threshold": 0.25,
     "svg.fonttype": "none",
-    "svg.hashsalt": _SALT,
+    "svg.hashsalt": "prefect-assay",
     "text.color": INK,
     "text.parse_math": False,
     "xtick.color": MUTED,
@@ -51,7 +47,7 @@ _SETTINGS: Final[dict[Any, Any]] = {
     "ytick.labelsize": SMALL,
 }
 _LOCK: Final = threading.Lock()
-_EM: Final = 0.54  # the mean width of a letter
+LETTER: Final = 0.54  # the mean width of a letter, in its size
 _KEEP_HEAD: Final = 0.6
 _ROUNDING: Final = 1e-6
 
@@ -69,10 +65,12 @@ class Sheet:
     def axes(
         self, left: float, top: float, width: float, height: float, *, x: str = "", y: str = ""
     ) -> "Axes":
-        """Axes in a rectangle; `x` and `y` are their titles, on fixed lines so that nothing has to be measured."""
-        axes = self.figure.add_axes(
-            (left / self.width, 1 - (top + height) / self.height, width / self.width, height / self.height)
-        )
+        """Axes in a rectangle, with their titles."""
+        bottom = 1 - (top + height) / self.height
+        axes = self.figure.add_axes((left / self.width, bottom, width / self.width, height / self.height))
+        axes.set_title("", y=1)  # titles are texts of the sheet: a place for theirs need not be measured
+        axes.xaxis.set_label_coords(0, 0)
+        axes.yaxis.set_label_coords(0, 0)
         if x:
             self.text(left + width / 2, top + height + 34, x, anchor="middle")
         if y:
@@ -92,10 +90,12 @@ class Sheet:
         rotation: float = 0,
     ) -> None:
         """A text on its baseline."""
+        key = f"@{len(self.texts)}@"
+        self.texts[key] = clean(text) or "(no name)"
         self.figure.text(
             x / self.width,
             1 - y / self.height,
-            self.key_of(text),
+            key,
             fontsize=size,
             color=color,
             ha={"start": "left", "middle": "center", "end": "right"}[anchor],
@@ -105,40 +105,35 @@ class Sheet:
             rotation_mode="anchor",
         )
 
-    def key_of(self, text: str) -> str:
-        """What to draw in place of a text."""
-        key = f"@{len(self.texts)}@"
-        self.texts[key] = clean(text) or "(no name)"
-        return key
-
     def line(self, xs: Sequence[float], ys: Sequence[float], **style: Any) -> None:
         """A line, or markers, outside all axes."""
         from matplotlib.lines import Line2D  # noqa: PLC0415  an optional extra
 
-        across = [x / self.width for x in xs]
-        down = [1 - y / self.height for y in ys]
+        across, down = [x / self.width for x in xs], [1 - y / self.height for y in ys]
         self.figure.add_artist(Line2D(across, down, **style))
 
     def box(self, x: float, y: float, width: float, height: float, **style: Any) -> None:
         """A rectangle outside all axes, from its upper left corner."""
         from matplotlib.patches import Rectangle  # noqa: PLC0415  an optional extra
 
-        across, down = x / self.width, 1 - (y + height) / self.height
-        self.figure.add_artist(Rectangle((across, down), width / self.width, height / self.height, **style))
+        corner = (x / self.width, 1 - (y + height) / self.height)
+        self.figure.add_artist(Rectangle(corner, width / self.width, height / self.height, **style))
 
     def heading(self, name: str, lines: Iterable[str] = ()) -> None:
-        """The name of the design, and below it what is said about it."""
-        self.text(10, 19, shorten(name, self.width - 20, TITLE), size=TITLE, weight="bold")
+        """What the figure shows, and below it what is said about it."""
+        self.text(10, 19, shorten(name, self.width - 20, TITLE * 1.1), size=TITLE, weight="bold")
         for number, line in enumerate(lines):
             self.text(10, 34 + 14 * number, line, color=MUTED)
 
-    def legend(self, y: float, entries: Iterable[tuple[str, dict[str, Any]]], *, x: float = 10) -> None:
+    def legend(self, y: float, entries: Iterable[tuple[str, Style]]) -> None:
         """One row of samples with their words; a sample is a line or a marker."""
+        x = 10.0
         for words, style in entries:
-            is_line = style.get("linestyle", "-") != "none"
-            self.line([x, x + 22] if is_line else [x + 11], [y - 3.5] * (2 if is_line else 1), **style)
-            self.text(x + 27, y, words, size=SMALL)
-            x += 27 + text_width(words, SMALL) + 14
+            sample = [5] if style.get("linestyle") == "none" else [0, 22]
+            self.line([x + place for place in sample], [y - 3.5 for _ in sample], **style)
+            x += 4 + max(10, sample[-1])
+            self.text(x, y, words, size=SMALL)
+            x += 12 + text_width(words, SMALL)
 
 
 @contextmanager
@@ -154,7 +149,7 @@ def _settings() -> Iterator[None]:
 
 
 def draw(width: float, height: float, paint: Callable[[Sheet], None], *, title: str) -> str:
-    """The figure that `paint` puts on an empty sheet, as SVG; `title` describes it to those who cannot see it.
+    """The figure that `paint` puts on an empty sheet, as SVG; `title` is its description for screen readers.
 
     Raises:
         ConfigurationError: matplotlib is not installed.
@@ -167,13 +162,29 @@ def draw(width: float, height: float, paint: Callable[[Sheet], None], *, title: 
     return themed(raw.getvalue(), sheet.texts, title=title)
 
 
+def molar_axis(axes: "Axes", low: float, high: float, which: str) -> None:
+    """A logarithmic axis of concentrations in M; each tick, one per decade, names its unit."""
+    first, last = math.ceil(math.log10(low) - _ROUNDING), math.floor(math.log10(high) + _ROUNDING)
+    decades = [float(f"1e{power}") for power in range(first, last + 1)]
+    getattr(axes, f"set_{which}scale")("log")
+    getattr(axes, f"set_{which}lim")(low, high)
+    getattr(axes, f"set_{which}ticks")(decades, [decade(value) for value in decades])
+    getattr(axes, f"set_{which}ticks")([], minor=True)
+
+
+def decade(value: float) -> str:
+    """A round concentration: `1e-8` gives `10 nM`."""
+    number, unit = molar(value).split(" ")
+    return f"{float(number):g} {unit}"
+
+
 def text_width(text: str, size: float) -> float:
     """The approximate width in pixels: the font is chosen where the figure is shown."""
-    return sum(size if unicodedata.east_asian_width(c) in "WF" else size * _EM for c in text)
+    return sum(size if unicodedata.east_asian_width(c) in "WF" else size * LETTER for c in text)
 
 
 def shorten(text: str, width: float, size: float) -> str:
-    """Cut the middle out of a text that is too wide: designs of one campaign differ at both ends."""
+    """Cut the middle out of a text that is too wide: names of one campaign differ at both ends."""
     flat = clean(text)
     if text_width(flat, size) <= width:
         return flat
@@ -181,6 +192,17 @@ def shorten(text: str, width: float, size: float) -> str:
     head = _fitting(flat, room * _KEEP_HEAD, size)
     tail = _fitting(flat[::-1], room * (1 - _KEEP_HEAD), size)[::-1]
     return f"{head}…{tail}"
+
+
+def two_lines(text: str, width: float, size: float) -> list[str]:
+    """The text on at most two lines, the second shortened, parted after a separator near the end of the first."""
+    flat = clean(text)
+    first = _fitting(flat, width, size)
+    if first == flat:
+        return [flat]
+    cut = max(first.rfind(separator) for separator in " _-") + 1
+    cut = cut if cut > len(first) / 2 else len(first)
+    return [flat[:cut].strip(), shorten(flat[cut:], width, size)]
 
 
 def _fitting(text: str, width: float, size: float) -> str:
@@ -192,8 +214,21 @@ def _fitting(text: str, width: float, size: float) -> str:
     return text
 
 
+def wrap(words: Iterable[str], width: float, size: float, separator: str = ", ") -> list[str]:
+    """Lines no wider than `width`; a word is never parted."""
+    lines: list[str] = []
+    for word in words:
+        joined = f"{lines[-1]}{separator}{word}" if lines else word
+        if lines and text_width(joined, size) > width:
+            lines[-1] += separator.rstrip()
+            lines.append(word)
+        else:
+            lines[-1:] = [joined]
+    return lines
+
+
 def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions at least `gap` apart, each as near to its own as its neighbours allow, in the same order."""
+    """Positions at least `gap` apart, in the same order, each as near to its own as the others allow."""
     order = sorted(range(len(positions)), key=positions.__getitem__)
     placed = [0.0] * len(positions)
     last = low - gap
@@ -203,31 +238,3 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
     for index in reversed(order):
         placed[index] = limit = min(placed[index], limit - gap)
     return placed
-
-
-def wrap(words: Iterable[str], width: float, size: float) -> list[str]:
-    """Lines of words with commas between them, none wider than `width`; a word is never parted."""
-    lines: list[str] = []
-    for word in words:
-        joined = f"{lines[-1]}, {word}" if lines else word
-        if lines and text_width(joined, size) > width:
-            lines[-1] += ","
-            lines.append(word)
-        else:
-            lines[-1:] = [joined]
-    return lines
-
-
-def molar_axis(axes: "Axes", low: float, high: float, which: str) -> None:
-    """A logarithmic axis of concentrations, with a tick per decade that says its unit."""
-    first, last = math.ceil(math.log10(low) - _ROUNDING), math.floor(math.log10(high) + _ROUNDING)
-    decades = [float(f"1e{power}") for power in range(first, last + 1)]
-    getattr(axes, f"set_{which}scale")("log")
-    getattr(axes, f"set_{which}lim")(low, high)
-    getattr(axes, f"set_{which}ticks")(decades, [_decade(value) for value in decades])
-    getattr(axes, f"set_{which}ticks")([], minor=True)
-
-
-def _decade(value: float) -> str:
-    number, unit = molar(value).split(" ")
-    return f"{float(number):g} {unit}"

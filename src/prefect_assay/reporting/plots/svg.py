@@ -1,9 +1,9 @@
 """The SVG of matplotlib, made small, themed and safe: what every figure passes through at the end.
 
 Coordinates are rounded to a tenth of a pixel, and groups, names and metadata of the drawing library are dropped. Each
-colour of the palette is written as an attribute, for paper and for drawing programs, and gets a class that a dark colour
-scheme overrides. The paper is part of the drawing, so paper and ink always change together: a figure is legible on a page
-of either scheme, also where the page and the system disagree. Knows no data.
+colour of the palette is an attribute, for paper and for drawing programs; a style sheet changes it where the reader
+prefers a dark scheme. The paper is part of the drawing and changes with the ink, so a figure is legible on a page of
+either scheme, also where page and system disagree. Knows no data.
 """
 
 import base64
@@ -17,51 +17,61 @@ INK: Final = "#1b1f24"
 MUTED: Final = "#59616b"
 GRID: Final = "#d5d9de"
 PAPER: Final = "#ffffff"
-# Okabe and Ito, https://jfly.uni-koeln.de/color/; their yellow is too light for white paper.
+# Okabe and Ito (2008), https://jfly.uni-koeln.de/color/; their yellow is too light for white paper.
 BLUE: Final = "#0072b2"
 VERMILLION: Final = "#d55e00"
 GREEN: Final = "#009e73"
 PURPLE: Final = "#cc79a7"
 ORANGE: Final = "#e69f00"
 SKY: Final = "#56b4e9"
+# Private characters, written as symbols with an index.
+KD: Final = "\ue000"
+TM: Final = "\ue001"
 
 _DARK: Final = {INK: "#eceff2", MUTED: "#a9b1ba", GRID: "#434a52", PAPER: "#171a1e", BLUE: SKY, SKY: BLUE}
-_CLASSES: Final = {color: f"c{number}" for number, color in enumerate(_DARK)}
-_PROPERTIES: Final = {"fill": "f", "stroke": "s"}
-_STYLE: Final = (
-    "@media screen and (prefers-color-scheme:dark){"
-    + "".join(
-        f".assay-plot .{letter}{_CLASSES[color]}{{{name}:{dark}}}"
-        for color, dark in _DARK.items()
-        for name, letter in _PROPERTIES.items()
-    )
-    + "}"
+# Of this class only: the style sheet of a figure holds for the whole page that it is part of.
+_STYLE: Final = "".join(
+    f'.assay-plot [{name}="{color}"]{{{name}:{dark}}}'
+    for color, dark in _DARK.items()
+    for name in ("fill", "stroke")
 )
-_FONTS: Final = "Helvetica,Arial,'Liberation Sans','Noto Sans',sans-serif"
+_ROOT: Final = {
+    "xmlns": "http://www.w3.org/2000/svg",
+    "xmlns:xlink": "http://www.w3.org/1999/xlink",
+    "class": "assay-plot",
+    "role": "img",
+    "style": "max-width:100%;height:auto",
+    "font-family": "Helvetica,Arial,'Liberation Sans','Noto Sans',sans-serif",
+    "fill": "none",
+    "stroke-linejoin": "round",
+}
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _HREF: Final = "{http://www.w3.org/1999/xlink}href"
+_NUMERIC: Final = frozenset(
+    {"x", "y", "width", "height", "stroke-width", "stroke-dasharray", "font-size", "transform"}
+)
 _DROPPED: Final = frozenset({"font-family", "stroke-linecap", "stroke-linejoin", "stroke-miterlimit"})
-_DEFAULTS: Final = frozenset(  # of SVG, or of the whole drawing
+_DEFAULTS: Final = frozenset(  # of SVG, or of the root
     {("fill", "none"), ("stroke-dashoffset", "0"), ("text-anchor", "start"), ("stroke-width", "1")}
 )
-KD: Final = "\ue000"  # a private character, written as the symbol K with the index D
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
-_NUMBERS: Final = re.compile(r"(?:(?:[a-z]+\()?-?[\d.]+(?:e-?\d+)?(?:px)?\)?[, ]*)+")
 _TOKEN: Final = re.compile(r"[A-Za-z]|-?[\d.]+(?:e-?\d+)?")
+_SYMBOLS: Final = {KD: ("K", "D"), TM: ("T", "m")}
+_SYMBOL: Final = re.compile(f"([{KD}{TM}])")
 _CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Co"})
 _NOT_IN_XML: Final = "\ufffe\uffff"
-_KEPT: Final = f"{KD}\u200d"  # the second joins the parts of one emoji
+_KEPT: Final = f"{KD}{TM}\u200d"  # the last joins the parts of one emoji
 
 
 def as_markdown_image(svg: str, alt: str) -> str:
-    """An inline image for a Markdown artifact: the figure as a data address, `alt` for those who cannot see it."""
+    """An inline image for a Markdown artifact: the figure as a data address, with `alt` as its description."""
     data = base64.b64encode(svg.encode()).decode()
-    words = re.sub(r"[\[\]\\`*_<>!|&]", " ", clean(alt))  # a name must not end the image or make a link
+    words = re.sub(r"[\[\]\\`*_<>!|&]", " ", plain(alt))  # a name must not end the image or make a link
     return f"![{' '.join(words.split())}](data:image/svg+xml;base64,{data})"
 
 
 def clean(text: str) -> str:
-    """One line without characters that XML forbids or that change the direction of what follows."""
+    """One line, without characters that XML forbids or that change the direction of the text after them."""
     return "".join(
         character
         for character in " ".join(text.split())
@@ -70,28 +80,19 @@ def clean(text: str) -> str:
     )
 
 
+def plain(text: str) -> str:
+    """The text on one line, with symbols as letters: `K_D`."""
+    return _SYMBOL.sub(lambda match: "_".join(_SYMBOLS[match[0]]), clean(text))
+
+
 def themed(raw: str, texts: Mapping[str, str], *, title: str) -> str:
     """The finished figure. `texts` maps the keys drawn in place of texts to the texts themselves."""
     source = ET.fromstring(raw)  # noqa: S314  written by the drawing library, from numbers and keys
-    width, height = (f"{float(size):g}" for size in source.attrib["viewBox"].split()[2:])
-    root = ET.Element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "xmlns:xlink": "http://www.w3.org/1999/xlink",
-            "class": "assay-plot",
-            "role": "img",
-            "viewBox": f"0 0 {width} {height}",
-            "width": width,
-            "height": height,
-            "style": "max-width:100%;height:auto",
-            "font-family": _FONTS,
-            "fill": "none",
-            "stroke-linejoin": "round",
-        },
-    )
-    ET.SubElement(root, "title").text = clean(title).replace(KD, "K_D")
-    ET.SubElement(root, "style").text = _STYLE
+    width, height = (_shorter(size) for size in source.attrib["viewBox"].split()[2:])
+    size = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
+    root = ET.Element("svg", _ROOT | size)
+    ET.SubElement(root, "title").text = plain(title)
+    ET.SubElement(root, "style").text = f"@media screen and (prefers-color-scheme:dark){{{_STYLE}}}"
     for child in source:
         if child.tag != f"{_SVG}metadata" and child.find(f"{_SVG}style") is None:
             root.extend(_copies(child, texts))
@@ -99,22 +100,18 @@ def themed(raw: str, texts: Mapping[str, str], *, title: str) -> str:
 
 
 def _copies(source: ET.Element, texts: Mapping[str, str]) -> Iterator[ET.Element]:
-    """The element with short attributes, or only its children where it was a group without an effect."""
+    """The element with short attributes; only its children where it is a group without an effect."""
     tag = source.tag.removeprefix(_SVG)
     children = [copy for child in source for copy in _copies(child, texts)]
     attributes = _attributes(source, tag)
     if tag == "g" and not attributes:
         yield from children
-        return
-    if tag in {"g", "defs"} and not children:
-        return
-    if tag == "path" and attributes.keys() == {"d"}:
-        return
-    copy = ET.Element(tag, attributes)
-    copy.extend(children)
-    if tag == "text":
-        _write_text(copy, texts.get(source.text or "", source.text or ""))
-    yield copy
+    elif not (tag in {"g", "defs"} and not children) and attributes.keys() != {"d"}:
+        copy = ET.Element(tag, attributes)
+        copy.extend(children)
+        if tag == "text":
+            _write_text(copy, texts.get(source.text or "", source.text or ""))
+        yield copy
 
 
 def _attributes(source: ET.Element, tag: str) -> dict[str, str]:
@@ -123,27 +120,20 @@ def _attributes(source: ET.Element, tag: str) -> dict[str, str]:
     found = {name.strip(): value.strip() for name, _, value in entries if value}
     found |= {name: value for name, value in source.attrib.items() if name not in {"style", "id"}}
     if tag in {"path", "clipPath"} and "id" in source.attrib:
-        found["id"] = source.attrib["id"]  # made from what it names: two figures on a page agree on it
+        found["id"] = source.attrib["id"]  # a digest of what it names: two figures on a page agree on it
     if tag == "use":
         found = {name: value for name, value in found.items() if not name.startswith("stroke")}
         found["xlink:href"] = found.pop(_HREF)
-    if "d" in found:
-        found["d"] = _path(found["d"])
-    kept = {
-        name: _short(value)
-        for name, value in found.items()
-        if name not in _DROPPED and (name, value) not in _DEFAULTS
-    }
-    if kept.get("transform", "").startswith("rotate(0 "):
-        del kept["transform"]
-    classes = [
-        letter + _CLASSES[kept[name]] for name, letter in _PROPERTIES.items() if kept.get(name) in _CLASSES
-    ]
-    return kept | ({"class": " ".join(classes)} if classes else {})
+    kept = {}
+    for name, value in found.items():
+        short = _path(value) if name == "d" else _shorter(value) if name in _NUMERIC else value
+        if name not in _DROPPED and (name, short) not in _DEFAULTS and not short.startswith("rotate(0 "):
+            kept[name] = short
+    return kept
 
 
-def _short(value: str) -> str:
-    return _NUMBER.sub(lambda match: _number(float(match[0])), value) if _NUMBERS.fullmatch(value) else value
+def _shorter(value: str) -> str:
+    return _NUMBER.sub(lambda match: _number(float(match[0])), value)
 
 
 def _number(value: float) -> str:
@@ -155,37 +145,35 @@ def _number(value: float) -> str:
 
 
 def _path(commands: str) -> str:
-    """The path with steps from point to point, in tenths of a pixel; a curved one only with shorter numbers."""
+    """The path as steps from point to point, in tenths of a pixel; a curved one only with shorter numbers."""
     tokens = _TOKEN.findall(commands)
     if not {"C", "Q"}.isdisjoint(tokens):
-        return " ".join(
-            f"{float(token):.2f}".rstrip("0").rstrip(".") if token[-1].isdigit() else token
-            for token in tokens
-        )
-    written: list[str] = []
-    here = (0, 0)
-    position = 0
+        return " ".join(token if token.isalpha() else f"{round(float(token), 2):g}" for token in tokens)
+    written = []
+    here, position, pen_is_new = (0, 0), 0, True
     while position < len(tokens):
-        command = tokens[position]
-        if command in "zZ":
+        if tokens[position] in "zZ":
             written.append("z")
             position += 1
             continue
         there = (round(float(tokens[position + 1]) * 10), round(float(tokens[position + 2]) * 10))
-        if command == "M":
+        step = ((there[0] - here[0]) / 10, (there[1] - here[1]) / 10)
+        if tokens[position] == "M":
             written.append(f"M{_number(there[0] / 10)} {_number(there[1] / 10)}")
+            pen_is_new = True
         elif there != here:
-            step = f"{_number((there[0] - here[0]) / 10)} {_number((there[1] - here[1]) / 10)}"
-            written.append(("l" if written[-1][0] == "M" else " ") + step)
+            written.append(f"{'l' if pen_is_new else ' '}{_number(step[0])} {_number(step[1])}")
+            pen_is_new = False
         here = there
         position += 3
     return "".join(written).replace(" -", "-")
 
 
 def _write_text(element: ET.Element, text: str) -> None:
-    first, *others = text.split(KD)
+    first, *others = _SYMBOL.split(text)
     element.text = first
-    for after in others:
-        ET.SubElement(element, "tspan", {"font-style": "italic"}).text = "K"
-        ET.SubElement(element, "tspan", {"dy": "2.5", "font-size": "75%"}).text = "D"
+    for symbol, after in zip(others[::2], others[1::2], strict=True):
+        letter, index = _SYMBOLS[symbol]
+        ET.SubElement(element, "tspan", {"font-style": "italic"}).text = letter
+        ET.SubElement(element, "tspan", {"dy": "2.5", "font-size": "75%"}).text = index
         ET.SubElement(element, "tspan", {"dy": "-2.5"}).text = after

@@ -8,8 +8,8 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.reporting.plots.affinities import affinity, ranked
-from prefect_assay.reporting.plots.style import shorten
+from prefect_assay.reporting.plots.affinities import affinity, labels, ranked
+from prefect_assay.reporting.plots.style import LETTER, decade, shorten
 from prefect_assay.results.formats import OUTCOME_WORDS, molar
 from prefect_assay.results.summary import DesignSummary
 
@@ -20,40 +20,32 @@ _MARKS: Final = {None: "●", "<": "◀", ">": "▶"}
 
 def terminal_ranking(summaries: Sequence[DesignSummary]) -> Table:
     """K_D of each design on a logarithmic line, tightest first, with its 95 % interval; a limit is an arrow."""
-    order = ranked(summaries)
-    values = [affinity(summary) or 1 for summary in order] or [1e-9]
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    high = max(high, low + 1)
+    order, label = ranked(summaries), labels(summaries)
+    logarithms = [math.log10(value) for _, value in order] or [-9.0]
+    low, high = math.floor(min(logarithms)), max(math.floor(min(logarithms)) + 1, math.ceil(max(logarithms)))
     others = Counter(OUTCOME_WORDS[s.outcome] for s in summaries if affinity(s) is None)
     table = Table(caption=", ".join(f"{number} {words}" for words, number in others.items()) or None)
     table.add_column("Design")
     table.add_column("K_D", justify="right")
-    table.add_column(_scale(low, high), no_wrap=True)
-    for summary in order:
-        name = shorten(summary.name, _NAME, 1 / 0.54)
+    left, right = decade(10.0**low), decade(10.0**high)
+    table.add_column(left + right.rjust(_WIDTH - len(left)), no_wrap=True)
+    for summary, value in order:
+        name = shorten(label(summary), _NAME * LETTER, 1)
         table.add_row(
-            Text(f"◆ {name}" if summary.control else name),
-            Text(molar(summary.kd_M, summary.qualifier)),
-            Text(_plot(summary, low, high)),
+            Text(f"◆ {name}" if summary.control else name),  # Text: a name is no markup
+            Text(molar(value, summary.qualifier)),
+            Text(_line(summary, value, low, high)),
         )
     return table
 
 
-def _column(value: float, low: float, high: float) -> int:
-    share = (math.log10(value) - low) / (high - low)
-    return round(min(max(share, 0), 1) * (_WIDTH - 1))
+def _line(summary: DesignSummary, value: float, low: float, high: float) -> str:
+    def column(concentration: float | None) -> int:
+        share = (math.log10(concentration or value) - low) / (high - low)
+        return round(min(max(share, 0), 1) * (_WIDTH - 1))
 
-
-def _plot(summary: DesignSummary, low: float, high: float) -> str:
-    value = affinity(summary) or 1
     cells = ["·"] * _WIDTH
-    first = _column(summary.kd_low_M, low, high) if summary.kd_low_M else _column(value, low, high)
-    last = _column(summary.kd_high_M, low, high) if summary.kd_high_M else _column(value, low, high)
+    first, last = column(summary.kd_low_M), column(summary.kd_high_M)
     cells[first : last + 1] = "─" * (last + 1 - first)
-    cells[_column(value, low, high)] = _MARKS.get(summary.qualifier, "●")
+    cells[column(value)] = _MARKS.get(summary.qualifier, "●")
     return "".join(cells)
-
-
-def _scale(low: int, high: int) -> str:
-    left, right = molar(10.0**low), molar(10.0**high)
-    return left + " " * (_WIDTH - len(left) - len(right)) + right

@@ -1,0 +1,137 @@
+"""The sensorgrams of one replicate with fits and residuals. Knows no campaign."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from prefect_assay.reporting.plots.curves import (
+    BOTTOM,
+    LEFT,
+    MODELS,
+    caption,
+    every_nth,
+    extent,
+    first_fit,
+    reasons,
+)
+from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, spread
+from prefect_assay.reporting.plots.svg import BLUE, GREEN, INK, KD, MUTED, ORANGE, PURPLE, SKY, VERMILLION
+from prefect_assay.results.formats import molar
+from prefect_assay.results.kinetics.analysis import Estimate, ModelName
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from prefect_assay.results.kinetics.curves import FittedReplicate, FloatArray
+
+_COLORS: Final = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+_PANEL: Final = WIDTH - LEFT - 62
+_CURVES: Final = 170
+_RESIDUALS: Final = 56
+_GAP: Final = 12
+_END: Final = 5  # readings that give the height of a label
+
+
+def kinetics_caption(replicate: "FittedReplicate") -> str:
+    """Replicate, verdict and K_D with its 95 % interval."""
+    kinetics = replicate.kinetics
+    fit = first_fit(kinetics)
+    return caption(kinetics.replicate, kinetics.verdict, f"{KD} {_interval(fit.kd_M)}" if fit else None)
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None and estimate.high is None:
+        return molar(estimate.value)
+    low, high = ("open" if end is None else molar(end) for end in (estimate.low, estimate.high))
+    return f"{molar(estimate.value)} ({low} to {high})"
+
+
+def sensorgrams(replicate: "FittedReplicate") -> str:
+    """The curves of one replicate with their fits, and the residuals of the first fit (two-step, else global 1:1).
+
+    A measured curve is thinned to every n-th of its points.
+
+    Raises:
+        ConfigurationError: matplotlib is not installed.
+    """
+    kinetics = replicate.kinetics
+    models: list[ModelName] = [
+        model for model in MODELS if any(model in curve.fitted for curve in replicate.curves)
+    ]
+    lines = [kinetics_caption(replicate), *reasons(kinetics.reasons)]
+    top = 62 + 14 * len(lines)
+    height = _CURVES if models else _CURVES + _GAP + _RESIDUALS
+    end = top + _CURVES + _GAP + _RESIDUALS
+
+    def paint(sheet: Sheet) -> None:
+        sheet.heading(kinetics.name, lines)
+        samples: list[tuple[str, Style]] = [("measured", {"color": BLUE, "linewidth": 1.3})]
+        samples += [(MODELS[m][0], {"color": INK, "linestyle": MODELS[m][1]}) for m in models]
+        sheet.legend(top - 22, samples)
+        time = "time (s)"
+        response = f"response ({kinetics.unit})"
+        panel = sheet.axes(LEFT, top, _PANEL, height, y=response, x="" if models else time)
+        _paint_curves(panel, replicate, models)
+        _frame(panel, replicate, [curve.curve.signal for curve in replicate.curves], ticks=5)
+        _label_concentrations(sheet, panel, replicate, top, height)
+        if models:
+            panel.tick_params(labelbottom=False)
+            lower = sheet.axes(LEFT, end - _RESIDUALS, _PANEL, _RESIDUALS, y="residual", x=time)
+            _frame(lower, replicate, _paint_residuals(lower, replicate, models[0]), ticks=3)
+
+    return draw(WIDTH, end + BOTTOM, paint, title=f"Sensorgrams of {kinetics.name}: {lines[0]}")
+
+
+def _paint_curves(axes: "Axes", replicate: "FittedReplicate", models: Sequence[ModelName]) -> None:
+    for number, curve in enumerate(replicate.curves):
+        thin = every_nth(curve.curve.time_s)
+        _plot(axes, number, curve.curve.time_s[thin], curve.curve.signal[thin])
+    for model in models:
+        style: Style = {
+            "color": INK,
+            "linestyle": MODELS[model][1],
+            "linewidth": 0.9,
+            "clip_on": False,
+        }
+        for curve in replicate.curves:
+            if model in curve.fitted:
+                axes.plot(curve.curve.time_s, curve.fitted[model], **style)
+
+
+def _paint_residuals(axes: "Axes", replicate: "FittedReplicate", model: ModelName) -> list["FloatArray"]:
+    axes.axhline(0, color=MUTED, linewidth=0.6, clip_on=False)
+    found = []
+    for number, curve in enumerate(replicate.curves):
+        if model in curve.fitted:
+            thin = every_nth(curve.curve.time_s)
+            residual = (curve.curve.signal - curve.fitted[model])[thin]
+            _plot(axes, number, curve.curve.time_s[thin], residual)
+            found.append(residual)
+    return found
+
+
+def _plot(axes: "Axes", number: int, times: "FloatArray", values: "FloatArray") -> None:
+    axes.plot(times, values, color=_COLORS[number % len(_COLORS)], linewidth=1.3, clip_on=False)
+
+
+def _frame(axes: "Axes", replicate: "FittedReplicate", values: Iterable["FloatArray"], *, ticks: int) -> None:
+    """Limits around all values, the end of association, and few ticks."""
+    axes.set_xlim(*extent((curve.curve.time_s for curve in replicate.curves), 0))
+    axes.set_ylim(*extent(values, 0.04))
+    axes.axvline(replicate.dissociation_s, color=MUTED, linewidth=0.7, linestyle=":", clip_on=False)
+    axes.locator_params(axis="x", nbins=6)
+    axes.locator_params(axis="y", nbins=ticks)
+
+
+def _label_concentrations(
+    sheet: Sheet, axes: "Axes", replicate: "FittedReplicate", top: float, height: float
+) -> None:
+    """Each curve's concentration beside its end: colour alone must not identify a curve."""
+    low, high = axes.get_ylim()
+    last = [float(curve.curve.signal[-_END:].mean()) for curve in replicate.curves]
+    ends = [top + height * (high - value) / (high - low) for value in last]
+    right = LEFT + _PANEL
+    for number, place in enumerate(spread(ends, 12, top + 6, top + height - 2)):
+        sheet.line(
+            [right + 2, right + 10], [ends[number], place], color=_COLORS[number % len(_COLORS)], linewidth=1
+        )
+        sheet.text(right + 13, place + 3.5, molar(replicate.curves[number].curve.concentration_M), size=SMALL)
