@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from prefect_assay.reporting.plots.affinities import CONTROL, DESIGN, affinity
-from prefect_assay.reporting.plots.style import SMALL, TEXT, WIDTH, Sheet, Style, draw, molar_axis, shorten
+from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis
 from prefect_assay.reporting.plots.svg import GRID, KD, MUTED, TM
 from prefect_assay.results.row import Outcome
 from prefect_assay.results.summary import DesignSummary
@@ -70,7 +70,7 @@ def measured_against_predicted(summaries: Sequence[DesignSummary], column: str) 
             ("limit", DESIGN | {"marker": "^"}),
         ]
         sheet.legend(58, [*samples, ("no binding", _CROSS)] if silent else samples)
-        title = shorten(column, _PANEL, TEXT)
+        title = column
         axes = sheet.axes(
             _LEFT, top, _PANEL, height, y=f"{TM} (°C)" if melts else KD, x="" if silent else title
         )

@@ -75,7 +75,9 @@ def sensorgrams(replicate: "FittedReplicate") -> str:
         _label_concentrations(sheet, panel, replicate, top, height)
         if models:
             panel.tick_params(labelbottom=False)
-            lower = sheet.axes(LEFT, end - _RESIDUALS, _PANEL, _RESIDUALS, y="residual", x=time)
+            lower = sheet.axes(
+                LEFT, end - _RESIDUALS, _PANEL, _RESIDUALS, y=f"residual ({kinetics.unit})", x=time
+            )
             _frame(lower, replicate, _paint_residuals(lower, replicate, models[0]), ticks=3)
 
     return draw(WIDTH, end + BOTTOM, paint, title=f"Sensorgrams of {kinetics.name}: {lines[0]}")

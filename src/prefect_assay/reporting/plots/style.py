@@ -72,9 +72,9 @@ class Sheet:
         axes.xaxis.set_label_coords(0, 0)
         axes.yaxis.set_label_coords(0, 0)
         if x:
-            self.text(left + width / 2, top + height + 34, x, anchor="middle")
+            self.text(left + width / 2, top + height + 34, shorten(x, width, TEXT), anchor="middle")
         if y:
-            self.text(14, top + height / 2, y, anchor="middle", rotation=90)
+            self.text(14, top + height / 2, shorten(y, height + 30, TEXT), anchor="middle", rotation=90)
         return axes
 
     def text(
@@ -215,9 +215,9 @@ def _fitting(text: str, width: float, size: float) -> str:
 
 
 def wrap(words: Iterable[str], width: float, size: float, separator: str = ", ") -> list[str]:
-    """Lines no wider than `width`; a word is never parted."""
+    """Lines no wider than `width`; a word is not parted, but shortened where it is wider."""
     lines: list[str] = []
-    for word in words:
+    for word in (shorten(word, width, size) for word in words):
         joined = f"{lines[-1]}{separator}{word}" if lines else word
         if lines and text_width(joined, size) > width:
             lines[-1] += separator.rstrip()
