@@ -182,11 +182,14 @@ def contrast(one, other):
 def dark_colors(svg):
     style = ET.fromstring(svg).findtext(f"{SVG}style")
     assert style.startswith("@media screen and (prefers-color-scheme:dark){.assay-plot ")
-    return dict(re.findall(r'\[fill="(#\w+)"\]\{fill:(#\w+)\}', style))
+    return dict(re.findall(r'\[(?:fill|stroke)="(#\w+)"\]\{(?:fill|stroke):(#\w+)\}', style))
 
 
 def test_words_and_lines_are_legible_on_light_and_dark_paper():
-    dark = dark_colors(overview([summary("a", 1e-8)]))
+    dark = {}
+    for svg in every_figure().values():
+        dark |= dark_colors(svg)
+    assert {INK, MUTED, PAPER, BLUE} <= set(dark)
     for paper, shown in ((PAPER, lambda color: color), (dark[PAPER], lambda color: dark.get(color, color))):
         assert contrast(shown(INK), paper) > 12
         assert contrast(shown(MUTED), paper) > 5

@@ -35,7 +35,7 @@ class Figure:
                 float(e.get("x", 0)),
                 float(e.get("y", 0)),
                 "".join(e.itertext()),
-                float(e.get("font-size", "0").removesuffix("px")),
+                float(e.get("font-size") or self.root.get("font-size")),
                 dict(e.attrib),
             )
             for e in self.root.iter(f"{SVG}text")

@@ -32,8 +32,7 @@ _FRAMES: Final[dict[Outcome, Style]] = {
 _COLUMNS: Final = 6
 _CELL: Final = (WIDTH - 20) / _COLUMNS
 _HEIGHT: Final = 40
-_TINY: Final = 8.5
-_WIDE: Final = 1.1  # digits and capitals, of which names consist
+_TINY: Final = 9.0
 _GRID_LEFT: Final = 84
 _GRID_TOP: Final = 86
 _LINE: Final = 34
@@ -81,7 +80,7 @@ def _paint_cell(sheet: Sheet, x: float, y: float, summary: DesignSummary, name: 
         frame = {"edgecolor": INK, "linewidth": 2}
     inset = 2 if summary.control else 1.5
     sheet.box(x + inset, y + inset, _CELL - 2 * inset, _HEIGHT - 2 * inset, facecolor=fill, **frame)
-    lines = two_lines(f"◆ {name}" if summary.control else name, _CELL - 6, _TINY * _WIDE)
+    lines = two_lines(f"◆ {name}" if summary.control else name, _CELL - 6, _TINY)
     first = y + 13 + 5.5 * (2 - len(lines))
     for number, line in enumerate([*lines, _value(summary)]):
         sheet.text(x + _CELL / 2, first + 11 * number, line, size=_TINY, color=ink, anchor="middle")

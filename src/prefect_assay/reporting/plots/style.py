@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 440  # of every figure: at 400 pixels a text is as large as on a page of text
 TITLE: Final = 13.0
-TEXT: Final = 10.5
-SMALL: Final = 9.5
+TEXT: Final = 11.0
+SMALL: Final = 10.0
 Style = dict[str, Any]
 _SETTINGS: Final[dict[Any, Any]] = {
     "axes.edgecolor": MUTED,
@@ -34,7 +34,7 @@ _SETTINGS: Final[dict[Any, Any]] = {
     "figure.facecolor": PAPER,
     "font.size": TEXT,
     "lines.linewidth": 1.2,
-    "path.simplify_threshold": 0.25,
+    "path.simplify_threshold": 0.4,
     "svg.fonttype": "none",
     "svg.hashsalt": "prefect-assay",
     "text.color": INK,
@@ -47,7 +47,7 @@ _SETTINGS: Final[dict[Any, Any]] = {
     "ytick.labelsize": SMALL,
 }
 _LOCK: Final = threading.Lock()
-LETTER: Final = 0.54  # the mean width of a letter, in its size
+LETTER: Final = 0.56  # the mean width of a letter, in its size
 _KEEP_HEAD: Final = 0.6
 _ROUNDING: Final = 1e-6
 

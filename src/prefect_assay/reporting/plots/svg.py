@@ -29,12 +29,6 @@ KD: Final = "\ue000"
 TM: Final = "\ue001"
 
 _DARK: Final = {INK: "#eceff2", MUTED: "#a9b1ba", GRID: "#434a52", PAPER: "#171a1e", BLUE: SKY, SKY: BLUE}
-# Of this class only: the style sheet of a figure holds for the whole page that it is part of.
-_STYLE: Final = "".join(
-    f'.assay-plot [{name}="{color}"]{{{name}:{dark}}}'
-    for color, dark in _DARK.items()
-    for name in ("fill", "stroke")
-)
 _ROOT: Final = {
     "xmlns": "http://www.w3.org/2000/svg",
     "xmlns:xlink": "http://www.w3.org/1999/xlink",
@@ -42,6 +36,7 @@ _ROOT: Final = {
     "role": "img",
     "style": "max-width:100%;height:auto",
     "font-family": "Helvetica,Arial,'Liberation Sans','Noto Sans',sans-serif",
+    "font-size": "10",
     "fill": "none",
     "stroke-linejoin": "round",
 }
@@ -52,7 +47,13 @@ _NUMERIC: Final = frozenset(
 )
 _DROPPED: Final = frozenset({"font-family", "stroke-linecap", "stroke-linejoin", "stroke-miterlimit"})
 _DEFAULTS: Final = frozenset(  # of SVG, or of the root
-    {("fill", "none"), ("stroke-dashoffset", "0"), ("text-anchor", "start"), ("stroke-width", "1")}
+    {
+        ("fill", "none"),
+        ("stroke-dashoffset", "0"),
+        ("text-anchor", "start"),
+        ("stroke-width", "1"),
+        ("font-size", "10"),
+    }
 )
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 _TOKEN: Final = re.compile(r"[A-Za-z]|-?[\d.]+(?:e-?\d+)?")
@@ -92,11 +93,23 @@ def themed(raw: str, texts: Mapping[str, str], *, title: str) -> str:
     size = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
     root = ET.Element("svg", _ROOT | size)
     ET.SubElement(root, "title").text = plain(title)
-    ET.SubElement(root, "style").text = f"@media screen and (prefers-color-scheme:dark){{{_STYLE}}}"
+    style = ET.SubElement(root, "style")
     for child in source:
         if child.tag != f"{_SVG}metadata" and child.find(f"{_SVG}style") is None:
             root.extend(_copies(child, texts))
+    style.text = _dark_rules(ET.tostring(root, encoding="unicode"))
     return ET.tostring(root, encoding="unicode")
+
+
+def _dark_rules(drawing: str) -> str:
+    """The dark scheme of the colours in use. A style sheet holds for the whole page: the rules name the class."""
+    rules = [
+        f'.assay-plot [{name}="{color}"]{{{name}:{dark}}}'
+        for color, dark in _DARK.items()
+        for name in ("fill", "stroke")
+        if f'{name}="{color}"' in drawing
+    ]
+    return f"@media screen and (prefers-color-scheme:dark){{{''.join(rules)}}}"
 
 
 def _copies(source: ET.Element, texts: Mapping[str, str]) -> Iterator[ET.Element]:
@@ -127,6 +140,7 @@ def _attributes(source: ET.Element, tag: str) -> dict[str, str]:
     kept = {}
     for name, value in found.items():
         short = _path(value) if name == "d" else _shorter(value) if name in _NUMERIC else value
+        short = short.removesuffix("px")
         if name not in _DROPPED and (name, short) not in _DEFAULTS and not short.startswith("rotate(0 "):
             kept[name] = short
     return kept
