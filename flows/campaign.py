@@ -52,6 +52,7 @@ from prefect_assay.tasks.estimate import check_access, resolve_target
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.read import plan_campaign, read_designs
+from prefect_assay.tasks.report import report_campaign
 
 __all__ = ["campaign"]
 
@@ -264,10 +265,15 @@ def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[Cam
         plan.campaign_id,
         [e.experiment_code for e in lines if e.location and e.experiment_code],
     )
+    page = report_campaign(run.options.archive, plan.campaign_id)
     report = CampaignReport(
-        campaign_id=plan.campaign_id, experiments=lines, rows=len(table.rows), table=table.location
+        campaign_id=plan.campaign_id,
+        experiments=lines,
+        rows=len(table.rows),
+        table=table.location,
+        report=page.location,
     )
-    artifacts.show_campaign(plan, report, table)
+    artifacts.show_campaign(plan, report, table, images=page.images, notes=page.notes)
     message = f"{sum(1 for e in lines if e.location)} of {len(lines)} experiments have results, {len(table.rows)} rows"
     if report.problems:
         message = "; ".join([message, *report.problems])

@@ -44,6 +44,7 @@ from prefect_assay.tasks.archive import archive_experiment
 from prefect_assay.tasks.order import confirm_order
 from prefect_assay.tasks.quote import Billing, BillingStage, read_billing, withdraw
 from prefect_assay.tasks.read import EndOfWait, look, outcome_of
+from prefect_assay.tasks.report import plot_results
 from prefect_assay.waiting import Failed, Partial, PastDeadline, Ready, Wait, WaitsFor
 
 __all__ = ["announce", "complete_order", "outlasting"]
@@ -225,5 +226,6 @@ def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: E
         spec=run.spec,
         results_status=str(found.results_status),
     )
-    artifacts.show_results(run.label, kept)
+    plots = plot_results(run.options.archive, run.campaign_id, kept.record.experiment_code)
+    artifacts.show_results(run.label, kept, images=plots.images, notes=plots.notes)
     return kept.record

@@ -11,6 +11,7 @@ from prefect_assay.tasks.order import confirm_order, find_order, order_experimen
 from prefect_assay.tasks.pay import pay_invoice, read_due
 from prefect_assay.tasks.quote import confirm_quote, poll_quote, submit_draft
 from prefect_assay.tasks.read import check_experiment, plan_campaign, read_designs
+from prefect_assay.tasks.report import plot_results, report_campaign
 
 __all__ = [
     "archive_experiment",
@@ -27,9 +28,11 @@ __all__ = [
     "order_experiment",
     "pay_invoice",
     "plan_campaign",
+    "plot_results",
     "poll_quote",
     "read_designs",
     "read_due",
+    "report_campaign",
     "resolve_target",
     "submit_draft",
 ]

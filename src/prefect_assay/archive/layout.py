@@ -18,11 +18,14 @@ PREFIX_LENGTH: Final = 200  # with the lengths above every key stays below the 1
 MANIFEST_NAME: Final = "manifest.json"
 CLAIM_NAME: Final = "claim.json"
 BOOKS_FOLDER: Final = "BOOKS"  # upper case, so that no campaign has this name; see prefect_assay.books
-# A campaign's plan and table lie next to its experiments, whose codes always have a hyphen (contract 2.1).
+# A campaign's plan, table and report lie next to its experiments, whose codes always have a hyphen (contract 2.1).
 PLAN_CODE: Final = "PLAN"
 PLAN_PATH: Final = "plan.json"
 TABLE_CODE: Final = "TABLE"
 TABLE_PATH: Final = "results.csv"
+REPORT_CODE: Final = "REPORT"
+REPORT_PATH: Final = "report.html"
+CAMPAIGN_CODES: Final = frozenset({PLAN_CODE, TABLE_CODE, REPORT_CODE})  # no experiments
 VERSIONS_FOLDER: Final = "VERSIONS"  # in the books' folder: the register of complete versions
 
 _DIGEST_LENGTH: Final = 12

@@ -1,5 +1,6 @@
 """Read the archive: the versions of an experiment, and the files of the latest one."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -44,6 +45,11 @@ class ArchivedVersion:
         """The content of one file in chunks."""
         return self._store.stream(self._key(path))
 
+    @property
+    def manifest_sha256(self) -> str:
+        """The SHA-256 (hex) of the stored manifest, as in the `ArchiveRecord` of its version."""
+        return hashlib.sha256(self._store.read(join_key(self._folder, MANIFEST_NAME))).hexdigest()
+
     def _key(self, path: str) -> str:
         name = path if path in self.files else safe_path(path)
         if name not in self.files:
@@ -58,7 +64,11 @@ def versions(store: Store, prefix: str, campaign_id: str, experiment_code: str) 
 
 def latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> ArchivedVersion | None:
     """The newest complete version of the experiment, or None."""
-    folder = experiment_folder(prefix, campaign_id, experiment_code)
+    return latest_in(store, experiment_folder(prefix, campaign_id, experiment_code))
+
+
+def latest_in(store: Store, folder: str) -> ArchivedVersion | None:
+    """The newest complete version in an experiment's folder, or None."""
     newest = latest_version(store, folder)
     if newest is None:
         return None

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
+    CAMPAIGN_CODES,
     PLAN_CODE,
     PLAN_PATH,
     TABLE_CODE,
@@ -76,10 +77,7 @@ def _archived(store: Store, prefix: str) -> dict[str, set[str]]:
 def _compare(
     store: Store, folder: str, codes: set[str], orders: Orders, archive_id: str | None
 ) -> Iterator[Finding]:
-    ids = {
-        code: _experiment_id(store, join_key(folder, code))
-        for code in sorted(codes - {PLAN_CODE, TABLE_CODE})
-    }
+    ids = {code: _experiment_id(store, join_key(folder, code)) for code in sorted(codes - CAMPAIGN_CODES)}
     table = _newest(store, join_key(folder, TABLE_CODE), TABLE_PATH)
     if table is not None:
         lines = csv.DictReader(table.decode("utf-8-sig").splitlines())

@@ -146,6 +146,27 @@ def spending(
         show_spending(path, archive, policy, days=days, as_json=as_json)
 
 
+@app.command()
+def report(
+    campaign: Annotated[str, typer.Argument(help="Campaign id.")],
+    path: Annotated[Path | None, typer.Argument(help="An archive in a folder.")] = None,
+    *,
+    archive: Annotated[
+        str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The file to write. Default: <campaign>-report.html, here.")
+    ] = None,
+    browse: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the report of a campaign again from its archive alone: one HTML file, which needs no network."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.report import write_report
+
+        write_report(campaign, path, archive, output=output, browse=browse, as_json=as_json)
+
+
 @archive_app.command("verify")
 def archive_verify(
     path: Annotated[

@@ -26,12 +26,13 @@ class CampaignExperiment(Model):
 
 
 class CampaignReport(Model):
-    """The result of `campaign`. `table` is the archived CSV of all measured rows."""
+    """The result of `campaign`. `table` is the archived CSV of all measured rows, `report` the archived HTML page."""
 
     campaign_id: str
     experiments: tuple[CampaignExperiment, ...]
     rows: int
     table: str | None
+    report: str | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:

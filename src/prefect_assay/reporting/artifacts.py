@@ -1,7 +1,7 @@
 """Artifacts of the Prefect UI: figures, links, tables. No secrets and no decisions."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from prefect.artifacts import (
@@ -21,6 +21,8 @@ from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec, Plan
 from prefect_assay.payments.reconciliation import PaymentStatus
+from prefect_assay.reporting.page.images import Image
+from prefect_assay.reporting.plots import as_markdown_image
 from prefect_assay.results import markdown_table, molar
 from prefect_assay.results.row import ArchivedResults, CampaignTable
 
@@ -154,22 +156,32 @@ def _verbatim(text: str) -> str:
     return f"`{text.replace('`', chr(39)).replace('|', '/')}`"
 
 
-def show_results(label: str, kept: ArchivedResults) -> None:
-    """The measured values of one experiment, and the address of its archive."""
+def show_results(
+    label: str, kept: ArchivedResults, *, images: Sequence[Image] = (), notes: Sequence[str] = ()
+) -> None:
+    """The measured values of one experiment with their plots, and the address of its archive."""
     lines = [
         f"# Results of {kept.record.experiment_code}",
         "",
         f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
         "",
-        *(f"- {_verbatim(line)}" for line in kept.notes),
+        *(f"- {_verbatim(line)}" for line in (*kept.notes, *notes)),
         "",
         markdown_table(kept.rows, limit=_ROWS_SHOWN),
+        *_inline(images),
     ]
     _show(lines, key=f"assay-results-{label}", description="Measured values")
 
 
-def show_campaign(plan: Plan, report: CampaignReport, table: CampaignTable) -> None:
-    """The report of a campaign: its results, its problems, and the table."""
+def show_campaign(
+    plan: Plan,
+    report: CampaignReport,
+    table: CampaignTable,
+    *,
+    images: Sequence[Image] = (),
+    notes: Sequence[str] = (),
+) -> None:
+    """The report of a campaign: its results, its problems, its plots and the table."""
     measured = sum(1 for e in report.experiments if e.location)
     lines = [
         f"# Campaign {plan.campaign_id}",
@@ -179,11 +191,22 @@ def show_campaign(plan: Plan, report: CampaignReport, table: CampaignTable) -> N
         "",
         f"Table: `{report.table}`" if report.table else "No table: nothing was measured.",
         "",
+        f"Report: `{report.report}`" if report.report else "No report page.",
+        "",
         *(f"- {problem}" for problem in report.problems),
+        *(f"- {_verbatim(note)}" for note in notes),
+        *_inline(images),
         "",
         markdown_table(table.rows, limit=_ROWS_SHOWN) if table.rows else "",
     ]
     _show(lines, key=f"assay-campaign-report-{label_of(plan.campaign_id)}", description=plan.campaign_id)
+
+
+def _inline(images: Sequence[Image]) -> Iterator[str]:
+    """Each figure as a paragraph; both of Prefect's user interfaces show a data address."""
+    for image in images:
+        yield ""
+        yield as_markdown_image(image.svg, image.alt)
 
 
 def show_loop(report: LoopReport) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.tree import Tree
 
 from prefect_assay.archive import LocalStore, verify, versions
+from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.cli.archive import show_report
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_blocks
@@ -22,7 +23,10 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.spec import Assay, Plan
 from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method, PaymentMethod
 from prefect_assay.ordering import find_order
+from prefect_assay.reporting.page.documents import kept_report
+from prefect_assay.reporting.plots import terminal_ranking
 from prefect_assay.results import molar, rich_table, summaries
+from prefect_assay.results.summary import summarize
 from prefect_assay.runs.children import start_run
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
@@ -72,6 +76,7 @@ class Story:
             self._show_wake(watch, order)
         self._show_results()
         self._show_archive()
+        self._show_report()
 
     def _parameters(self, blocks: dict[str, object]) -> dict[str, Any]:
         assay = Assay(experiment_type=ExperimentType.AFFINITY, target=TARGET, method=Method.BLI)
@@ -211,6 +216,16 @@ class Story:
         show_report(self._console, report.model_copy(update={"location": self._short(self._folder)}))
         if not report.ok:
             raise ConfigurationError("the demo's archive is damaged")
+
+    def _show_report(self) -> None:
+        kept = kept_report(LocalStore(self._folder), "", CAMPAIGN)
+        table = kept_table(self._archive, CAMPAIGN)
+        if kept is None or REPORT_PATH not in kept.files or table is None:
+            raise ConfigurationError(f"the campaign completed and {self._folder} holds no report of it")
+        self._step("Report", "one HTML file without network: results, curves, payments, methods, checksums")
+        self._console.print(terminal_ranking(summarize(table.rows)))
+        self._line(f"report: {self._short(Path(kept.location) / REPORT_PATH)}")
+        self._line(f"open it: prefect-assay report {CAMPAIGN} {self._short(self._folder)} --open")
 
     def stay(self) -> None:
         """Leave everything running until Ctrl-C or the end of a process, and print where to look."""

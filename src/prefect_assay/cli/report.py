@@ -1,0 +1,51 @@
+"""`prefect-assay report`: the report of a campaign, made again from its archive alone. Writes nothing to the archive."""
+
+import hashlib
+import json
+import webbrowser
+from pathlib import Path
+
+from rich.console import Console
+
+from prefect_assay.archive.layout import safe_name
+from prefect_assay.cli.archive import opened
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.reporting.page.documents import make_report
+from prefect_assay.reporting.plots import terminal_ranking
+
+
+def write_report(
+    campaign_id: str,
+    path: Path | None,
+    archive: str | None,
+    *,
+    output: Path | None,
+    browse: bool,
+    as_json: bool,
+) -> None:
+    """Write the page to a file and print its path; with `browse` open it."""
+    store, prefix = opened(path, archive)
+    with Console(stderr=True).status(f"Making the report of {campaign_id} …"):
+        made = make_report(store, prefix, campaign_id)
+    for note in made.notes:
+        Console(stderr=True).print(note, markup=False, highlight=False, soft_wrap=True)
+    if made.page is None:
+        raise ConfigurationError.missing_extra("report", "the HTML report")
+    file = (output or Path(f"{safe_name(campaign_id)}-report.html")).expanduser()
+    try:
+        file.write_bytes(made.page)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} cannot be written ({error.strerror}); choose another file with --output"
+        ) from None
+    if as_json:
+        digest = hashlib.sha256(made.page).hexdigest()
+        print(
+            json.dumps({"report": str(file), "bytes": len(made.page), "sha256": digest, "notes": made.notes})
+        )
+    else:
+        if any(design.kd_M for design in made.summaries):
+            Console().print(terminal_ranking(made.summaries))
+        print(file)
+    if browse:
+        webbrowser.open(file.resolve().as_uri())

@@ -1,0 +1,233 @@
+"""One experiment of a report, from the files of its newest archived version.
+
+Answers are kept as they came, so a field may be absent or odd: a value that cannot be read is left out, and never ends a
+report. A file that differs from its manifest does.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from prefect_assay.archive.layout import TABLE_PATH, safe_path
+from prefect_assay.archive.read import ArchivedVersion
+from prefect_assay.errors import ArchiveError
+from prefect_assay.models.archived import Manifest, is_open_link
+from prefect_assay.models.base import Model
+from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.result import Result
+from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import ResultsStatus
+from prefect_assay.reporting.page.orders import OrderFacts, of_receipt
+from prefect_assay.results import from_csv, rows, to_csv, unread_units
+from prefect_assay.results.row import ResultRow
+
+_LISTS: Final = (
+    "items",
+    "results",
+    "data",
+)  # the contract's word, and those of the earlier variant (contract 9.4)
+
+
+class ReportedResult(Model):
+    """One result. `package` is the path of its data package in the version; None: there is no such file."""
+
+    id: str
+    title: str | None
+    created_at: datetime | None
+    package: str | None
+    attribution: str | None = None
+    modelled: tuple[str, ...] = ()  # designs whose values a local lab made up
+
+
+class ReportedExperiment(Model):
+    """One archived experiment. `batch_index` counts from 0; `price_cents` is without VAT, per design."""
+
+    code: str
+    manifest: Manifest
+    manifest_sha256: str
+    batch_index: int | None
+    status: str | None
+    url: str | None
+    created_at: datetime | None
+    spec: ExperimentSpec | None
+    target: str | None
+    order: OrderFacts | None
+    results: tuple[ReportedResult, ...]
+    rows: tuple[ResultRow, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def price_cents(self) -> float | None:
+        """The experiment's price over its sequences, controls included."""
+        amount = self.order.amount_cents if self.order else None
+        return amount / len(self.spec.sequences) if amount and self.spec and self.spec.sequences else None
+
+
+def reported_experiment(
+    version: ArchivedVersion, orders: Mapping[str, OrderFacts], indices: Mapping[str, int]
+) -> ReportedExperiment:
+    """Read one version; `indices` are the batch indices of a plan, by order key.
+
+    Raises:
+        ArchiveError: a file is unreadable, or is not what the manifest says.
+    """
+    manifest = version.manifest
+    spec = _spec(version)
+    record = _record(version)
+    results = _results(version)
+    order = _order(version, orders)
+    table, notes = _rows(version, results, spec)
+    described = record.experiment_spec if record else None
+    return ReportedExperiment(
+        code=manifest.experiment_code,
+        manifest=manifest,
+        manifest_sha256=version.manifest_sha256,
+        batch_index=indices.get(order.order_key) if order and order.order_key else None,
+        status=str(record.status) if record else None,
+        url=_page(record.experiment_url) if record else None,
+        created_at=record.created_at if record else None,
+        spec=spec,
+        target=_target(described),
+        order=order,
+        results=tuple(_described(version, result) for result in results),
+        rows=table,
+        notes=tuple(f"Experiment {manifest.experiment_code}: {note}" for note in notes),
+    )
+
+
+def checked(version: ArchivedVersion, path: str) -> bytes:
+    """The content of a file; ArchiveError if it is not what was archived."""
+    body = version.read(path)
+    refuse_changed(version, path, hashlib.sha256(body).hexdigest())
+    return body
+
+
+def refuse_changed(version: ArchivedVersion, path: str, sha256: str) -> None:
+    """Raise ArchiveError unless the digest is that of the manifest."""
+    if sha256 != version.files[path].sha256:
+        raise ArchiveError(
+            f"{version.location}/{path} has changed since it was archived, so no report is made of it. "
+            "`prefect-assay archive verify` lists what is damaged; restore it from a backup"
+        )
+
+
+def _json(version: ArchivedVersion, path: str) -> Any:
+    """A JSON file of the version; None without one."""
+    return json.loads(checked(version, path)) if path in version.files else None
+
+
+def _spec(version: ArchivedVersion) -> ExperimentSpec | None:
+    found = _json(version, "spec.json")
+    try:
+        return ExperimentSpec.model_validate(found) if found else None
+    except ValidationError:
+        return None
+
+
+def _record(version: ArchivedVersion) -> Experiment | None:
+    try:
+        return Experiment.model_validate(_json(version, "raw/experiment.json"))
+    except ValidationError:
+        return None
+
+
+def _target(described: Mapping[str, Any] | None) -> str | None:
+    target = (described or {}).get("target")
+    name = target.get("name") if isinstance(target, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _page(url: str | None) -> str | None:
+    """The experiment's page, which asks for a sign-in."""
+    is_web = bool(url) and str(url).lower().startswith(("https://", "http://"))
+    return url if is_web and not is_open_link("", url) else None
+
+
+def _order(version: ArchivedVersion, orders: Mapping[str, OrderFacts]) -> OrderFacts | None:
+    wanted = version.manifest.experiment_id
+    logged = next((facts for facts in orders.values() if facts.experiment_id == wanted), None)
+    receipt = _json(version, "receipt.json")
+    return logged or (of_receipt(receipt) if isinstance(receipt, dict) else None)
+
+
+def _results(version: ArchivedVersion) -> tuple[Result, ...]:
+    """The results of all raw answers, each id once."""
+    found: dict[str, Result] = {}
+    for path in sorted(version.files):
+        if path.startswith("raw/results-"):
+            for item in _items(_json(version, path)):
+                try:
+                    result = Result.model_validate(item)
+                except ValidationError:
+                    continue
+                found.setdefault(result.id, result)
+    return tuple(found.values())
+
+
+def _items(body: Any) -> list[Any]:
+    if isinstance(body, list):
+        return body
+    lists = (body.get(name) for name in _LISTS) if isinstance(body, dict) else iter(())
+    return next((value for value in lists if isinstance(value, list)), [])
+
+
+def _rows(
+    version: ArchivedVersion, results: tuple[Result, ...], spec: ExperimentSpec | None
+) -> tuple[tuple[ResultRow, ...], list[str]]:
+    """The tidy rows, made again of the answers, and what is to be known about them."""
+    archived = checked(version, TABLE_PATH) if TABLE_PATH in version.files else None
+    if not results and archived is not None:
+        return from_csv(archived), []
+    manifest = version.manifest
+    table = rows(
+        results,
+        experiment_code=manifest.experiment_code,
+        ordered=_designs(spec),
+        complete=manifest.results_status == ResultsStatus.ALL,
+    )
+    notes = list(unread_units(results))
+    notes += [
+        f"the data package of result {result.id} could not be fetched, so its curves are missing. Run the campaign again "
+        "to fetch it"
+        for result in results
+        if safe_path(f"packages/{result.id}.absent.json") in version.files
+    ]
+    if archived is not None and archived != to_csv(table):
+        notes.append(
+            "another version of prefect-assay wrote its results.csv; the values of this report are read again from "
+            "the laboratory's answers, and differ in places"
+        )
+    return table, notes
+
+
+def _designs(spec: ExperimentSpec | None) -> tuple[ProteinSequence, ...]:
+    return tuple(
+        ProteinSequence(name=name, aa_string=value.aa_string, control=value.control)
+        for name, value in (spec.sequences if spec else {}).items()
+    )
+
+
+def _described(version: ArchivedVersion, result: Result) -> ReportedResult:
+    package = safe_path(f"packages/{result.id}.zip")
+    attribution = result.metadata.get("attribution")
+    return ReportedResult(
+        id=result.id,
+        title=result.title,
+        created_at=result.created_at,
+        package=package if package in version.files else None,
+        attribution=attribution if isinstance(attribution, str) else None,
+        modelled=tuple(_modelled(result)),
+    )
+
+
+def _modelled(result: Result) -> Iterator[str]:
+    """Designs that a local lab marks as made by its model (docs/lab-measurements.md)."""
+    for entry in result.summary:
+        source = (entry.model_extra or {}).get("data_source")
+        if isinstance(source, str) and source == "model" and entry.name:
+            yield entry.name

@@ -1,0 +1,147 @@
+"""What a report says, collected from a campaign's archive alone: plan, specifications, raw answers and the orders' log.
+
+Nothing here depends on when or where it is collected: the same archive gives the same contents, in another folder as
+well. Each file that is read is compared with its manifest, so no value comes from a file that has changed.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from prefect_assay.archive.layout import (
+    CAMPAIGN_CODES,
+    PLAN_CODE,
+    PLAN_PATH,
+    safe_name,
+    safe_prefix,
+    version_of,
+)
+from prefect_assay.archive.read import ArchivedVersion, latest_in
+from prefect_assay.archive.store import Store, join_key
+from prefect_assay.errors import ArchiveError
+from prefect_assay.models.archived import Manifest
+from prefect_assay.models.base import Model
+from prefect_assay.models.spec import Plan
+from prefect_assay.models.vocabulary import ResultsStatus
+from prefect_assay.reporting.page.answers import ReportedExperiment, checked, reported_experiment
+from prefect_assay.reporting.page.orders import OrderFacts, orders_of
+from prefect_assay.results.row import ResultRow, collate
+
+
+class MissingExperiment(Model):
+    """A planned experiment without archived results. `batch_index` counts from 0."""
+
+    order_key: str
+    batch_index: int
+    designs: int
+    order: OrderFacts | None
+
+
+class CampaignContents(Model):
+    """One campaign. `as_of` is when its newest archived version was begun; `notes` names what could not be read."""
+
+    campaign_id: str
+    as_of: datetime
+    plan: Plan | None
+    plan_manifest: Manifest | None
+    experiments: tuple[ReportedExperiment, ...]
+    missing: tuple[MissingExperiment, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """The manifests of everything that the report is made of."""
+        plan = (self.plan_manifest,) if self.plan_manifest else ()
+        return (*plan, *(experiment.manifest for experiment in self.experiments))
+
+    @property
+    def preliminary(self) -> tuple[str, ...]:
+        """The experiments whose results are not complete."""
+        return tuple(e.code for e in self.experiments if e.manifest.results_status != ResultsStatus.ALL)
+
+    @property
+    def modelled(self) -> frozenset[tuple[str, str]]:
+        """Experiment code and name of designs whose values a local lab made up."""
+        found = ((e.code, name) for e in self.experiments for result in e.results for name in result.modelled)
+        return frozenset(found)
+
+    @property
+    def rows(self) -> tuple[ResultRow, ...]:
+        """One tidy table of all experiments."""
+        return collate(experiment.rows for experiment in self.experiments)
+
+
+def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
+    """Read a campaign from its archive. Experiments that ran without a campaign have no plan.
+
+    Raises:
+        ArchiveError: the archive has nothing of this campaign, or a file of it is unreadable or has changed.
+    """
+    orders, notes = orders_of(store, prefix, campaign_id)
+    folder = join_key(safe_prefix(prefix), safe_name(campaign_id))
+    plan_version = latest_in(store, join_key(folder, PLAN_CODE))
+    plan = _plan(plan_version)
+    indices = {planned.order_key: planned.batch_index for planned in plan.experiments} if plan else {}
+    found = []
+    for code in _codes(store, folder):
+        version = latest_in(store, join_key(folder, code))
+        if version is not None:
+            found.append(reported_experiment(version, orders, indices))
+    if not found and plan is None:
+        raise ArchiveError(
+            f"{store.location(safe_prefix(prefix))} has nothing of campaign {campaign_id}; name a campaign of this "
+            "archive, as `prefect-assay spending` lists them"
+        )
+    experiments = sorted(found, key=_position)
+    done = {experiment.order.order_key for experiment in experiments if experiment.order}
+    dates = [experiment.manifest.created_at for experiment in experiments]
+    if plan_version is not None:
+        dates.append(plan_version.manifest.created_at)
+    return CampaignContents(
+        campaign_id=plan.campaign_id if plan else experiments[0].manifest.campaign_id,
+        as_of=max(dates),
+        plan=plan,
+        plan_manifest=plan_version.manifest if plan_version else None,
+        experiments=tuple(experiments),
+        missing=tuple(_missing(plan, orders, done)) if plan else (),
+        notes=(*notes, *(note for experiment in experiments for note in experiment.notes)),
+    )
+
+
+def _plan(version: ArchivedVersion | None) -> Plan | None:
+    if version is None:
+        return None
+    try:
+        return Plan.model_validate_json(checked(version, PLAN_PATH))
+    except ValidationError as error:
+        raise ArchiveError(
+            f"{version.location}/{PLAN_PATH} was written by another version of prefect-assay, and this one cannot read "
+            f"{error.error_count()} of its fields; upgrade, and make the report again"
+        ) from None
+
+
+def _codes(store: Store, folder: str) -> list[str]:
+    """The experiments of a campaign's folder that have a version, as their folders are named."""
+    found = set()
+    for key in store.keys(folder):
+        code, version, *rest = [*key.removeprefix(f"{folder}/").split("/"), "", ""]
+        if any(rest) and version_of(version) is not None:
+            found.add(code)
+    return sorted(found - CAMPAIGN_CODES)
+
+
+def _position(experiment: ReportedExperiment) -> tuple[float, str]:
+    index = experiment.batch_index
+    return (float("inf") if index is None else index, experiment.code)
+
+
+def _missing(plan: Plan, orders: dict[str, OrderFacts], done: set[str | None]) -> Iterator[MissingExperiment]:
+    for planned in plan.experiments:
+        if planned.order_key not in done:
+            yield MissingExperiment(
+                order_key=planned.order_key,
+                batch_index=planned.batch_index,
+                designs=len(planned.spec.sequences),
+                order=orders.get(planned.order_key),
+            )

@@ -1,0 +1,153 @@
+"""The derived files of a campaign: the page, tables, fits and plots, made of its archive and archived beside it.
+
+They are versions of `REPORT`, which is no experiment. The same archive gives the same bytes in the same environment, so
+an unchanged report writes nothing.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Final
+
+from prefect_assay.archive import ArchivedVersion, Document, archive_version, latest
+from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH
+from prefect_assay.archive.store import Store
+from prefect_assay.models.archived import ArchiveRecord
+from prefect_assay.models.base import Model
+from prefect_assay.models.vocabulary import ResultsStatus
+from prefect_assay.reporting.page.contents import CampaignContents, collect
+from prefect_assay.reporting.page.figures import (
+    CampaignFigures,
+    CurveFigure,
+    Extras,
+    campaign_figures,
+    fitted_packages,
+    ranking,
+)
+from prefect_assay.reporting.page.render import render
+from prefect_assay.results import tables
+from prefect_assay.results.kinetics.analysis import PackageAnalysis, ReplicateKinetics
+from prefect_assay.results.summary import DesignSummary, summarize
+
+PLOT_FILES_MAX: Final = 100
+_JSON: Final = "application/json"
+_SVG: Final = "image/svg+xml"
+_CSV: Final = "text/csv"
+
+
+class MadeReport(Model):
+    """All derived files. `page` is None without the extra `report`; `notes` are for the log, one line each."""
+
+    contents: CampaignContents
+    summaries: tuple[DesignSummary, ...]
+    figures: CampaignFigures
+    page: bytes | None
+    documents: tuple[Document, ...]
+    notes: tuple[str, ...]
+
+
+def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
+    """Make everything again from the archive; writes nothing.
+
+    Raises:
+        ArchiveError: the archive has nothing of the campaign, or a file of it is unreadable or has changed.
+    """
+    contents = collect(store, prefix, campaign_id)
+    rows = contents.rows
+    extras = Extras()
+    places = ranking(((design.experiment_code, design.name) for design in summarize(rows)), rows)
+    analyses: dict[tuple[str, str], PackageAnalysis] = {}
+    curves: list[CurveFigure] = []
+    for code, result_id, analysis, drawn in fitted_packages(
+        store, prefix, contents.experiments, places, extras
+    ):
+        analyses[code, result_id] = analysis
+        curves += drawn
+    curves.sort(key=lambda curve: (places.place(curve.experiment_code, curve.fit.name), curve.fit.name))
+    designs = _designs(contents, {result_id: analysis for (_, result_id), analysis in analyses.items()})
+    figures = campaign_figures(designs, rows, extras)
+    analysis_notes = [note for _, analysis in sorted(analyses.items()) for note in analysis.notes]
+    notes = tuple(dict.fromkeys((*contents.notes, *extras.notes, *analysis_notes)))
+    page = extras.make("page", lambda: render(contents, designs, figures, tuple(curves), notes))
+    documents = [
+        *_tables(designs, contents),
+        *_fits(analyses),
+        *_plots(figures, curves),
+        *([Document(path=REPORT_PATH, content_type="text/html; charset=utf-8", body=page)] if page else []),
+    ]
+    return MadeReport(
+        contents=contents,
+        summaries=designs,
+        figures=figures,
+        page=page,
+        documents=tuple(documents),
+        notes=tuple(dict.fromkeys((*notes, *extras.notes))),
+    )
+
+
+def archive_report(
+    store: Store, prefix: str, campaign_id: str, documents: tuple[Document, ...], *, now: datetime
+) -> ArchiveRecord:
+    """Archive the derived files, unless the newest version holds exactly these."""
+    return archive_version(
+        store,
+        prefix,
+        campaign_id=campaign_id,
+        experiment_id=campaign_id,
+        experiment_code=REPORT_CODE,
+        results_status=ResultsStatus.ALL,
+        documents=documents,
+        now=now,
+    )
+
+
+def kept_report(store: Store, prefix: str, campaign_id: str) -> ArchivedVersion | None:
+    """The newest archived report, or None."""
+    return latest(store, prefix, campaign_id, REPORT_CODE)
+
+
+def _designs(contents: CampaignContents, analyses: dict[str, PackageAnalysis]) -> tuple[DesignSummary, ...]:
+    name = contents.plan.target_name if contents.plan else None
+    return summarize(
+        contents.rows,
+        analyses=analyses,
+        targets={e.code: name or e.target for e in contents.experiments},
+        prices={e.code: price for e in contents.experiments if (price := e.price_cents) is not None},
+        attributes=contents.plan.attributes if contents.plan else {},
+    )
+
+
+def _tables(designs: tuple[DesignSummary, ...], contents: CampaignContents) -> Iterator[Document]:
+    yield Document(path="summary.csv", content_type=_CSV, body=tables.summary_csv(designs))
+    yield Document(path="competition.csv", content_type=_CSV, body=tables.competition_csv(designs))
+    yield Document(
+        path="competition-replicates.csv",
+        content_type=_CSV,
+        body=tables.competition_replicates_csv(contents.rows),
+    )
+
+
+def _fits(analyses: dict[tuple[str, str], PackageAnalysis]) -> Iterator[Document]:
+    for (code, result_id), analysis in analyses.items():
+        text = json.dumps(analysis.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False)
+        yield Document(
+            path=f"kinetics/{code}/{result_id}.json", content_type=_JSON, body=f"{text}\n".encode()
+        )
+
+
+def _plots(figures: CampaignFigures, curves: list[CurveFigure]) -> Iterator[Document]:
+    """The campaign's figures, and the curves of the best designs; the page has all of them."""
+    named = {"overview": figures.overview, "ranked": figures.ranked, "calls": figures.calls}
+    for name, svg in [*named.items(), *((f"predicted-{c}", svg) for c, svg in figures.predicted.items())]:
+        if svg:
+            yield _plot(name.replace("/", "_"), svg)
+    drawn = ((curve, curve.svg) for curve in curves if curve.svg)
+    for curve, svg in islice(drawn, PLOT_FILES_MAX):
+        kind = "sensorgrams" if isinstance(curve.fit, ReplicateKinetics) else "melting"
+        number = "" if curve.fit.replicate is None else f"-{curve.fit.replicate}"
+        yield _plot(f"{kind}/{curve.result_id}/{curve.fit.name.replace('/', '_')}{number}", svg)
+
+
+def _plot(name: str, svg: str) -> Document:
+    return Document(path=f"plots/{name}.svg", content_type=_SVG, body=svg.encode())

@@ -1,0 +1,73 @@
+"""The figures that a Prefect artifact shows inline: few, and below a megabyte together, the best designs first."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from prefect_assay.archive import latest
+from prefect_assay.archive.store import Store
+from prefect_assay.models.base import Model
+from prefect_assay.reporting.page.answers import reported_experiment
+from prefect_assay.reporting.page.figures import (
+    CampaignFigures,
+    Extras,
+    Ranking,
+    campaign_figures,
+    fitted_packages,
+)
+from prefect_assay.results.kinetics.analysis import PackageAnalysis
+from prefect_assay.results.summary import summarize
+
+IMAGES_BYTES_MAX: Final = 700_000  # of SVG: base64 makes a third more of it
+DESIGNS_MAX: Final = 4
+
+
+class Image(Model):
+    """A figure as SVG, and its words for those who cannot see it."""
+
+    alt: str
+    svg: str
+
+
+def campaign_images(figures: CampaignFigures) -> tuple[Image, ...]:
+    """The overview and the ranking."""
+    named = (("overview of all designs", figures.overview), ("ranked affinities", figures.ranked))
+    return bounded(Image(alt=alt, svg=svg) for alt, svg in named if svg)
+
+
+def experiment_images(
+    store: Store, prefix: str, campaign_id: str, experiment_code: str
+) -> tuple[tuple[Image, ...], tuple[str, ...]]:
+    """Overview and ranking of one archived experiment, the curves of its best designs; and notes on what is missing.
+
+    Raises:
+        ArchiveError: the experiment is not in the archive, or a file of it is unreadable or has changed.
+    """
+    version = latest(store, prefix, campaign_id, experiment_code)
+    if version is None:
+        return (), ()
+    experiment = reported_experiment(version, {}, {})
+    extras = Extras()
+    ranked = [(design.experiment_code, design.name) for design in summarize(experiment.rows)]
+    places = Ranking(
+        places={design: place for place, design in enumerate(ranked)}, skipped=frozenset(ranked[DESIGNS_MAX:])
+    )
+    analyses: dict[str, PackageAnalysis] = {}
+    curves: list[Image] = []
+    for _, result_id, analysis, drawn in fitted_packages(store, prefix, [experiment], places, extras):
+        analyses[result_id] = analysis
+        by_place = sorted(drawn, key=lambda curve: places.place(curve.experiment_code, curve.fit.name))
+        curves += [Image(alt=f"curves of {curve.fit.name}", svg=curve.svg) for curve in by_place if curve.svg]
+    designs = summarize(experiment.rows, analyses=analyses)
+    figures = campaign_figures(designs, experiment.rows, extras)
+    return bounded((*campaign_images(figures), *curves)), tuple(extras.notes)
+
+
+def bounded(images: Iterable[Image]) -> tuple[Image, ...]:
+    """The first images that fit together."""
+    kept, size = [], 0
+    for image in images:
+        size += len(image.svg.encode())
+        if size > IMAGES_BYTES_MAX:
+            break
+        kept.append(image)
+    return tuple(kept)

@@ -1,0 +1,172 @@
+"""The report as one HTML file: no script, nothing from the network, every text of others escaped. Needs the extra `report`."""
+
+import platform
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.models.base import Model
+from prefect_assay.models.billing import usd
+from prefect_assay.reporting.page import words
+from prefect_assay.reporting.page.contents import CampaignContents
+from prefect_assay.reporting.page.figures import SENSORGRAMS_MAX, CampaignFigures, CurveFigure
+from prefect_assay.reporting.page.ranked import ranked_table
+from prefect_assay.results.formats import OUTCOME_WORDS, molar, rate
+from prefect_assay.results.kinetics.analysis import ReplicateKinetics, Verdict
+from prefect_assay.results.row import Outcome
+from prefect_assay.results.summary import DesignSummary
+
+_PACKAGES: Final = ("prefect-assay", "numpy", "scipy", "matplotlib")
+_OPEN_MAX: Final = 3  # designs whose curves are open at first
+
+
+class DesignCurves(Model):
+    """All replicates of one design."""
+
+    name: str
+    experiment_code: str
+    summary: DesignSummary | None
+    curves: tuple[CurveFigure, ...]
+
+    @property
+    def is_kinetics(self) -> bool:
+        """Sensorgrams, not melting curves."""
+        return isinstance(self.curves[0].fit, ReplicateKinetics)
+
+
+def render(
+    contents: CampaignContents,
+    designs: tuple[DesignSummary, ...],
+    figures: CampaignFigures,
+    curves: tuple[CurveFigure, ...],
+    notes: tuple[str, ...],
+) -> bytes:
+    """The page, UTF-8. It depends on its arguments and on the versions of the libraries, and on nothing else.
+
+    Raises:
+        ConfigurationError: the extra `report` is not installed.
+    """
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  an optional extra
+    except ImportError:
+        raise ConfigurationError.missing_extra("report", "the HTML report") from None
+    environment = Environment(
+        loader=PackageLoader("prefect_assay.reporting.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.filters |= {
+        "day": words.day,
+        "usd": usd,
+        "molar": molar,
+        "rate": rate,
+        "estimate": words.estimate,
+    }
+    page = environment.get_template("report.html").render(
+        campaign=contents,
+        assay=words.assay_line(contents),
+        attributions=sorted(
+            {r.attribution for e in contents.experiments for r in e.results if r.attribution}
+        ),
+        citation=tuple(_citation(contents)),
+        designs=designs,
+        table=ranked_table(designs, tuple(figures.predicted)),
+        tiles=tuple(_tiles(contents, designs)),
+        modelled=contents.modelled,
+        figures=figures,
+        groups=tuple(_grouped(curves, designs)),
+        verdicts=_verdicts(curves),
+        reviews=[curve for curve in curves if curve.fit.verdict in {Verdict.REVIEW, Verdict.NOT_1_TO_1}],
+        failures=tuple(words.failures(designs)),
+        notes=notes,
+        versions=_versions(),
+        words=words,
+        OUTCOME_WORDS=OUTCOME_WORDS,
+        undrawn=sum(curve.svg is None for curve in curves),
+        drawn_max=SENSORGRAMS_MAX,
+        open_max=_OPEN_MAX,
+    )
+    return page.encode()
+
+
+class Tile(Model):
+    """A figure of the page's head, and what it is."""
+
+    value: str
+    meaning: str
+
+
+def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Iterator[Tile]:
+    designs = [design for design in ranked if not design.control]
+    measured = sum(design.outcome is Outcome.MEASURED for design in designs)
+    yield Tile(value=f"{measured} of {len(designs)}", meaning="designs with a measured value")
+    if any(design.kd_M is not None or design.binding for design in designs):
+        binding = sum(design.outcome in {Outcome.MEASURED, Outcome.BINDING} for design in designs)
+        yield Tile(value=str(binding), meaning="designs bind")
+    best = designs[0] if designs else None
+    if best is not None and best.kd_M is not None and best.outcome is Outcome.MEASURED:
+        yield Tile(value=molar(best.kd_M, best.qualifier), meaning=f"best K_D: {best.name}")
+    elif best is not None and best.tm_C is not None:
+        yield Tile(value=words.celsius(best.tm_C), meaning=f"highest melting temperature: {best.name}")
+    orders = [e.order for e in contents.experiments] + [e.order for e in contents.missing]
+    paid = sum(order.amount_cents or 0 for order in orders if order and order.is_paid)
+    due = sum(
+        order.amount_cents or 0 for order in orders if order and order.experiment_id and not order.is_paid
+    )
+    also = f"; {usd(due)} more ordered" if due else ""
+    yield Tile(value=usd(paid), meaning=f"paid, without VAT{also}")
+
+
+def _citation(contents: CampaignContents) -> Iterator[str]:
+    codes = ", ".join(experiment.code for experiment in contents.experiments)
+    yield f"Campaign {contents.campaign_id}: {words.assay_line(contents)}."
+    yield f"Experiments {codes}; archived {words.day(contents.as_of)}." if codes else "No results archived."
+    for experiment in contents.experiments:
+        yield f"{experiment.code} version {experiment.manifest.version}, manifest SHA-256 {experiment.manifest_sha256}."
+    yield f"Report by prefect-assay {_versions()['prefect-assay']}."
+
+
+def _shown(value: Any) -> Any:
+    """Text of others without control characters; safe markup passes as it is."""
+    return value if hasattr(value, "__html__") or not isinstance(value, str) else words.plain(value)
+
+
+def _grouped(curves: Iterable[CurveFigure], ranked: Iterable[DesignSummary]) -> Iterator[DesignCurves]:
+    """The curves by design, in the order of the ranking; names without a result come last."""
+    by_design: dict[tuple[str, str], list[CurveFigure]] = {}
+    for curve in curves:
+        by_design.setdefault((curve.experiment_code, curve.fit.name), []).append(curve)
+    known = {(design.experiment_code, design.name): design for design in ranked}
+    for place in (*known, *sorted(by_design.keys() - known.keys())):
+        if place in by_design:
+            yield DesignCurves(
+                experiment_code=place[0],
+                name=place[1],
+                summary=known.get(place),
+                curves=tuple(sorted(by_design[place], key=_replicate)),
+            )
+
+
+def _replicate(curve: CurveFigure) -> tuple[str, int]:
+    return curve.result_id, curve.fit.replicate or 0
+
+
+def _verdicts(curves: Iterable[CurveFigure]) -> dict[Verdict, int]:
+    """How many replicates have each verdict."""
+    counted = Counter(curve.fit.verdict for curve in curves)
+    return {verdict: counted[verdict] for verdict in Verdict if counted[verdict]}
+
+
+def _versions() -> dict[str, str]:
+    found = {"Python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,134 @@
+"""The words of a report: outcomes, verdicts, failures with their reasons, values with units. Pure."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from prefect_assay.models.base import Model
+from prefect_assay.models.vocabulary import ExperimentType, Method
+from prefect_assay.reporting.page.contents import CampaignContents
+from prefect_assay.results.formats import molar
+from prefect_assay.results.kinetics.analysis import Estimate, Verdict
+from prefect_assay.results.row import Outcome
+from prefect_assay.results.summary import DesignSummary
+
+VERDICTS: Final = {
+    Verdict.AGREES: "agrees",
+    Verdict.REVIEW: "to review",
+    Verdict.NOT_1_TO_1: "not 1:1",
+    Verdict.NO_BINDING: "no binding",
+}
+VERDICT_MEANINGS: Final = {
+    Verdict.AGREES: "The fit describes the curves, and agrees with the laboratory's values.",
+    Verdict.REVIEW: "Look at the curves before you use the number: the reasons are listed.",
+    Verdict.NOT_1_TO_1: "The residuals are not noise, so one affinity does not describe the curves.",
+    Verdict.NO_BINDING: "No response above the noise, so there is no number to agree with.",
+}
+ASSAYS: Final = {
+    ExperimentType.AFFINITY: "Binding affinity",
+    ExperimentType.SCREENING: "Binding screen",
+    ExperimentType.THERMOSTABILITY: "Thermostability",
+    ExperimentType.FLUORESCENCE: "Fluorescence",
+    ExperimentType.EXPRESSION: "Expression",
+    ExperimentType.EPITOPE_BINNING: "Epitope binning",
+    ExperimentType.ENZYME_ACTIVITY: "Enzyme activity",
+}
+METHODS: Final = {Method.BLI: "bio-layer interferometry", Method.SPR: "surface plasmon resonance"}
+
+_FAILURES: Final = {
+    Outcome.NO_EXPRESSION: ("No expression", "The design did not express, so its binding was never tested."),
+    Outcome.NO_BINDING: ("No binding", "The design expressed, and the laboratory reports no binding."),
+    Outcome.BINDING: ("Failed fit", "The design binds, and no affinity could be fitted to its curves."),
+    Outcome.UNKNOWN: ("No usable outcome", "The laboratory reports neither a value nor a call."),
+    Outcome.PENDING: (
+        "Not yet reported",
+        "The results are preliminary: this design is still being measured.",
+    ),
+    Outcome.MISSING: ("Missing", "The design was ordered, and is absent although the results are complete."),
+}
+NONE: Final = "\u2013"
+_REPLACED: Final = "\ufffd"
+_MARKS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+
+
+class Failure(Model):
+    """Designs without the value that was ordered, and the reason in words."""
+
+    title: str
+    reason: str
+    designs: tuple[DesignSummary, ...]
+
+
+def failures(summaries: Iterable[DesignSummary]) -> Iterator[Failure]:
+    """One group per reason; a screen that reports binding has not failed."""
+    listed = tuple(summaries)
+    for outcome, (title, reason) in _FAILURES.items():
+        found = tuple(
+            summary
+            for summary in listed
+            if summary.outcome is outcome
+            and (outcome is not Outcome.BINDING or summary.result_type == ExperimentType.AFFINITY)
+        )
+        if found:
+            yield Failure(title=title, reason=reason, designs=found)
+
+
+def assay_line(contents: CampaignContents) -> str:
+    """`Binding affinity by bio-layer interferometry against Human EGFR`, of each assay of the campaign."""
+    lines: dict[str, None] = {}
+    for experiment in contents.experiments:
+        if experiment.spec is not None:
+            lines[_assay(str(experiment.spec.experiment_type), experiment.spec.method, experiment.target)] = (
+                None
+            )
+    if not lines and contents.plan:
+        assay = contents.plan.assay
+        lines[_assay(str(assay.experiment_type), assay.effective_method, contents.plan.target_name)] = None
+    return "; ".join(lines)
+
+
+def _assay(kind: str, method: Method | None, target: str | None) -> str:
+    words = ASSAYS[ExperimentType(kind)]
+    by = f" by {METHODS[method]}" if method else ""
+    return f"{words}{by}{f' against {target}' if target else ''}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """The interval of a K_D in M for people: `62.1 nM to 104 nM`; empty without one."""
+    if low is None and high is None:
+        return ""
+    return f"{'open' if low is None else molar(low)} to {'open' if high is None else molar(high)}"
+
+
+def estimate(value: Estimate) -> str:
+    """A fitted K_D with its interval."""
+    limits = interval(value.low, value.high)
+    return f"{molar(value.value)} ({limits})" if limits else molar(value.value)
+
+
+def celsius(value: float | None) -> str:
+    """`61.4 °C`; a dash for None."""
+    return NONE if value is None else f"{value:.1f} °C"
+
+
+def melting(value: Estimate | None) -> str:
+    """A fitted melting temperature with its interval."""
+    if value is None:
+        return NONE
+    low, high = ("open" if side is None else f"{side:.1f}" for side in (value.low, value.high))
+    limits = "" if (value.low, value.high) == (None, None) else f" ({low} to {high})"
+    return f"{celsius(value.value)}{limits}"
+
+
+def day(moment: datetime | None) -> str:
+    """`2026-03-02`, in UTC; a dash for None."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d}" if moment else NONE
+
+
+def plain(text: object) -> str:
+    """Text of others in one line: control characters and marks that change the direction of text become visible."""
+    flat = " ".join(str(text).split())
+    return "".join(
+        _REPLACED if unicodedata.category(character) in _MARKS else character for character in flat
+    )

@@ -1,0 +1,83 @@
+"""Make and archive the derived files of a campaign, and the plots of artifacts. Nothing here fails a run.
+
+The results are in the archive before any of this begins. An error becomes a line in the log and in the artifact, with the
+command that makes the report again.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.logging import get_run_logger
+
+from prefect_assay.archive.layout import REPORT_PATH
+from prefect_assay.blocks import Archive
+from prefect_assay.errors import AssayError
+from prefect_assay.models.base import Model
+from prefect_assay.reporting.page.documents import archive_report, make_report
+from prefect_assay.reporting.page.images import Image, campaign_images, experiment_images
+
+T = TypeVar("T")
+
+__all__ = ["ArchivedReport", "ResultPlots", "plot_results", "report_campaign"]
+
+
+class ArchivedReport(Model):
+    """`location` is that of the HTML page, None without one; `notes` say what is missing and how to get it."""
+
+    location: str | None = None
+    images: tuple[Image, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class ResultPlots(Model):
+    """Plots of one experiment's results, and notes on what is missing."""
+
+    images: tuple[Image, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@task(name="report-campaign", cache_policy=NO_CACHE, retries=0)
+def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
+    """Archive report, tables, fits and plots as a version of `REPORT`; an unchanged report writes nothing. Never raises."""
+
+    def make() -> ArchivedReport:
+        store = archive.get_store()
+        made = make_report(store, archive.prefix, campaign_id)
+        record = archive_report(store, archive.prefix, campaign_id, made.documents, now=datetime.now(UTC))
+        location = f"{record.location.rstrip('/')}/{REPORT_PATH}" if made.page else None
+        return ArchivedReport(location=location, images=campaign_images(made.figures), notes=made.notes)
+
+    again = f"`prefect-assay report {campaign_id}` makes it again from the archive"
+    made = _harmless(make, f"the report of campaign {campaign_id}", again)
+    if isinstance(made, str):
+        return ArchivedReport(notes=(made,))
+    for note in made.notes:
+        get_run_logger().warning("%s", note)
+    get_run_logger().info("Report: %s", made.location or "the tables only")
+    return made
+
+
+@task(name="plot-results", cache_policy=NO_CACHE, retries=0)
+def plot_results(archive: Archive, campaign_id: str, experiment_code: str) -> ResultPlots:
+    """The plots of one archived experiment, few enough for an artifact. Never raises."""
+
+    def make() -> ResultPlots:
+        images, notes = experiment_images(archive.get_store(), archive.prefix, campaign_id, experiment_code)
+        return ResultPlots(images=images, notes=notes)
+
+    made = _harmless(make, f"the plots of experiment {experiment_code}", "the results are archived")
+    return ResultPlots(notes=(made,)) if isinstance(made, str) else made
+
+
+def _harmless(make: Callable[[], T], what: str, otherwise: str) -> T | str:
+    """What `make` returns, or why it could not: results that are archived must not look failed."""
+    try:
+        return make()
+    except Exception as error:  # noqa: BLE001  see above
+        reason = error.message if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
+        line = f"{what[0].upper()}{what[1:]} could not be made: {reason}; {otherwise}"
+        get_run_logger().warning("%s", line, exc_info=not isinstance(error, AssayError))
+        return line

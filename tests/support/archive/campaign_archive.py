@@ -1,0 +1,81 @@
+"""A campaign that a running lab has measured, in an archive: plan, orders, payments and every answer, without Prefect runs."""
+
+from pathlib import Path
+
+from prefect.logging import disable_run_logger
+
+from prefect_assay.archive import LocalStore
+from prefect_assay.blocks import AssayCredentials, LocalArchive
+from prefect_assay.books import Books, OrderLedger
+from prefect_assay.books.log import Approved
+from prefect_assay.client import AssayClient
+from prefect_assay.designs import read_sequences
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.job import Payment, PaymentState
+from prefect_assay.models.spec import Assay, Plan, PlannedExperiment
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering import experiment_name, find_or_create
+from prefect_assay.tasks.archive import archive_experiment
+from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.estimate import resolve_target
+from prefect_assay.tasks.read import plan_campaign
+
+EGFR = "Human EGFR, extracellular domain"
+
+
+def lab_campaign(
+    lab: LocalLab,
+    folder: Path,
+    fasta: str,
+    *,
+    campaign_id: str = "round-1",
+    assay: Assay | None = None,
+    per_experiment: int = 96,
+    measured: int | None = None,
+    days: int = 30,
+) -> Plan:
+    """Order the designs, let the lab's days pass and archive the first `measured` experiments; the others stay ordered."""
+    archive = LocalArchive(root=str(folder))
+    credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
+    assay = assay or Assay(target=EGFR)
+    with disable_run_logger(), AssayClient(lab.base_url, lab.token) as client:
+        plan = plan_campaign.fn(
+            read_sequences(fasta),
+            assay,
+            resolve_target.fn(credentials, assay),
+            campaign_id=campaign_id,
+            per_experiment=per_experiment,
+        )
+        books = Books(LocalStore(folder), "", "the organization")
+        keep_plan.fn(archive, plan.model_copy(update={"archive_id": books.archive_id}))
+        orders = [_order(client, books, plan, planned) for planned in plan.experiments]
+        lab.advance(days=days)
+        for planned, order in list(zip(plan.experiments, orders, strict=True))[:measured]:
+            invoice = client.find_invoice(order.experiment_id)
+            assert invoice is not None
+            OrderLedger(books.order(campaign_id, planned.order_key)).paid(invoice.id, invoice.amount)
+            archive_experiment.fn(
+                credentials,
+                archive,
+                campaign_id=campaign_id,
+                order=order,
+                payment=Payment(
+                    invoice_id=invoice.id,
+                    method=PaymentMethod.ASYNC_INVOICE,
+                    state=PaymentState.SETTLED,
+                    amount_cents=invoice.amount,
+                ),
+                spec=planned.spec,
+                results_status=str(client.experiment(order.experiment_id).results_status),
+            )
+    return plan
+
+
+def _order(client: AssayClient, books: Books, plan: Plan, planned: PlannedExperiment):
+    book = books.order(plan.campaign_id, planned.order_key)
+    total = client.estimate(planned.spec).total_cents or 0
+    book.record(lambda _: Approved(amount_cents=total, approver="the caps of the policy"))
+    name = experiment_name(plan.campaign_id, planned.batch_index, len(plan.experiments), planned.order_key)
+    request = CreateRequest(experiment_spec=planned.spec, name=name, skip_draft=True, auto_accept_quote=True)
+    return find_or_create(client, request, book)
