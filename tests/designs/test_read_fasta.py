@@ -25,7 +25,10 @@ def test_real_file_with_leading_spaces_and_odd_names():
     names = [s.name for s in sequences.items]
     assert len(sequences) == 11
     assert names[0] == "gitter-yolo2"
-    assert names[-1] == "deepsatflow-design:7 n:0|mpnn:1.320|plddt:0.922|i_ptm:0.893|i_pae:4.337|rmsd:1.423"
+    assert names[-1] == "deepsatflow-design:7"
+    assert sequences.items[-1].attributes == {
+        "n": "0", "mpnn": "1.320", "plddt": "0.922", "i_ptm": "0.893", "i_pae": "4.337", "rmsd": "1.423"
+    }  # fmt: skip
     assert sequences.items[-1].aa_string == "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
     assert sequences.source.endswith("egfr_round1_designs.fasta")
 
@@ -40,7 +43,11 @@ def test_real_file_with_leading_spaces_and_odd_names():
         ("\ufeff>a\nACD", [("a", "ACD")]),
         ("; made by hand\n\n> a \nacd\n;note\nefg*\n", [("a", "ACDEFG")]),
         (">fab\nACD*:EFG*\n", [("fab", "ACD:EFG")]),
-        (">x\tlength=3\nACD", [("x\tlength=3", "ACD")]),
+        (">x\tlength=3\nACD", [("x", "ACD")]),
+        (">x 1\nACD\n>x 2\nEFG", [("x 1", "ACD"), ("x 2", "EFG")]),
+        (">x 1\nACD\n>X, 2\nEFG", [("x 1", "ACD"), ("X, 2", "EFG")]),
+        (">x, 1\nACD\n>y\nEFG", [("x", "ACD"), ("y", "EFG")]),
+        (">\u00e9 1\nACD\n>e\u0301 2\nEFG", [("\u00e9 1", "ACD"), ("e\u0301 2", "EFG")]),
         (">a/b|c:d\x0bé\nACD", [("a/b|c:d\x0bé", "ACD")]),
         (">a\nACD\n>b\u2028c\nEFG", [("a", "ACD"), ("b\u2028c", "EFG")]),
     ],
@@ -53,6 +60,10 @@ def test_real_file_with_leading_spaces_and_odd_names():
         "comments",
         "closing-stops",
         "tab",
+        "first-words-repeat",
+        "first-words-repeat-but-for-case",
+        "closing-comma",
+        "first-words-repeat-in-another-unicode-form",
         "odd-name",
         "unicode-line-separator",
     ],

@@ -3,10 +3,11 @@
 import csv
 import io
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs import Reading, read_pool, read_sequences
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.vocabulary import AMINO_ACIDS
 
@@ -76,7 +77,7 @@ def wrapped(residues: str, width: int) -> str:
 
 def read_or_explain(text: str, written: list[tuple[str, str]]) -> None:
     """Names that are equal in another Unicode form, and DNA, are the only reasons not to read it back."""
-    read, findings = outcome(text=text)
+    read, findings = outcome(text=text, reading=Reading(whole_lines=True))
     assert all("differs only in case" in f or "looks like DNA" in f for f in findings)
     if not findings:
         assert [(s.name, s.aa_string) for s in read.items] == written
@@ -90,6 +91,37 @@ def test_written_fasta_is_read_back(written, width, lower):
         f">{name}\n{wrapped(residues.lower() if lower else residues, width)}\n" for name, residues in written
     )
     read_or_explain(text, written)
+
+
+@settings(max_examples=200, deadline=None)
+@given(designs())
+def test_names_are_the_first_words_or_the_whole_lines_and_nothing_is_lost(written):
+    named, findings = outcome(text="".join(f">{name}\n{residues}\n" for name, residues in written))
+    if findings:
+        return
+    names = [s.name for s in named.items]
+    whole = [name for name, _ in written]
+    first = [name.partition(" ")[0].partition("\t")[0].rstrip(",;") for name in whole]
+    assert names == (first if len({n.casefold() for n in first if n}) == len(first) else whole)
+    assert named.renamed == (names != whole)
+    assert [s.aa_string for s in named.items] == [residues for _, residues in written]
+    for sequence, line in zip(named.items, whole, strict=True):
+        assert all(value in line for value in sequence.attributes.values())
+
+
+@settings(max_examples=300, deadline=None)
+@given(ANY_BYTES)
+def test_a_pool_is_read_like_sequences(data):
+    sequences, findings = outcome(data=data)
+    if sequences is None:
+        with pytest.raises(InvalidSequences) as caught:
+            read_pool("d", data=data)
+        assert caught.value.findings == findings
+        return
+    pool = read_pool("d", data=data)
+    assert tuple(pool) == sequences.items
+    assert tuple(pool[at] for at in range(len(pool))) == sequences.items
+    assert pool.duplicates == tuple((d.name, d.same_as) for d in sequences.duplicates)
 
 
 @settings(max_examples=200, deadline=None)

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from prefect_assay.designs import formats, read_sequences
+from prefect_assay.designs import read, read_sequences
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
 
 FASTA = ">a\nACD\n>b\nEFG\n"
@@ -129,10 +129,10 @@ def test_a_ten_megabyte_line_ends_at_once_and_in_little_memory(tmp_path):
 
 
 def test_total_size_and_number_are_bounded(monkeypatch):
-    monkeypatch.setattr(formats, "MAX_CHARACTERS", 20)
+    monkeypatch.setattr(read, "MAX_CHARACTERS", 20)
     assert "line 4: the source is larger than 20 characters" in finding("d", text=">abc\nACD\n>efgh\nKKKKKK")
     monkeypatch.undo()
-    monkeypatch.setattr("prefect_assay.designs.records.MAX_SEQUENCES", 2)
+    monkeypatch.setattr(read, "MAX_SEQUENCES", 2)
     assert "line 5: more than 2 sequences" in finding("d", text=">a\nACD\n>b\nEFG\n>c\nKLM")
 
 
@@ -207,3 +207,8 @@ def test_the_columns_of_a_table_that_lacks_one_are_named(tmp_path):
     file.write_text("Name,Score\na,1\n")
     with pytest.raises(InvalidSequences, match=r"no sequence column in \[Name, Score\]"):
         read_sequences(str(file))
+
+
+def test_a_git_lfs_pointer_is_named_as_such():
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 12345\n"
+    assert "Git LFS pointer, not the designs; run 'git lfs pull'" in finding("d", data=pointer.encode())

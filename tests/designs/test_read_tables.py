@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs import Reading, read_sequences
 from prefect_assay.errors import InvalidSequences
 
 DATA = Path(__file__).parent / "data"
@@ -160,3 +160,35 @@ def test_findings(text, message):
 
 def test_rows_keep_their_line_numbers_behind_cells_with_line_ends():
     assert "line 5, sequence" in finding('name,sequence,note\na,ACD,"x\ny\nz"\nb,ACX,\n')
+
+
+def test_words_between_spaces_are_a_table():
+    sequences = read("name  sequence   score\n d1  MKV  0.5 \nd2\tACD 0.7\n")
+    assert [(s.name, s.aa_string, s.attributes) for s in sequences.items] == [
+        ("d1", "MKV", {"score": "0.5"}),
+        ("d2", "ACD", {"score": "0.7"}),
+    ]
+
+
+def test_a_missing_word_between_spaces_is_an_error():
+    with pytest.raises(
+        InvalidSequences, match=r"line 3: 2 words under 3 columns; write 'nan' for an empty cell"
+    ):
+        read("name sequence score\nd1 MKV 0.5\nd2 ACD\n")
+
+
+def test_columns_may_be_named():
+    text = "id,Construct,seq,Binder Chain\n1,c1,AAA,MKV\n2,c2,CCC,ACD\n"
+    how = Reading(name_column="Construct", sequence_column="binder_chain")
+    sequences = read_sequences("d.csv", text=text, reading=how)
+    assert [(s.name, s.aa_string, s.attributes) for s in sequences.items] == [
+        ("c1", "MKV", {"id": "1", "seq": "AAA"}),
+        ("c2", "ACD", {"id": "2", "seq": "CCC"}),
+    ]
+    assert read_sequences(">x\nACD", reading=how).items[0].name == "x"
+
+
+def test_a_named_column_that_does_not_exist_is_an_error():
+    how = Reading(name_column="Construct", sequence_column="Chain")
+    with pytest.raises(InvalidSequences, match=r"no column 'Construct' and no column 'Chain' in \[id, seq\]"):
+        read_sequences("d.csv", text="id,seq\n1,ACD\n", reading=how)

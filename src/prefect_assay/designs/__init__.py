@@ -3,9 +3,16 @@
 Knows neither the service nor Prefect.
 """
 
-from prefect_assay.designs.attributes import kept_attributes
-from prefect_assay.designs.campaign import campaign_digest, split
-from prefect_assay.designs.read import read_sequences
+from prefect_assay.designs.campaign import campaign_digest, kept_attributes, split
+from prefect_assay.designs.read import Reading, read_pool, read_sequences
 from prefect_assay.models.spec_rules import check_spec
 
-__all__ = ["campaign_digest", "check_spec", "kept_attributes", "read_sequences", "split"]
+__all__ = [
+    "Reading",
+    "campaign_digest",
+    "check_spec",
+    "kept_attributes",
+    "read_pool",
+    "read_sequences",
+    "split",
+]

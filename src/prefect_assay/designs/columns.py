@@ -49,9 +49,18 @@ OPTIONAL: Final = {
 # BoltzGen writes the designed residues without the rest of the chain under this name: never the protein to order.
 PARTIAL: Final = "designed sequence"
 
+SPACE: Final = " "
 DELIMITERS: Final = (",", "\t", ";", "|")
 _FIELD_LIMIT = 2**31 - 1
 _NOISE = re.compile(r"[\s_\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """Titles that a user names instead of those listed here."""
+
+    name: str | None = None
+    sequence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,8 @@ def reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     """A csv reader of one dialect."""
     # The limit is global to the process. Raised always, so that a file reads the same after other readers and before.
     csv.field_size_limit(_FIELD_LIMIT)
+    if delimiter == SPACE:
+        lines = (line.replace("\t", SPACE) for line in lines)
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
 
 
@@ -81,16 +92,27 @@ def cells(line: str, delimiter: str) -> list[str]:
         return []
 
 
-def find_header(line: str) -> Header | None:
+def find_header(line: str, named: ColumnNames) -> Header | None:
     """A line as the header of a table; None when no delimiter gives both a name and a sequence column."""
-    found = [header for delimiter in DELIMITERS if (header := _header(cells(line, delimiter), delimiter))]
-    return max(found, key=lambda header: header.width, default=None)
+    found = [
+        header for delimiter in DELIMITERS if (header := _header(cells(line, delimiter), delimiter, named))
+    ]
+    # Spaces last: they may also be part of a title.
+    return max(found, key=lambda header: header.width, default=_header(cells(line, SPACE), SPACE, named))
 
 
-def explain(line: str) -> str:
+def explain(line: str, named: ColumnNames) -> str:
     """The columns that the line lacks, as an error message."""
     titles = max((cells(line, delimiter) for delimiter in DELIMITERS), key=len)
     keys = [_key(title) for title in titles]
+    absent = [
+        title for title in (named.name, named.sequence) if title is not None and _key(title) not in keys
+    ]
+    if absent:
+        return (
+            f"no column {' and no column '.join(map(quoted, absent))} in [{_listed(titles)}]; "
+            "name a column of this table, or leave the choice out"
+        )
     if _key(PARTIAL) in keys and _index(keys, SEQUENCE) is None:
         return (
             "the column designed_sequence holds the designed residues only, not the protein; "
@@ -100,12 +122,15 @@ def explain(line: str) -> str:
         what for what, aliases in (("name", NAME), ("sequence", SEQUENCE)) if _index(keys, aliases) is None
     ]
     # Without either column it may be any file, such as one with credentials: nothing is quoted.
-    listed = ", ".join(title.strip()[:40] for title in titles[:20])
-    where = f"in [{listed}]" if len(missing) == 1 else "in this line"
+    where = f"in [{_listed(titles)}]" if len(missing) == 1 else "in this line"
     return (
         f"neither FASTA (a line that starts with '>') nor a table with a header: no {' and no '.join(missing)} column "
         f"{where}; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}"
     )
+
+
+def _listed(titles: Sequence[str]) -> str:
+    return ", ".join(title.strip()[:40] for title in titles[:20])
 
 
 def repeated(line: str, header: Header) -> str | None:
@@ -116,14 +141,28 @@ def repeated(line: str, header: Header) -> str | None:
     return next((titles[index] for index in used if keys.count(keys[index]) > 1), None)
 
 
-def _header(titles: Sequence[str], delimiter: str) -> Header | None:
+def _header(titles: Sequence[str], delimiter: str, named: ColumnNames) -> Header | None:
     keys = [_key(title) for title in titles]
-    name, sequence = _index(keys, NAME), _index(keys, SEQUENCE)
-    if name is None or sequence is None:
+    name, sequence = _chosen(titles, named.name, NAME), _chosen(titles, named.sequence, SEQUENCE)
+    if name is None or sequence is None or name == sequence:
         return None
-    optional = {field: at for field, aliases in OPTIONAL.items() if (at := _index(keys, aliases)) is not None}
+    optional = {
+        field: at
+        for field, aliases in OPTIONAL.items()
+        if (at := _index(keys, aliases)) is not None and at not in {name, sequence}
+    }
     used = {name, sequence, *optional.values()}
     return Header(delimiter, len(titles), name, sequence, optional, _others(titles, used))
+
+
+def _chosen(titles: Sequence[str], named: str | None, aliases: Sequence[str]) -> int | None:
+    """The column that a user named, as written or but for case and separators; else the first alias."""
+    if named is None:
+        return _index([_key(title) for title in titles], aliases)
+    written = [title.strip() for title in titles]
+    if named.strip() in written:
+        return written.index(named.strip())
+    return _index([_key(title) for title in titles], (named,))
 
 
 def _others(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...]:

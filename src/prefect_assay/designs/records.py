@@ -1,28 +1,37 @@
-"""Designs as written, the errors of their source, and the checks that make sequences of them (contract 2.3 and 7)."""
+"""Designs as written, column by column, the errors of their source, and the checks that make a pool of them (contract 2.3 and 7).
 
+Columns, because a million objects would not fit into memory. The loop of `checked` is the cost of reading: it calls a
+function only for what is unusual.
+"""
+
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterable
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from prefect_assay.errors import InvalidSequences
-from prefect_assay.models.sequences import Duplicate, ProteinSequence, Sequences
+from prefect_assay.models.sequences import Pool
 from prefect_assay.models.spec_rules import QUOTED_MAX, quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
 MAX_RESIDUES: Final = 100_000
-MAX_SEQUENCES: Final = 100_000
 FAB: Final = "FAB"
-KEPT: Final = 50  # a binary file or a wrong column must not end in a million lines
 STOP: Final = "*"
+_LAST: Final = 2**63  # what concerns the whole source is listed behind its lines
+KEPT: Final = 50  # a binary file or a wrong column must not end in a million lines
+_LETTERS: Final = "".join(sorted(AMINO_ACIDS))
+_CLEAN = re.compile(f"[{_LETTERS}]+")
 # Compared before upper-casing: some letters outside ASCII turn into amino acids when they are upper-cased.
-_FOREIGN = re.compile(
-    f"[^{''.join(sorted(AMINO_ACIDS))}{''.join(sorted(AMINO_ACIDS)).lower()}{CHAIN_SEPARATOR}]"
-)
+_FOREIGN = re.compile(f"[^{_LETTERS}{_LETTERS.lower()}{CHAIN_SEPARATOR}]")
+_BATCH: Final = 250  # residues that are looked at together: of most batches nothing is wrong
 _LISTED: Final = 5
 _DNA_FROM: Final = 30
+_DNA: Final = "ACGT"
 _HINTS: Final = {
     "X": "an unknown residue: decide on one",
     "B": "ambiguous (D or N): decide on one",
@@ -37,16 +46,13 @@ _HINTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A design as written, from `line` on; `residues` has no white space but any letters."""
+class Halt(Exception):
+    """Reading cannot go on: the cause, and the line, counted from 1."""
 
-    line: int
-    name: str
-    residues: str
-    control: bool = False
-    metadata: dict[str, Any] = field(default_factory=dict)
-    attributes: dict[str, str] = field(default_factory=dict)
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
 
 
 class SourceErrors:
@@ -55,108 +61,169 @@ class SourceErrors:
     def __init__(self, source: str) -> None:
         place = source if source.isprintable() else ascii(source)
         self.source = place if len(place) <= 2 * QUOTED_MAX else "..." + place[-2 * QUOTED_MAX :]
-        self._kept: list[str] = []
-        self._more = 0
+        self._kept: list[tuple[int, int, str]] = []  # line, running number, message
+        self._count = 0
 
     def add(self, message: str, *, line: int | None = None, name: str | None = None) -> None:
         """Note an error and go on; `line` counts from 1, `name` is the sequence's."""
-        if len(self._kept) >= KEPT:
-            self._more += 1
+        self._count += 1
+        if len(self._kept) >= KEPT and line is not None and line >= self._kept[-1][0]:
             return
         place = self.source if line is None else f"{self.source}, line {line}"
         place = place if name is None else f"{place}, sequence {quoted(name)}"
-        self._kept.append(f"{place}: {message}")
+        insort(self._kept, (_LAST if line is None else line, self._count, f"{place}: {message}"))
+        del self._kept[KEPT:]
 
     def stop(self, message: str, *, line: int | None = None) -> InvalidSequences:
         """The exception to raise when reading cannot go on, with the earlier errors."""
-        self._kept = self._kept[: KEPT - 1]
-        self.add(message, line=line)
-        return self._error()
+        place = self.source if line is None else f"{self.source}, line {line}"
+        self._count += 1
+        return self._error([*self._messages()[: KEPT - 1], f"{place}: {message}"])
 
     def check(self) -> None:
         """Raise InvalidSequences if there is any error."""
         if self._kept:
-            raise self._error()
+            raise self._error(self._messages())
 
-    def _error(self) -> InvalidSequences:
-        more = [f"{self.source}: {self._more} more findings are not listed"] if self._more else []
-        return InvalidSequences([*self._kept, *more])
+    def _messages(self) -> list[str]:
+        return [message for _, _, message in self._kept]
 
-
-def checked(records: Iterable[Record], source: str, errors: SourceErrors) -> Sequences:
-    """The sequences, duplicates set aside; InvalidSequences with every error, or when there are no sequences."""
-    collection = _Collection(errors)
-    count = 0
-    for count, record in enumerate(records, start=1):
-        if count > MAX_SEQUENCES:
-            raise errors.stop(
-                f"more than {MAX_SEQUENCES:,} sequences; divide them into several files", line=record.line
-            )
-        collection.add(record)
-    if not count:
-        errors.add("no sequences; give a FASTA file, or a table with at least one row below its header")
-    errors.check()
-    return Sequences(source=source, items=tuple(collection.items), duplicates=tuple(collection.duplicates))
+    def _error(self, messages: list[str]) -> InvalidSequences:
+        left = self._count - len(messages)
+        more = [f"{self.source}: {left} more findings are not listed"] if left else []
+        return InvalidSequences([*messages, *more])
 
 
-class _Collection:
-    """The names and residues so far: names are unique, repeated residues are duplicates."""
+def no_columns(_extra: str) -> dict[str, str]:
+    """The columns of a source that has none of the designer's own."""
+    return {}
 
-    def __init__(self, errors: SourceErrors) -> None:
-        self.items: list[ProteinSequence] = []
-        self.duplicates: list[Duplicate] = []
-        self._errors = errors
-        self._names: dict[str, tuple[str, int]] = {}
-        self._residues: dict[tuple[str, str | None], ProteinSequence] = {}
 
-    def add(self, record: Record) -> None:
-        name = record.name.strip()
-        residues = self._letters(record)
-        if not self._named(name, record.line) or residues is None:
+@dataclass(slots=True)
+class Rows:
+    """Designs as written, one entry of each list per design; `residues` may have any letters and white space.
+
+    `extras` holds the designer's own columns as text, which `unpack` turns into `{title: value}`. `controls` and
+    `metadata` are by position.
+    """
+
+    limit: int
+    lines: "array[int]" = field(default_factory=lambda: array("Q"))
+    names: list[str] = field(default_factory=list)
+    residues: list[str] = field(default_factory=list)
+    extras: list[str] = field(default_factory=list)
+    unpack: Callable[[str], dict[str, str]] = no_columns
+    controls: set[int] = field(default_factory=set)
+    metadata: dict[int, dict[str, Any]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    renamed: bool = False  # other names or other designs than versions that took whole header lines as names
+
+    def check_number(self) -> None:
+        """Halt at the first design beyond the limit; those before it stay."""
+        if len(self.names) <= self.limit:
             return
-        sequence = ProteinSequence(
-            name=name,
-            aa_string=residues,
-            control=record.control,
-            metadata=record.metadata,
-            attributes=record.attributes,
-        )
-        if record.metadata.get("type") == FAB:  # contract 2.3: Fabs are exempt from the duplicate rule
-            self.items.append(sequence)
-            return
-        first = self._residues.setdefault((residues, record.metadata.get("tag_location")), sequence)
-        if first is sequence:
-            self.items.append(sequence)
-        elif first.control != sequence.control:
-            self._errors.add(
-                f"has the same residues as {quoted(first.name)}, and only one of the two is a control; leave one out",
-                line=record.line,
+        line = self.lines[self.limit]
+        for column in (self.lines, self.names, self.residues, self.extras):
+            del column[self.limit :]
+        raise Halt(f"more than {self.limit:,} sequences; divide them into several files", line)
+
+
+def checked(rows: Rows, source: str, errors: SourceErrors) -> Pool:
+    """The designs with duplicates set aside; findings go to `errors`, and their designs are left out."""
+    controls, metadata = rows.controls, rows.metadata
+    known_names: dict[str, int] = {}  # by the line of the first
+    known_residues: dict[str | tuple[str, str], int] = {}  # by the position of the first
+    kept: list[int] = []
+    duplicates: list[tuple[str, str]] = []
+    written = zip(rows.lines, rows.names, rows.residues, _clean(rows.residues), strict=True)
+    for at, (line, name, text, clean) in enumerate(written):
+        residues = text
+        if not (clean and text.strip(_DNA)):
+            residues = rows.residues[at] = _letters(text, line, name, errors)
+        key = name.casefold() if name.isascii() else name_key(name)
+        if known_names.setdefault(key, line) != line or not key:
+            _refuse_name(rows, line, name, known_names[key], errors)
+            continue
+        if not residues:
+            continue
+        own = metadata.get(at) if metadata else None
+        if own and own.get("type") == FAB:  # contract 2.3: Fabs are exempt from the duplicate rule
+            kept.append(at)
+            continue
+        tag = own.get("tag_location") if own else None
+        first = known_residues.setdefault((residues, tag) if tag else residues, at)
+        if first == at:
+            kept.append(at)
+        elif (at in controls) == (first in controls):
+            duplicates.append((name, rows.names[first]))
+        else:
+            errors.add(
+                f"has the same residues as {quoted(rows.names[first])}, and only one of the two is a control; "
+                "leave one out",
+                line=line,
                 name=name,
             )
+    return _pool(rows, source, kept, duplicates)
+
+
+def _pool(rows: Rows, source: str, kept: list[int], duplicates: list[tuple[str, str]]) -> Pool:
+    every = len(kept) == len(rows.names)
+    names, residues, extras = (
+        tuple(column) if every else tuple([column[at] for at in kept])
+        for column in (rows.names, rows.residues, rows.extras)
+    )
+    return Pool(
+        source=source,
+        names=names,
+        residues=residues,
+        extras=extras,
+        unpack=rows.unpack,
+        controls=frozenset(new for new, at in enumerate(kept) if at in rows.controls)
+        if rows.controls
+        else frozenset(),
+        metadata={new: rows.metadata[at] for new, at in enumerate(kept) if at in rows.metadata}
+        if rows.metadata
+        else {},
+        duplicates=tuple(duplicates),
+        notes=tuple(rows.notes),
+        renamed=rows.renamed,
+    )
+
+
+def name_key(name: str) -> str:
+    """Names with the same key are the same name: without regard to case and Unicode form."""
+    return name.casefold() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
+
+
+def _refuse_name(rows: Rows, line: int, name: str, where: int, errors: SourceErrors) -> None:
+    if not name:
+        errors.add("a sequence without a name; names are needed to tell results apart", line=line)
+        return
+    known = rows.names[bisect_left(rows.lines, where)]
+    how = "the same name is" if known == name else f"{quoted(known)}, which differs only in case, is"
+    errors.add(f"{how} on line {where}; give each design a name of its own", line=line, name=name)
+
+
+def _clean(residues: list[str]) -> Iterator[bool]:
+    """Whether each has nothing but upper-case amino acids and an acceptable length, a batch at a time."""
+    for start in range(0, len(residues), _BATCH):
+        batch = residues[start : start + _BATCH]
+        joined = "".join(batch)
+        if len(joined) <= MAX_RESIDUES and not joined.encode().translate(None, _LETTERS.encode()):
+            yield from itertools.repeat(True, len(batch))
         else:
-            self.duplicates.append(Duplicate(name=name, same_as=first.name))
+            yield from [len(text) <= MAX_RESIDUES and bool(_CLEAN.fullmatch(text)) for text in batch]
 
-    def _named(self, name: str, line: int) -> bool:
-        if not name:
-            self._errors.add("a sequence without a name; names are needed to tell results apart", line=line)
-            return False
-        key = unicodedata.normalize("NFC", name).casefold()
-        known, where = self._names.setdefault(key, (name, line))
-        if where == line and known == name:
-            return True
-        how = "the same name is" if known == name else f"{quoted(known)}, which differs only in case, is"
-        self._errors.add(f"{how} on line {where}; give each design a name of its own", line=line, name=name)
-        return False
 
-    def _letters(self, record: Record) -> str | None:
-        """The residues in upper case without closing stops; None when they are wrong, which is noted."""
-        chains = [chain.removesuffix(STOP) for chain in record.residues.split(CHAIN_SEPARATOR)]
-        residues = CHAIN_SEPARATOR.join(chains)
-        problem = _problem(residues, chains)
-        if problem:
-            self._errors.add(problem, line=record.line, name=record.name.strip())
-            return None
-        return residues.upper()
+def _letters(text: str, line: int, name: str, errors: SourceErrors) -> str:
+    """The residues in upper case without white space and closing stops; empty when they are wrong, which is noted."""
+    chains = [chain.removesuffix(STOP) for chain in "".join(text.split()).split(CHAIN_SEPARATOR)]
+    residues = CHAIN_SEPARATOR.join(chains)
+    problem = _problem(residues, chains)
+    if problem:
+        errors.add(problem, line=line, name=name)
+        return ""
+    return residues.upper()
 
 
 def _problem(residues: str, chains: list[str]) -> str | None:
@@ -169,7 +236,7 @@ def _problem(residues: str, chains: list[str]) -> str | None:
         return _letters_error(foreign)
     if not all(chains):
         return f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and belongs only between them"
-    if len(residues) >= _DNA_FROM and set(residues.upper()) == set("ACGT"):
+    if len(residues) >= _DNA_FROM and set(residues.upper()) == set(_DNA):
         return "only A, C, G and T: this looks like DNA; translate it to protein"
     return None
 
@@ -178,7 +245,7 @@ def _letters_error(foreign: list[tuple[int, str]]) -> str:
     listed = ", ".join(f"{_letter(letter)} at position {at}" for at, letter in foreign[:_LISTED])
     more = f" and {len(foreign) - _LISTED:,} more" if len(foreign) > _LISTED else ""
     hints = dict.fromkeys(_HINTS[key] for _, letter in foreign if (key := letter.upper()) in _HINTS)
-    hint = "; ".join(hints) or f"use the twenty letters {''.join(sorted(AMINO_ACIDS))}"
+    hint = "; ".join(hints) or f"use the twenty letters {_LETTERS}"
     return f"no amino acid: {listed}{more} ({hint})"
 
 

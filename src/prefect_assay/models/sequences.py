@@ -1,24 +1,26 @@
 """Designs of a user, split into experiments, and sequences as the service stores them (contract 4.3)."""
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-
-from pydantic import Field
 
 from prefect_assay.models.base import Maybe, Model, WireModel
 
 
-class ProteinSequence(Model):
+@dataclass(frozen=True, slots=True)
+class ProteinSequence:
     """One design. `aa_string` is upper case, chains separated by a colon (contract 2.3).
 
-    `attributes` are the designer's own columns by title, such as ipTM. They are not sent to the service.
+    `attributes` are the designer's own columns by title, such as ipTM. They are not sent to the service. No Pydantic
+    model, because files hold a hundred thousand of them; `designs` checks what it reads.
     """
 
     name: str
     aa_string: str
     control: bool = False
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    attributes: dict[str, str] = Field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
 
     @property
     def residues(self) -> int:
@@ -34,14 +36,60 @@ class Duplicate(Model):
 
 
 class Sequences(Model):
-    """All designs of one source, checked: valid letters, unique names, no duplicates."""
+    """All designs of one source, checked: valid letters, unique names, no duplicates.
+
+    `notes` says what was read in a special way, one line each. `renamed`: versions that took the whole header lines of
+    FASTA as names gave these designs other names.
+    """
 
     source: str
     items: tuple[ProteinSequence, ...]
     duplicates: tuple[Duplicate, ...] = ()
+    notes: tuple[str, ...] = ()
+    renamed: bool = False
 
     def __len__(self) -> int:
         return len(self.items)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pool:
+    """A pool to choose from: up to a million checked designs in the order of their source, in little memory.
+
+    Iterating or indexing makes each `ProteinSequence` when it is needed.     `names[i]`, `residues[i]` and `extras[i]` belong to one design; `unpack(extras[i])` gives its attributes. `controls`
+    and `metadata` are by position. `duplicates` are pairs of names: left out, kept.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    residues: tuple[str, ...]
+    extras: tuple[str, ...]
+    unpack: Callable[[str], dict[str, str]]
+    controls: frozenset[int]
+    metadata: Mapping[int, dict[str, Any]]
+    duplicates: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    renamed: bool = False
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: int) -> ProteinSequence:
+        """One design; IndexError beyond the last."""
+        at = index if index >= 0 else index + len(self.names)
+        extra = self.extras[at]
+        return ProteinSequence(
+            self.names[at],
+            self.residues[at],
+            at in self.controls,
+            self.metadata.get(at) or {},
+            self.unpack(extra) if extra else {},
+        )
+
+    def __iter__(self) -> Iterator[ProteinSequence]:
+        if self.controls or self.metadata or any(self.extras):
+            return map(self.__getitem__, range(len(self.names)))
+        return map(ProteinSequence, self.names, self.residues)  # the usual pool, in half the time
 
 
 class Batch(Model):

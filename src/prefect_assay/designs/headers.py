@@ -1,0 +1,175 @@
+"""FASTA headers: a name, and the columns that pipelines write behind it; samples of ProteinMPNN and LigandMPNN.
+
+`>design_7 n:0|mpnn:1.32|plddt:0.92`, `>design_7 score=1.3 round=2` and `>P1, score=1.2, chains=['A', 'B']` give columns;
+any other text becomes the column `description`.
+
+ProteinMPNN (`protein_mpnn_run.py`) writes the input first, with gaps as X and chains separated by `/`:
+
+    >3HTN, score=1.1705, global_score=1.2045, fixed_chains=['C'], designed_chains=['A', 'B'], model_name=v_48_020, seed=37
+    >T=0.1, sample=1, score=0.7291, global_score=0.9330, seq_recovery=0.5736
+
+LigandMPNN (`run.py`):
+
+    >1BC8, T=0.1, seed=111, num_res=93, num_ligand_res=93, use_ligand_context=True, model_path=...
+    >1BC8, id=1, T=0.1, seed=111, overall_confidence=0.4, ligand_confidence=0.4, seq_rec=0.5
+
+A sample's name is `3HTN_T=0.1_sample=1` or `1BC8_T=0.1_id=1`. Earlier versions number samples from 0 in every batch; a
+repeated name gets `_2`, `_3` in the order of the file.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from prefect_assay.designs.records import Rows, name_key
+from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
+
+DESCRIPTION: Final = "description"
+_PAIR = re.compile(r"([A-Za-z_][\w.%-]*)[=:](\S+)")
+_BETWEEN = re.compile(r"[\s,;|]+")
+# A comma in brackets, as in ['A', 'B'], separates nothing.
+_COMMA = re.compile(r",\s*(?=[A-Za-z_][\w.%-]*=)")
+_COMMA_PAIR = re.compile(r"([A-Za-z_][\w.%-]*)=(.*)", re.DOTALL)
+
+
+def header_fields(text: str) -> dict[str, str]:
+    """The columns in the text behind a header's name."""
+    if not text:
+        return {}
+    for parts, pair in ((_BETWEEN.split(text.strip(" \t,;|")), _PAIR), (_COMMA.split(text), _COMMA_PAIR)):
+        found = [pair.fullmatch(part) for part in parts]
+        if all(found):
+            return {match[1]: match[2].strip() for match in found if match}
+    return {DESCRIPTION: text}
+
+
+def first_words(headers: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Names and the text behind them, or None if no header has more than one word.
+
+    Names are the first words (up to a space or tab, without a closing comma) if these are unique without regard to
+    case, else the whole lines.
+    """
+    if not any(" " in header or "\t" in header for header in headers):
+        return None
+    words = [_word(header) for header in headers]
+    rests = [header[len(word) :].lstrip(" \t,;") for header, word in zip(headers, words, strict=True)]
+    written = sum(1 for header in headers if header)
+    unique = len({name_key(word) for word in words if word}) == written
+    return (words if unique else list(headers)), rests
+
+
+def _word(header: str) -> str:
+    return header.partition(" ")[0].partition("\t")[0].rstrip(",;")
+
+
+_PROTEIN_SAMPLE = re.compile(
+    r"T=(?P<T>[^,\s]+),\s*(?:\w+=[^,]*,\s*)*?sample=(?P<number>\d+)(?:,.*)?", re.DOTALL
+)
+_LIGAND_SAMPLE = re.compile(r"(?P<native>.+?), id=(?P<number>\d+), T=(?P<T>[^,\s]+)(?:,.*)?", re.DOTALL)
+_LIGAND_NATIVE = re.compile(r".+?, T=[^,\s]+, seed=\d+, num_res=.*", re.DOTALL)
+_CHAINS: Final = "/"
+_OF_THE_INPUT: Final = frozenset({"score", "global_score"})  # the native's own scores, which no sample has
+_LISTED: Final = 3
+
+
+@dataclass(slots=True)
+class _Backbone:
+    """The input that the samples below it were made for."""
+
+    name: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
+
+
+def is_mpnn(headers: Sequence[str]) -> bool:
+    """Return True if any of the headers is a sample's."""
+    return any(
+        ("sample=" in header or ", id=" in header) and _sample(header) is not None for header in headers
+    )
+
+
+def name_samples(rows: Rows, *, keep_native: bool) -> None:
+    """Give samples their names and columns, and leave out the native inputs unless they are asked for."""
+    headers = rows.names
+    seen: Counter[str] = Counter()
+    natives = []
+    backbone = _Backbone()
+    names, extras = [], []
+    for at, header in enumerate(headers):
+        sample = _sample(header)
+        if sample is None and _is_native(headers, at):
+            natives.append(at)
+            backbone = _backbone(header)
+            names.append(backbone.name)
+            extras.append(_packed(backbone.columns))
+        elif sample is None:
+            names.append(header)
+            extras.append("")
+            continue
+        else:
+            names.append(_sample_name(sample, backbone, seen))
+            extras.append(_packed(_sample_columns(header, sample, backbone)))
+        rows.residues[at] = rows.residues[at].replace(_CHAINS, CHAIN_SEPARATOR)
+    rows.names, rows.extras = names, extras
+    rows.renamed = True
+    if natives and not keep_native:
+        _leave_out(rows, natives)
+
+
+def _sample(header: str) -> re.Match[str] | None:
+    return _PROTEIN_SAMPLE.fullmatch(header) or _LIGAND_SAMPLE.fullmatch(header)
+
+
+def _is_native(headers: Sequence[str], at: int) -> bool:
+    """A record directly above its samples: ProteinMPNN's carry no name, LigandMPNN's carry the native's."""
+    if at + 1 == len(headers):
+        return False
+    below = _sample(headers[at + 1])
+    if below is None:
+        return False
+    if "native" not in below.groupdict():
+        return True
+    return below["native"] == _backbone(headers[at]).name and bool(_LIGAND_NATIVE.fullmatch(headers[at]))
+
+
+def _backbone(header: str) -> _Backbone:
+    name, _, rest = header.partition(", ")
+    return _Backbone(name.strip(), header_fields(rest))
+
+
+def _sample_name(sample: re.Match[str], backbone: _Backbone, seen: Counter[str]) -> str:
+    groups = sample.groupdict()
+    native = groups.get("native") or backbone.name
+    counter = "id" if "native" in groups else "sample"
+    name = f"{native}_T={sample['T']}_{counter}={sample['number']}".lstrip("_")
+    seen[name.casefold()] += 1
+    times = seen[name.casefold()]
+    return name if times == 1 else f"{name}_{times}"
+
+
+def _sample_columns(header: str, sample: re.Match[str], backbone: _Backbone) -> dict[str, str]:
+    """The sample's own columns, then those of the run that the input's header names."""
+    native = sample.groupdict().get("native") or backbone.name
+    own = header_fields(
+        header.removeprefix(native).lstrip(", ") if "native" in sample.groupdict() else header
+    )
+    shared = {k: v for k, v in backbone.columns.items() if k not in own and k not in _OF_THE_INPUT}
+    return ({"backbone": native} if native else {}) | own | shared
+
+
+def _packed(columns: dict[str, str]) -> str:
+    """The columns as `header_fields` reads them."""
+    return ", ".join(f"{title}={value}" for title, value in columns.items())
+
+
+def _leave_out(rows: Rows, natives: list[int]) -> None:
+    names = [rows.names[at] for at in natives]
+    for at in reversed(natives):
+        for column in (rows.lines, rows.names, rows.residues, rows.extras):
+            del column[at]
+    listed = ", ".join(names[:_LISTED]) + (
+        f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    )
+    what = "the native input" if len(names) == 1 else f"{len(names)} native inputs"
+    rows.notes.append(f"{what} of ProteinMPNN left out: {listed}; ask for native inputs to measure them, too")

@@ -1,0 +1,121 @@
+"""Where a user's files come from: a path, or an object in S3-compatible storage, opened as a stream of bytes.
+
+Knows nothing of what is in them.
+"""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+from urllib.parse import urlsplit
+
+from prefect_assay.errors import InputError, ServiceUnavailable
+
+S3: Final = "s3://"
+_MISSING: Final = frozenset({"NoSuchKey", "NoSuchBucket", "404", "NotFound"})
+
+
+class UnreadableSource(InputError):
+    """The cause and the next step, without the source's name."""
+
+
+@contextmanager
+def opened(source: str) -> Iterator[BinaryIO]:
+    """A readable stream of a path or of an `s3://bucket/key` address.
+
+    Raises:
+        UnreadableSource: there is no such file or object, or it may not be read.
+        ServiceUnavailable: the object storage did not answer; try again later.
+    """
+    if source.startswith(S3):
+        with _from_s3(source) as stream:
+            yield stream
+        return
+    if "://" in source:
+        raise UnreadableSource(
+            f"{source.partition('://')[0]}:// is not supported; give a path, an s3:// address or the text itself"
+        )
+    try:
+        with _file(source).open("rb") as stream:
+            yield stream
+    except PermissionError:
+        raise UnreadableSource(
+            "permission denied; make the file readable for the user that runs this"
+        ) from None
+    except OSError as error:
+        raise UnreadableSource(f"cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _file(source: str) -> Path:
+    """The path of a regular file; a pipe or a device could block for ever."""
+    if not source.strip():
+        raise UnreadableSource("no source; give a path, an s3:// address or the text itself")
+    try:
+        path = Path(source).expanduser()
+        is_file, is_folder, exists = path.is_file(), path.is_dir(), path.exists()
+    except (ValueError, RuntimeError):  # a NUL in the path, or no such user behind the tilde
+        raise UnreadableSource("not a valid path") from None
+    if is_folder:
+        raise UnreadableSource("is a folder; name one file in it")
+    if exists and not is_file:
+        raise UnreadableSource("is not a regular file")
+    if not exists:
+        raise UnreadableSource(
+            f"no such file (looked in {Path.cwd()} for a relative path); check the spelling"
+        )
+    return path
+
+
+@contextmanager
+def _from_s3(source: str) -> Iterator[BinaryIO]:
+    import boto3  # noqa: PLC0415 - half a second that only s3:// users pay
+    from botocore.exceptions import (  # noqa: PLC0415 - likewise
+        BotoCoreError,
+        ClientError,
+        ConnectionError,  # noqa: A004 - botocore's own
+        HTTPClientError,
+        IncompleteReadError,
+        NoCredentialsError,
+        PartialCredentialsError,
+    )
+
+    bucket, key = _address(source)
+    try:
+        body = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"]
+        with io.BufferedReader(body) as stream:  # type: ignore[type-var]  # StreamingBody is a readable raw stream
+            yield stream
+    except (NoCredentialsError, PartialCredentialsError):
+        raise UnreadableSource(
+            "no S3 credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile"
+        ) from None
+    except ClientError as error:
+        raise _refused(error.response, source) from None
+    except (ConnectionError, HTTPClientError, IncompleteReadError) as error:
+        raise ServiceUnavailable(
+            f"{source}: the object storage did not answer ({type(error).__name__}); try again later"
+        ) from None
+    except BotoCoreError as error:
+        raise UnreadableSource(f"cannot be read from S3: {error}") from None
+
+
+def _address(source: str) -> tuple[str, str]:
+    try:
+        bucket = urlsplit(source).netloc
+    except ValueError:
+        bucket = ""
+    key = source[len(S3) + len(bucket) + 1 :]  # as written: '?' and '#' are legal in keys
+    if not bucket or not key or key.endswith("/"):
+        raise UnreadableSource("not an object; write s3://bucket/path/to/file")
+    return bucket, key
+
+
+def _refused(response: Any, source: str) -> Exception:
+    code = str(response.get("Error", {}).get("Code", "unknown"))
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return ServiceUnavailable(f"{source}: the object storage failed ({code}); try again later")
+    if code in _MISSING:
+        return UnreadableSource(f"no such object ({code}); check bucket and key")
+    return UnreadableSource(f"may not be read ({code}); check the credentials and their rights on the bucket")
