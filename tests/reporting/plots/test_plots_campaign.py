@@ -14,7 +14,7 @@ from prefect_assay.reporting.plots import (
     terminal_ranking,
 )
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, PAPER, VERMILLION
-from prefect_assay.results.row import Outcome
+from prefect_assay.results.row import Level, Outcome
 from support.reporting.campaigns import rows, summary
 from support.reporting.figure import Figure
 
@@ -40,7 +40,9 @@ def test_a_lower_affinity_constant_is_drawn_further_left_and_higher_up():
 
 def test_replicates_and_interval_are_at_their_values_in_the_row_of_their_design():
     designs = [summary("a", 1e-8), summary("b", 1e-6)]
-    drawn = Figure(ranked_affinities(designs, [*rows("a", 5e-9, 1.5e-8), *rows("b", 2e-6), *rows("c", 1e-9)]))
+    mean = rows("a", 1e-8)[0].model_copy(update={"level": Level.SUMMARY})
+    measured = [mean, *rows("a", 5e-9, 1.5e-8), *rows("b", 2e-6), *rows("c", 1e-9)]
+    drawn = Figure(ranked_affinities(designs, measured))
     points = below_legend(drawn, drawn.marked(BLUE))
     replicates = below_legend(drawn, drawn.marked(PAPER))
     decade = points[1][0] - points[0][0]
@@ -104,6 +106,31 @@ def test_the_names_of_a_whole_plate_do_not_overlap():
     gaps = [b.y - a.y for a, b in pairwise(names)]
     assert min(gaps) > names[0].size * 1.2
     assert len({word.text for word in names}) == 96
+
+
+@pytest.mark.parametrize(
+    ("kds", "labels"),
+    [
+        ((1e-12, 1e-5), ["1 pM", "100 pM", "10 nM", "1 µM"]),
+        ((2.2e-8, 6e-8), ["10 nM", "20 nM", "50 nM"]),
+    ],
+)
+def test_an_axis_has_several_labels_that_do_not_overlap(kds, labels):
+    designs = [summary(str(kd), kd, kd_low_M=None, kd_high_M=None) for kd in kds]
+    drawn = Figure(ranked_affinities([*designs, summary("x", 1.2e-8, kd_low_M=None, kd_high_M=None)], []))
+    shown = sorted({(word.x, word.text) for word in drawn.words if word.text in labels})
+    assert [text for _, text in shown] == labels
+    assert all(b[0] - a[0] > 36 for a, b in pairwise(shown))
+
+
+def test_a_campaign_of_many_plates_says_what_is_left_out():
+    designs = [summary(f"d{n}", 10 ** (-9 + n / 200)) for n in range(390)]
+    designs += [summary(f"n{n}") for n in range(386)]
+    drawn = Figure(ranked_affinities(designs, []))
+    assert "390 of 776 with a KD, tightest first; 384 are shown" in drawn.texts
+    assert len(below_legend(drawn, drawn.marked(BLUE))) == 384
+    assert drawn.words[-1].text.endswith("and 2 more")
+    assert "the first 384; 390 with a KD, 386 no binding" in Figure(overview(designs)).texts
 
 
 def test_designs_of_several_targets_are_told_apart():
@@ -235,7 +262,7 @@ def test_calls_are_counted_by_expression_and_binding():
         summary("c", 1e-9, control=True, expression="high", binding_strength="strong"),
     ]
     drawn = Figure(calls(designs))
-    assert "6 designs, without 1 controls" in drawn.texts
+    assert "6 designs, controls left out: 1" in drawn.texts
 
     def count(expression, binding):
         x, y = drawn.word(binding).x, max(w.y for w in drawn.words if w.text == expression and w.x == 10)

@@ -165,6 +165,14 @@ def test_a_blank_and_a_missing_fit_do_not_end_the_dose_response():
     assert len([y for _, y in drawn.marked(BLUE) if y > drawn.word("measured").y]) == 5
 
 
+def test_readings_that_are_no_numbers_leave_a_gap():
+    some = replicate(models=())
+    some.curves[1].curve.signal[-10:] = np.nan
+    some.curves[2].curve.signal[:] = np.nan
+    for svg in (sensorgrams(some), dose_response(some)):
+        assert "nan" not in svg.lower()
+
+
 def _readings(some):
     return some.curves[0].curve.time_s, some.curves[0].curve.signal
 

@@ -1,5 +1,7 @@
 """Affinities of a campaign: ranked with replicates and intervals, and against the designer's own scores."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -25,6 +27,7 @@ _REPLICATE: Final[Style] = {
 }
 _INTERVAL: Final[Style] = {"color": INK, "linewidth": 1.1, "clip_on": False}
 _ENDS: Final = {"<": 0, ">": 1}  # the end of the axis that the arrow of a limit points to
+MOST: Final = 384  # four plates: a longer figure is no overview
 _ROW: Final = 14
 _NAMES: Final = 148
 _VALUES: Final = 72
@@ -52,23 +55,25 @@ def labels(summaries: Sequence[DesignSummary]) -> Callable[[DesignSummary], str]
 
 
 def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultRow]) -> str:
-    """K_D of each design, tightest first, with its replicates and 95 % interval; a limit is drawn as an arrow.
+    """K_D of each design, the 384 tightest at most, with its replicates and 95 % interval; a limit is drawn as an arrow.
 
     Designs without a number are listed below, by outcome.
 
     Raises:
         ConfigurationError: matplotlib is not installed.
     """
-    order = ranked(summaries)
-    lists = [
-        (f"{words} ({len(names)})", wrap(names, WIDTH - 24, SMALL)) for words, names in _others(summaries)
-    ]
+    every = ranked(summaries)
+    order = every[:MOST]
+    caption = f"{len(every)} of {len(summaries)} with a {KD}, tightest first"
+    if len(every) > MOST:
+        caption += f"; {MOST} are shown"
+    lists = [(title, wrap(names, WIDTH - 24, SMALL)) for title, names in _others(summaries)]
     top, height = 92, max(1, len(order)) * _ROW
     end = top + height + 36 + sum(22 + 13 * len(lines) for _, lines in lists)
     measured, label = _measured(rows), labels(summaries)
 
     def paint(sheet: Sheet) -> None:
-        sheet.heading("Ranked affinities", [f"{len(order)} of {len(summaries)} with a {KD}, tightest first"])
+        sheet.heading("Ranked affinities", [caption])
         limit: Style = DESIGN | {"marker": "<"}
         samples: list[tuple[str, Style]] = [
             ("design", DESIGN),
@@ -116,7 +121,16 @@ def _others(summaries: Sequence[DesignSummary]) -> list[tuple[str, list[str]]]:
             name = shorten(label(summary), _LISTED, SMALL)
             found[summary.outcome].append(f"{name} (control)" if summary.control else name)
     words = OUTCOME_WORDS | {Outcome.MEASURED: "measured, without an affinity"}
-    return [(words[outcome], found[outcome]) for outcome in Outcome if outcome in found]
+    return [
+        (f"{words[outcome]} ({len(names)})", _first(names))
+        for outcome in Outcome
+        if (names := found[outcome])
+    ]
+
+
+def _first(names: Sequence[str]) -> list[str]:
+    more = [f"and {len(names) - MOST} more"] if len(names) > MOST else []
+    return [*names[:MOST], *more]
 
 
 def _paint_lists(sheet: Sheet, y: float, lists: Iterable[tuple[str, Sequence[str]]]) -> None:
@@ -140,7 +154,7 @@ def _bounds(
 
 
 def _paint_points(
-    axes: "Axes", order: Sequence[tuple[DesignSummary, float]], replicates: Sequence[Sequence[float]]
+    axes: Axes, order: Sequence[tuple[DesignSummary, float]], replicates: Sequence[Sequence[float]]
 ) -> None:
     low, high = axes.get_xlim()
     for row, (summary, value) in enumerate(order):

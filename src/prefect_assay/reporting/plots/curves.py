@@ -1,5 +1,7 @@
 """What the figures of single replicates share: verdicts, captions, thinning, limits. Knows no figure."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -48,12 +50,20 @@ def reasons(texts: Sequence[str]) -> list[str]:
     return [*lines[: _REASON_LINES - 1], *cut] if cut else lines
 
 
-def every_nth(values: "FloatArray") -> slice:
+def every_nth(values: FloatArray) -> slice:
     """So many of the points that a figure of this size shows no difference."""
     return slice(None, None, max(1, -(-len(values) // _POINTS)))
 
 
-def extent(arrays: Iterable["FloatArray"], margin: float) -> tuple[float, float]:
+def mean(values: FloatArray) -> float:
+    """The mean of the finite values; zero without any."""
+    import numpy as np  # noqa: PLC0415  an optional extra
+
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else 0.0
+
+
+def extent(arrays: Iterable[FloatArray], margin: float) -> tuple[float, float]:
     """The range of all finite values, widened by a share of itself; (0, 1) without a value."""
     import numpy as np  # noqa: PLC0415  an optional extra
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
-from prefect_assay.reporting.plots.affinities import affinity, labels
+from prefect_assay.reporting.plots.affinities import MOST, affinity, labels
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, two_lines
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER
 from prefect_assay.results.formats import OUTCOME_WORDS, molar
@@ -39,24 +39,27 @@ _LINE: Final = 34
 
 
 def overview(summaries: Sequence[DesignSummary]) -> str:
-    """One cell per design, in the order given: name, value or outcome, colour by affinity, controls framed.
+    """One cell per design, at most 384 in the order given: name, value or outcome, colour by affinity, controls framed.
 
     Raises:
         ConfigurationError: matplotlib is not installed.
     """
     counts = Counter(f"with a {KD}" if affinity(s) else OUTCOME_WORDS[s.outcome] for s in summaries)
     caption = ", ".join(f"{number} {words}" for words, number in counts.most_common())
+    if len(summaries) > MOST:
+        caption = f"the first {MOST}; {caption}"
+    shown = summaries[:MOST]
     top, label = 64, labels(summaries)
 
     def paint(sheet: Sheet) -> None:
         sheet.heading(f"Campaign overview: {len(summaries)} designs", [caption])
         _paint_key(sheet, 54)
-        for number, summary in enumerate(summaries):
+        for number, summary in enumerate(shown):
             row, column = divmod(number, _COLUMNS)
             place = (10 + column * _CELL, top + row * _HEIGHT)
             _paint_cell(sheet, *place, summary, label(summary))
 
-    rows = -(-len(summaries) // _COLUMNS)
+    rows = -(-len(shown) // _COLUMNS)
     return draw(WIDTH, top + max(1, rows) * _HEIGHT + 12, paint, title=f"Campaign overview: {caption}")
 
 
@@ -113,7 +116,7 @@ def calls(summaries: Sequence[DesignSummary]) -> str:
     rows = [word for word in _EXPRESSION if counts[word, "all"]]
     columns = [word for word in _BINDING if counts["all", word]]
     left_out = len(summaries) - len(designs)
-    line = f"{len(designs)} designs" + (f", without {left_out} controls" if left_out else "")
+    line = f"{len(designs)} designs" + (f", controls left out: {left_out}" if left_out else "")
 
     def paint(sheet: Sheet) -> None:
         sheet.heading("Expression and binding calls", [line])

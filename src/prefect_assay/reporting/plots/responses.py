@@ -1,9 +1,20 @@
 """Dose response and melting curve of one replicate. Knows no campaign."""
 
+from __future__ import annotations
+
 import math
 from typing import TYPE_CHECKING, Final
 
-from prefect_assay.reporting.plots.curves import BOTTOM, LEFT, caption, every_nth, extent, first_fit, reasons
+from prefect_assay.reporting.plots.curves import (
+    BOTTOM,
+    LEFT,
+    caption,
+    every_nth,
+    extent,
+    first_fit,
+    mean,
+    reasons,
+)
 from prefect_assay.reporting.plots.sensorgrams import kinetics_caption
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, TM, VERMILLION
@@ -26,7 +37,7 @@ _RESIDUALS: Final = 50
 _GAP: Final = 12
 
 
-def dose_response(replicate: "FittedReplicate") -> str:
+def dose_response(replicate: FittedReplicate) -> str:
     """The response at the end of association over the concentration, with the 1:1 isotherm of the first fit.
 
     The isotherm is what the fit expects at equilibrium, with the median R_max of its curves; the dashed curve is what it
@@ -73,15 +84,15 @@ def dose_response(replicate: "FittedReplicate") -> str:
     return draw(WIDTH, top + height + BOTTOM, paint, title=f"Dose response of {kinetics.name}: {line}")
 
 
-def _response(curve: "FittedCurve", dissociation_s: float) -> float:
+def _response(curve: FittedCurve, dissociation_s: float) -> float:
     """The mean of the last readings of association."""
     import numpy as np  # noqa: PLC0415  an optional extra
 
     end = max(1, int(np.searchsorted(curve.curve.time_s, dissociation_s, side="right")))
-    return float(curve.curve.signal[max(0, end - _AVERAGED) : end].mean())
+    return mean(curve.curve.signal[max(0, end - _AVERAGED) : end])
 
 
-def melting_curve(melt: "FittedMelt") -> str:
+def melting_curve(melt: FittedMelt) -> str:
     """The melting curve of one replicate with its two-state fit, the residuals, and T_m with its 95 % interval.
 
     Raises:
@@ -128,7 +139,7 @@ def melting_curve(melt: "FittedMelt") -> str:
     return draw(WIDTH, end + BOTTOM, paint, title=f"Melting curve of {melting.name}: {lines[0]}")
 
 
-def _mark(axes: "Axes", tm: Estimate) -> None:
+def _mark(axes: Axes, tm: Estimate) -> None:
     if tm.low is not None and tm.high is not None:
         axes.axvspan(tm.low, tm.high, color=GRID, linewidth=0, zorder=0)
     axes.axvline(tm.value, **_TM)

@@ -1,5 +1,7 @@
 """The designer's own scores: which columns are numbers, and each against what was measured."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -90,7 +92,7 @@ def measured_against_predicted(summaries: Sequence[DesignSummary], column: str) 
     return draw(WIDTH, end + 44, paint, title=f"{symbol} against {column}: {line}")
 
 
-def _paint_points(axes: "Axes", points: Sequence[tuple[float, float, DesignSummary]], *, melts: bool) -> None:
+def _paint_points(axes: Axes, points: Sequence[tuple[float, float, DesignSummary]], *, melts: bool) -> None:
     values = [value for _, value, _ in points] or [1e-9, 1e-6]
     if melts:
         axes.set_ylim(min(values) - 2, max(values) + 2)

@@ -1,5 +1,7 @@
 """The sensorgrams of one replicate with fits and residuals. Knows no campaign."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +13,7 @@ from prefect_assay.reporting.plots.curves import (
     every_nth,
     extent,
     first_fit,
+    mean,
     reasons,
 )
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, spread
@@ -31,7 +34,7 @@ _GAP: Final = 12
 _END: Final = 5  # readings that give the height of a label
 
 
-def kinetics_caption(replicate: "FittedReplicate") -> str:
+def kinetics_caption(replicate: FittedReplicate) -> str:
     """Replicate, verdict and K_D with its 95 % interval."""
     kinetics = replicate.kinetics
     fit = first_fit(kinetics)
@@ -45,7 +48,7 @@ def _interval(estimate: Estimate) -> str:
     return f"{molar(estimate.value)} ({low} to {high})"
 
 
-def sensorgrams(replicate: "FittedReplicate") -> str:
+def sensorgrams(replicate: FittedReplicate) -> str:
     """The curves of one replicate with their fits, and the residuals of the first fit (two-step, else global 1:1).
 
     A measured curve is thinned to every n-th of its points.
@@ -83,7 +86,7 @@ def sensorgrams(replicate: "FittedReplicate") -> str:
     return draw(WIDTH, end + BOTTOM, paint, title=f"Sensorgrams of {kinetics.name}: {lines[0]}")
 
 
-def _paint_curves(axes: "Axes", replicate: "FittedReplicate", models: Sequence[ModelName]) -> None:
+def _paint_curves(axes: Axes, replicate: FittedReplicate, models: Sequence[ModelName]) -> None:
     for number, curve in enumerate(replicate.curves):
         thin = every_nth(curve.curve.time_s)
         _plot(axes, number, curve.curve.time_s[thin], curve.curve.signal[thin])
@@ -99,7 +102,7 @@ def _paint_curves(axes: "Axes", replicate: "FittedReplicate", models: Sequence[M
                 axes.plot(curve.curve.time_s, curve.fitted[model], **style)
 
 
-def _paint_residuals(axes: "Axes", replicate: "FittedReplicate", model: ModelName) -> list["FloatArray"]:
+def _paint_residuals(axes: Axes, replicate: FittedReplicate, model: ModelName) -> list[FloatArray]:
     axes.axhline(0, color=MUTED, linewidth=0.6, clip_on=False)
     found = []
     for number, curve in enumerate(replicate.curves):
@@ -111,11 +114,11 @@ def _paint_residuals(axes: "Axes", replicate: "FittedReplicate", model: ModelNam
     return found
 
 
-def _plot(axes: "Axes", number: int, times: "FloatArray", values: "FloatArray") -> None:
+def _plot(axes: Axes, number: int, times: FloatArray, values: FloatArray) -> None:
     axes.plot(times, values, color=_COLORS[number % len(_COLORS)], linewidth=1.3, clip_on=False)
 
 
-def _frame(axes: "Axes", replicate: "FittedReplicate", values: Iterable["FloatArray"], *, ticks: int) -> None:
+def _frame(axes: Axes, replicate: FittedReplicate, values: Iterable[FloatArray], *, ticks: int) -> None:
     """Limits around all values, the end of association, and few ticks."""
     axes.set_xlim(*extent((curve.curve.time_s for curve in replicate.curves), 0))
     axes.set_ylim(*extent(values, 0.04))
@@ -125,11 +128,11 @@ def _frame(axes: "Axes", replicate: "FittedReplicate", values: Iterable["FloatAr
 
 
 def _label_concentrations(
-    sheet: Sheet, axes: "Axes", replicate: "FittedReplicate", top: float, height: float
+    sheet: Sheet, axes: Axes, replicate: FittedReplicate, top: float, height: float
 ) -> None:
     """Each curve's concentration beside its end: colour alone must not identify a curve."""
     low, high = axes.get_ylim()
-    last = [float(curve.curve.signal[-_END:].mean()) for curve in replicate.curves]
+    last = [mean(curve.curve.signal[-_END:]) for curve in replicate.curves]
     ends = [top + height * (high - value) / (high - low) for value in last]
     right = LEFT + _PANEL
     for number, place in enumerate(spread(ends, 12, top + 6, top + height - 2)):

@@ -5,6 +5,8 @@ The settings of matplotlib are global: while a figure is drawn they are, under a
 never reach matplotlib, which would look for TeX and for glyphs in a name: a key is drawn in the place of each.
 """
 
+from __future__ import annotations
+
 import io
 import math
 import threading
@@ -50,6 +52,8 @@ _LOCK: Final = threading.Lock()
 LETTER: Final = 0.56  # the mean width of a letter, in its size
 _KEEP_HEAD: Final = 0.6
 _ROUNDING: Final = 1e-6
+_TICKS: Final = 6  # so many labels of concentrations fit below an axis
+_FEWEST_TICKS: Final = 2
 
 
 class Sheet:
@@ -62,9 +66,7 @@ class Sheet:
         self.texts: dict[str, str] = {}
         self.figure = Figure(figsize=(width / 72, height / 72), dpi=72)
 
-    def axes(
-        self, left: float, top: float, width: float, height: float, *, x: str = "", y: str = ""
-    ) -> "Axes":
+    def axes(self, left: float, top: float, width: float, height: float, *, x: str = "", y: str = "") -> Axes:
         """Axes in a rectangle, with their titles."""
         bottom = 1 - (top + height) / self.height
         axes = self.figure.add_axes((left / self.width, bottom, width / self.width, height / self.height))
@@ -162,13 +164,17 @@ def draw(width: float, height: float, paint: Callable[[Sheet], None], *, title: 
     return themed(raw.getvalue(), sheet.texts, title=title)
 
 
-def molar_axis(axes: "Axes", low: float, high: float, which: str) -> None:
-    """A logarithmic axis of concentrations in M; each tick, one per decade, names its unit."""
+def molar_axis(axes: Axes, low: float, high: float, which: str) -> None:
+    """A logarithmic axis of concentrations in M with a tick per decade, more or less often where that fits better."""
     first, last = math.ceil(math.log10(low) - _ROUNDING), math.floor(math.log10(high) + _ROUNDING)
     decades = [float(f"1e{power}") for power in range(first, last + 1)]
+    ticks = decades[:: max(1, math.ceil(len(decades) / _TICKS))]
+    if len(decades) < _FEWEST_TICKS:
+        finer = [float(f"{digit}e{power}") for power in range(first - 1, last + 1) for digit in (1, 2, 5)]
+        ticks = [value for value in finer if low <= value <= high]
     getattr(axes, f"set_{which}scale")("log")
     getattr(axes, f"set_{which}lim")(low, high)
-    getattr(axes, f"set_{which}ticks")(decades, [decade(value) for value in decades])
+    getattr(axes, f"set_{which}ticks")(ticks, [decade(value) for value in ticks])
     getattr(axes, f"set_{which}ticks")([], minor=True)
 
 
