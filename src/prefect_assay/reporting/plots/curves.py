@@ -24,7 +24,7 @@ _VERDICTS: Final = {
     Verdict.NOT_1_TO_1: "not 1:1",
     Verdict.NO_BINDING: "no binding",
 }
-_POINTS: Final = 50  # of one curve: more cannot be told apart in this size
+_POINTS: Final = 50  # of one curve: more make no visible difference in this size
 _REASON_LINES: Final = 2
 
 

@@ -83,7 +83,7 @@ def _paint_cell(sheet: Sheet, x: float, y: float, summary: DesignSummary, name: 
         frame = {"edgecolor": INK, "linewidth": 2}
     inset = 2 if summary.control else 1.5
     sheet.box(x + inset, y + inset, _CELL - 2 * inset, _HEIGHT - 2 * inset, facecolor=fill, **frame)
-    lines = two_lines(f"◆ {name}" if summary.control else name, _CELL - 6, _TINY)
+    lines = two_lines(f"◆ {name}" if summary.control else name, _CELL - 4, _TINY)
     first = y + 13 + 5.5 * (2 - len(lines))
     for number, line in enumerate([*lines, _value(summary)]):
         sheet.text(x + _CELL / 2, first + 11 * number, line, size=_TINY, color=ink, anchor="middle")
