@@ -3,10 +3,11 @@
 from prefect_assay.client.asynchronous import AsyncAssayClient
 from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.client.http.request import UNSET
-from prefect_assay.client.operations.billing import PayAnswer, RejectReason
+from prefect_assay.client.operations.billing import RejectReason
 from prefect_assay.client.operations.results import RawDocument
 from prefect_assay.client.operations.tokens import attenuate_offline
 from prefect_assay.client.sync import AssayClient
+from prefect_assay.models.billing import PayAnswer
 
 __all__ = [
     "UNSET",

@@ -1,5 +1,7 @@
 """Estimates, quotes and invoices (contract 2.5 to 2.8). Amounts are integer US cents, excluding VAT."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -81,6 +83,18 @@ class Invoice(WireModel):
     provider_hosted_invoice_url: str | None = Field(
         default=None, validation_alias=AliasChoices("provider_hosted_invoice_url", "hosted_invoice_url")
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayAnswer:
+    """The answer of the pay path, whatever its status (contract 4.5).
+
+    `headers` have lower-case names; `body` is empty if it is no JSON object.
+    """
+
+    status_code: int
+    headers: Mapping[str, str]
+    body: dict[str, Any] = field(repr=False)
 
 
 class AssayCost(WireModel):

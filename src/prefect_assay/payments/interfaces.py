@@ -1,4 +1,4 @@
-"""What a payment needs: the service (`PayApi`), the record of the order (`Ledger`) and the means (`Rail`), as protocols.
+"""What a payment needs, as protocols: the service (`PayApi`) and the record of the order (`Ledger`).
 
 `AssayClient` satisfies `PayApi`; `prefect_assay.books` keeps the record in the archive. It holds no credential.
 """
@@ -12,33 +12,13 @@ from pydantic import AwareDatetime
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.base import Model, StoredModel
-from prefect_assay.models.billing import Invoice
+from prefect_assay.models.billing import Invoice, PayAnswer
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.terms import Offers, SettlementNotice, Terms
-
-
-class PayAnswer(Protocol):
-    """The response of the pay path, whatever its status (contract 4.5)."""
-
-    @property
-    def status_code(self) -> int:
-        """The HTTP status."""
-        ...
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The response headers."""
-        ...
-
-    @property
-    def body(self) -> Mapping[str, Any]:
-        """The JSON object; empty when the body is no object."""
-        ...
 
 
 class PayApi(Protocol):
-    """The two calls of a payment."""
+    """The calls of a payment."""
 
     @property
     def base_url(self) -> str:
@@ -47,6 +27,10 @@ class PayApi(Protocol):
 
     def invoice_by_id(self, invoice_id: str) -> Invoice:
         """`GET /invoices/{invoice_id}`."""
+        ...
+
+    def find_invoice(self, experiment_id: str) -> Invoice | None:
+        """The invoice of an experiment."""
         ...
 
     def pay(self, invoice_id: str, headers: Mapping[str, str] | None = None) -> PayAnswer:
@@ -185,39 +169,4 @@ class Ledger(Protocol):
         remark: str | None = None,
     ) -> bool:
         """Record that the invoice is paid, by any means."""
-        ...
-
-
-class Rail(Protocol):
-    """Reads offers and makes credentials. It judges nothing and sends nothing."""
-
-    @property
-    def method(self) -> PaymentMethod:
-        """The rail's name in the contract."""
-        ...
-
-    @property
-    def payer(self) -> str:
-        """The payer, for people; no secret."""
-        ...
-
-    @property
-    def repeatable(self) -> bool:
-        """Two credentials with the same nonce can settle only once."""
-        ...
-
-    def nonce(self, base_url: str, invoice_id: str, terms: Terms) -> str:
-        """The rail's reference of the payment."""
-        ...
-
-    def offers(self, answer: PayAnswer) -> Offers:
-        """The offers of a 402; PaymentRefused when it cannot be read."""
-        ...
-
-    def settlement(self, answer: PayAnswer) -> SettlementNotice:
-        """What an answer states about the payment; never fails."""
-        ...
-
-    def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
-        """The request headers that pay, valid until a Unix time; on a repeatable rail equal for equal arguments."""
         ...

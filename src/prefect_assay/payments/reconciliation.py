@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Protocol
 
 from prefect_assay.errors import AssayError, PaymentFailed, PaymentsDisabled
 from prefect_assay.models.base import Model
@@ -118,14 +117,6 @@ def _is_pinned(api: PayApi, invoice: Invoice) -> bool:
         return False
 
 
-class InvoiceApi(Protocol):
-    """The call of `read_payment_status`."""
-
-    def find_invoice(self, experiment_id: str) -> Invoice | None:
-        """The invoice of an experiment."""
-        ...
-
-
 class PaymentStatus(Model):
     """An order's invoice and its last payment attempt; None is unknown. Nothing here is a secret."""
 
@@ -143,6 +134,6 @@ class PaymentStatus(Model):
         return not self.paid and self.entry is not None and self.entry.in_doubt
 
 
-def read_payment_status(api: InvoiceApi, entry: LedgerEntry | None, experiment_id: str) -> PaymentStatus:
+def read_payment_status(api: PayApi, entry: LedgerEntry | None, experiment_id: str) -> PaymentStatus:
     """Read the invoice of an experiment, next to the last payment attempt of its order."""
     return PaymentStatus(invoice=api.find_invoice(experiment_id), entry=entry)

@@ -21,7 +21,7 @@ from prefect_assay.errors import (
     PaymentsDisabled,
     ServiceUnavailable,
 )
-from prefect_assay.models.billing import Invoice, usd
+from prefect_assay.models.billing import Invoice, PayAnswer, usd
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard
@@ -29,13 +29,12 @@ from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.interfaces import (
     Ledger,
     LedgerEntry,
-    PayAnswer,
     PayApi,
     PaymentAttempt,
-    Rail,
     address,
     is_success,
 )
+from prefect_assay.payments.rails import Rail
 from prefect_assay.payments.reconciliation import Reconciliation
 from prefect_assay.payments.terms import SettlementNotice, Terms
 

@@ -4,10 +4,9 @@ Paying is sent at most once. A 402 is an answer, not an error: it carries the ch
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Any, Final, Unpack
+from typing import Final, Unpack
 
 from prefect_assay.client.checks import one_of
 from prefect_assay.client.decoding import get, once
@@ -24,7 +23,7 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
 )
 from prefect_assay.models.base import Page
-from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
+from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer, Quote
 from prefect_assay.models.experiment import QuoteAcceptance
 from prefect_assay.models.vocabulary import InvoiceStatus, QuoteStatus
 
@@ -186,15 +185,6 @@ class InvoiceSearch:
 def find_invoice(experiment_id: str) -> InvoiceSearch:
     """The invoice of an experiment, or None if it has none."""
     return InvoiceSearch(experiment_id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PayAnswer:
-    """`headers` have lower-case names; `body` is empty if it is no JSON object."""
-
-    status_code: int
-    headers: Mapping[str, str]
-    body: dict[str, Any] = field(repr=False)
 
 
 def pay(invoice_id: str, headers: Mapping[str, str] | None = None) -> Operation[PayAnswer]:

@@ -4,11 +4,13 @@ from pydantic import SecretStr
 
 from prefect_assay.errors import ConfigurationError, PaymentsDisabled
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.interfaces import Rail
 from prefect_assay.payments.rails.mpp import MppRail, TokenIssuer, TokenLimits
 from prefect_assay.payments.rails.x402 import X402Rail
 
 __all__ = ["MppRail", "Rail", "TokenIssuer", "TokenLimits", "X402Rail", "rail_for"]
+
+# A closed set, as their `Terms` are.
+Rail = X402Rail | MppRail
 
 
 def rail_for(

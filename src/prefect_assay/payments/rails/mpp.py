@@ -14,9 +14,10 @@ from pydantic import Field, SecretStr, ValidationError
 
 from prefect_assay.errors import PaymentError, PaymentRefused
 from prefect_assay.models.base import Model, WireModel
+from prefect_assay.models.billing import PayAnswer
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.guard_terms import CREDENTIAL_HEADER
-from prefect_assay.payments.interfaces import PayAnswer, header, is_success
+from prefect_assay.payments.interfaces import header, is_success
 from prefect_assay.payments.rails.headers import (
     Challenge,
     compact,
@@ -183,11 +184,11 @@ class MppRail:
         return _own(terms).challenge["id"]
 
     def offers(self, answer: PayAnswer) -> Offers:
-        """See `Rail`."""
+        """The offers of a 402; PaymentRefused when it cannot be read."""
         return read_offers(header(answer, CHALLENGE_HEADER), header(answer, REQUIRED_HEADER) and "x402")
 
     def settlement(self, answer: PayAnswer) -> SettlementNotice:
-        """See `Rail`."""
+        """What an answer states about the payment; never fails."""
         # A provider's text may repeat the token, and the notice is kept and shown.
         body = {name: self._hidden(value) for name, value in answer.body.items()}
         said = read_settlement(is_success(answer), header(answer, RECEIPT_HEADER), body)

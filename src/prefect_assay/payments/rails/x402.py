@@ -19,8 +19,9 @@ from pydantic import Field, SecretStr, ValidationError
 
 from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.models.base import WireModel
+from prefect_assay.models.billing import PayAnswer
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.interfaces import PayAnswer, header
+from prefect_assay.payments.interfaces import header
 from prefect_assay.payments.rails.headers import RECEIPT_VALUE_MAX, compact, decode, places, plain, receipt
 from prefect_assay.payments.terms import Offers, SettlementNotice, Terms, X402Terms, ascii_quoted
 
@@ -174,11 +175,11 @@ class X402Rail:
         return f"0x{sha256(parts.encode()).hexdigest()}"
 
     def offers(self, answer: PayAnswer) -> Offers:
-        """See `Rail`."""
+        """The offers of a 402; PaymentRefused when it cannot be read."""
         return read_offers(header(answer, REQUIRED_HEADER), header(answer, "WWW-Authenticate"))
 
     def settlement(self, answer: PayAnswer) -> SettlementNotice:
-        """See `Rail`."""
+        """What an answer states about the payment; never fails."""
         refused = answer.status_code == HTTPStatus.PAYMENT_REQUIRED
         said = read_settlement(
             header(answer, RESPONSE_HEADER), header(answer, REQUIRED_HEADER) if refused else None
