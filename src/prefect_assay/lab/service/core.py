@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from prefect_assay.lab.api import Route, find
 from prefect_assay.lab.experiments.clock_driver import ClockDriver
-from prefect_assay.lab.kernel.concurrency import MaintenanceGate
+from prefect_assay.lab.kernel.concurrency import Gate
 from prefect_assay.lab.kernel.faults import FaultList, WebhookFaults
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import LabSettings
@@ -101,7 +101,7 @@ class LabCore:
         self.seeded = seeding.start(self.lab)
         lists = (self.faults, self.webhook_faults, self.lab.payment_faults)
         self._fault_lists: tuple[FaultList[Any], ...] = lists
-        self._gate = MaintenanceGate()
+        self._gate = Gate()  # reset and restore wait for the requests inside
         self._threads = False
 
     def start(self) -> None:
