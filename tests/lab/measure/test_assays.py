@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from prefect_assay.lab.measure import CATALOG, measure, measure_records
+from prefect_assay.lab.measure import CATALOG, measure_records
 from prefect_assay.lab.measure.readouts import molecular_weight
 from prefect_assay.models.result import Result
 from prefect_assay.models.spec import Target
 from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
-from support.lab.designs import PD_L1, invented_designs, order, sequence
+from support.lab.designs import PD_L1, invented_designs, measure, order, sequence
 
 MANY = invented_designs(96)
 
@@ -63,7 +63,7 @@ def test_one_design_can_be_released_early():
 def test_the_same_request_gives_the_same_answer_in_another_process(experiment_type):
     code = (
         "import sys, hashlib; sys.path.insert(0, sys.argv[1])\n"
-        "from support.lab.designs import *\nfrom prefect_assay.lab.measure import measure\n"
+        "from support.lab.designs import *\n"
         "kind = sys.argv[2]; binding = kind in ('affinity', 'screening', 'epitope_binning')\n"
         "m = measure(**order(invented_designs(8), experiment_type=kind, "
         "method='bli' if kind in ('affinity', 'screening') else None, target=PD_L1 if binding else None))\n"

@@ -7,10 +7,10 @@ import zipfile
 
 import pytest
 
-from prefect_assay.lab.measure import binding, build_package, measure, measure_records
+from prefect_assay.lab.measure import binding, build_package, measure_records
 from prefect_assay.lab.measure.bundled import Replicate, data_folder
 from prefect_assay.lab.measure.request import AssayRequest
-from support.lab.designs import EGFR, PD_L1, invented_designs, order, sequence, submitted_designs
+from support.lab.designs import EGFR, PD_L1, invented_designs, measure, order, sequence, submitted_designs
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # residues 971 to 1023 of P01133
 

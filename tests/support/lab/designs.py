@@ -1,8 +1,9 @@
 """Designs for the tests of the lab's measurements."""
 
 import random
+from types import SimpleNamespace
 
-from prefect_assay.lab.measure import CATALOG
+from prefect_assay.lab.measure import CATALOG, build_package, measure_records
 from prefect_assay.lab.measure.bundled import data_folder
 
 EGFR = next(target for target in CATALOG if target["uniprot_id"] == "P00533")
@@ -42,3 +43,8 @@ def order(sequences, **changes):
         "antigen_concentrations": None,
         "partial": False,
     } | changes
+
+
+def measure(**fields):
+    """Records and package of one experiment."""
+    return SimpleNamespace(result_records=measure_records(**fields), package=build_package(**fields))

@@ -1,7 +1,6 @@
 """Which assay makes which records and which files."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from prefect_assay.lab.measure.binding import affinity_entries, screening_entries
@@ -35,21 +34,11 @@ _ASSAYS: Final[dict[str, tuple[str, _Entries, _Files]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """Result records without id, experiment_id and created_at, and the zip data package."""
-
-    result_records: list[dict[str, Any]]
-    package: bytes
-
-
-def measure(**fields: Any) -> Measurement:
-    """Measure one experiment (see `AssayRequest`): K_D in M, k_on in 1/(M s), k_off in 1/s, Tm in degrees Celsius."""
-    return Measurement(measure_records(**fields), build_package(**fields))
-
-
 def measure_records(**fields: Any) -> list[dict[str, Any]]:
-    """The records of `measure` alone, in milliseconds: one, with a summary entry per design in the given order."""
+    """One result record without id, experiment_id and created_at, with a summary entry per design in the given order.
+
+    The fields are those of `AssayRequest`. K_D in M, k_on in 1/(M s), k_off in 1/s, Tm in degrees Celsius.
+    """
     request = AssayRequest(**fields)
     title, entries_of, _ = _ASSAYS[request.experiment_type]
     entries = entries_of(request)
@@ -64,7 +53,7 @@ def measure_records(**fields: Any) -> list[dict[str, Any]]:
 
 
 def build_package(**fields: Any) -> bytes:
-    """The package of `measure` alone; the same fields give the same bytes at any later time."""
+    """The zip data package of the same fields, which give the same bytes at any later time."""
     request = AssayRequest(**fields)
     return pack(_ASSAYS[request.experiment_type][2](request))
 
