@@ -13,14 +13,6 @@ from prefect.client.schemas.filters import (
     FlowFilter,
     FlowFilterName,
     FlowRunFilter,
-    FlowRunFilterDeploymentId,
-    FlowRunFilterEndTime,
-    FlowRunFilterExpectedStartTime,
-    FlowRunFilterId,
-    FlowRunFilterStartTime,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-    FlowRunFilterTags,
     VariableFilter,
     VariableFilterName,
 )
@@ -56,27 +48,24 @@ def run_filter(
 
     A run has all of `tags` or at least one of `any_tags`; `deployed` runs belong to a deployment.
     """
-    built = FlowRunFilter()
+    conditions: dict[str, dict[str, Any]] = {}
     if states is not None:
-        built.state = FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states)))
+        conditions["state"] = {"type": {"any_": list(states)}}
     if tags is not None:
-        built.tags = FlowRunFilterTags(all_=list(tags))
+        conditions["tags"] = {"all_": list(tags)}
     if any_tags is not None:
-        built.tags = FlowRunFilterTags(any_=list(any_tags))
+        conditions["tags"] = {"any_": list(any_tags)}
     if ids is not None:
-        built.id = FlowRunFilterId(any_=list(ids))
+        conditions["id"] = {"any_": list(ids)}
     if deployed:
-        built.deployment_id = FlowRunFilterDeploymentId(is_null_=False)
-    # Validated from a dict: the fields' types are Prefect's own, which plain datetimes do not satisfy for mypy.
+        conditions["deployment_id"] = {"is_null_": False}
     if started_after is not None:
-        built.start_time = FlowRunFilterStartTime.model_validate({"after_": started_after})
+        conditions["start_time"] = {"after_": started_after}
     if ended_after is not None:
-        built.end_time = FlowRunFilterEndTime.model_validate({"after_": ended_after})
+        conditions["end_time"] = {"after_": ended_after}
     if expected_before is not None:
-        built.expected_start_time = FlowRunFilterExpectedStartTime.model_validate(
-            {"before_": expected_before}
-        )
-    return built
+        conditions["expected_start_time"] = {"before_": expected_before}
+    return FlowRunFilter.model_validate(conditions)
 
 
 def suspended_filter(
