@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.log import Ordered, Refused, Sending
+from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
     AccessError,
     AssayError,
@@ -17,13 +18,11 @@ from prefect_assay.errors import (
     TransientError,
     UnexpectedAnswer,
 )
-from prefect_assay.models.billing import Invoice
-from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.models.experiment import Created, CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering.find import (
-    SearchApi,
     adopt,
     agreeing,
     one_experiment,
@@ -39,20 +38,8 @@ _UNREAD: Final = (TransientError, UnexpectedAnswer, NotFound, AccessError)
 PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
-class OrderApi(SearchApi, Protocol):
-    """The client's calls of an order."""
-
-    def create(self, request: CreateRequest) -> Created | QuoteAcceptance:
-        """Create an experiment."""
-        ...
-
-    def invoice_by_id(self, invoice_id: str) -> Invoice:
-        """One invoice."""
-        ...
-
-
 def find_or_create(
-    api: OrderApi,
+    api: AssayClient,
     request: CreateRequest,
     book: OrderBook,
     *,
@@ -111,7 +98,7 @@ def find_or_create(
 class _Ordering:
     """One call of `find_or_create`."""
 
-    api: OrderApi
+    api: AssayClient
     request: CreateRequest
     book: OrderBook
     sleep: Callable[[float], None]

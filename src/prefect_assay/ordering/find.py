@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.log import Ordered, Surplus
+from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown
 from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order
@@ -18,30 +19,18 @@ _INACTIVE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.CANCELED}
 _COMMITTED: Final = AFTER_MATERIALS | {ExperimentStatus.WAITING_FOR_MATERIALS}
 
 
-class SearchApi(Protocol):
-    """The client's calls of a search."""
-
-    def iter_experiments(self, *, search: str | None = None) -> Iterable[ExperimentSummary]:
-        """The experiments whose name or code contains a text."""
-        ...
-
-    def experiment(self, experiment_id: str) -> Experiment:
-        """One experiment."""
-        ...
-
-
-def find_order(api: SearchApi, key: str, spec: ExperimentSpec) -> Order | None:
+def find_order(api: AssayClient, key: str, spec: ExperimentSpec) -> Order | None:
     """The oldest experiment that carries the order key, or None; OrderMismatch when one does not agree with `spec`."""
     found = agreeing(api, key, spec, strict=True)
     return order_of(found[0], key, adopted=True) if found else None
 
 
-def read_order(api: SearchApi, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
+def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
     """The order whose experiment is known; NotFound when it does not exist or this token may not see it."""
     return order_of(api.experiment(experiment_id), key, adopted=True, surplus=surplus)
 
 
-def recorded_order(api: SearchApi, book: OrderBook) -> Order | None:
+def recorded_order(api: AssayClient, book: OrderBook) -> Order | None:
     """The order of its log, even if renamed, or None; OrderOutcomeUnknown when it cannot be seen any more."""
     state = book.read()
     if state.ordered is None:
@@ -62,7 +51,7 @@ def adopt(book: OrderBook, experiment_id: str) -> None:
     book.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment_id, adopted=True))
 
 
-def one_experiment(api: SearchApi, spec: ExperimentSpec, book: OrderBook) -> str:
+def one_experiment(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> str:
     """The id of the experiment that is the order, after one more search before money is committed.
 
     Without a shared log, another Prefect server may have ordered the same: the older of two is the order, unless the
@@ -105,7 +94,7 @@ def record_surplus(book: OrderBook, experiment_ids: Iterable[str]) -> None:
 
 
 def agreeing(
-    api: SearchApi,
+    api: AssayClient,
     key: str,
     spec: ExperimentSpec,
     *,
