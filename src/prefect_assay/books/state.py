@@ -199,9 +199,16 @@ class _InPayment(_Placed, frozen=True):
     def _doubt(self, payment: LedgerEntry, remark: str | None) -> "PaymentInDoubt":
         return self._become(PaymentInDoubt, payment=_after(payment, PaymentState.UNKNOWN, remark))
 
-    def _resend(self, record: Paying) -> "PaymentInDoubt":
-        # What is in doubt stays so: no later answer can prove that the first sending moved nothing.
-        return self._doubt(self._send(record).payment, self.payment.remark)
+    def _uncertain(self, record: OrderRecord) -> "Self | PaymentInDoubt | Paid":
+        """The next state while the credential may have moved money."""
+        match record:
+            case Paying() if self._pays(record):
+                # What is in doubt stays so: no later answer can prove that the first sending moved nothing.
+                return self._doubt(self._send(record).payment, self.payment.remark)
+            case InDoubt():
+                return self._doubt(self.payment, record.remark)
+            case _:
+                return self._shared(record)
 
 
 class PaymentSent(_InPayment, frozen=True):
@@ -209,16 +216,10 @@ class PaymentSent(_InPayment, frozen=True):
 
     def next(self, record: OrderRecord) -> "OrderState":
         """See `NotBegun`."""
-        match record:
-            case Paying() if self._pays(record):
-                return self._resend(record)
-            case InDoubt():
-                return self._doubt(self.payment, record.remark)
-            case NotSettled():
-                refused = _after(self.payment, PaymentState.FAILED, record.remark)
-                return self._become(PaymentRefused, payment=refused)
-            case _:
-                return self._shared(record)
+        if isinstance(record, NotSettled):
+            refused = _after(self.payment, PaymentState.FAILED, record.remark)
+            return self._become(PaymentRefused, payment=refused)
+        return self._uncertain(record)
 
 
 class PaymentInDoubt(_InPayment, frozen=True):
@@ -226,13 +227,7 @@ class PaymentInDoubt(_InPayment, frozen=True):
 
     def next(self, record: OrderRecord) -> "OrderState":
         """See `NotBegun`."""
-        match record:
-            case Paying() if self._pays(record):
-                return self._resend(record)
-            case InDoubt():
-                return self._doubt(self.payment, record.remark)
-            case _:
-                return self._shared(record)
+        return self._uncertain(record)
 
 
 class PaymentRefused(_InPayment, frozen=True):
