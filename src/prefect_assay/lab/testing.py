@@ -105,8 +105,11 @@ class LocalLab(Controls):
         self._relay = threading.Thread(target=self._relay_errors, args=(self._process.stderr,), daemon=True)
         self._relay.start()
         vars(self).update(loads(self._first_line()))  # its names are those of the attributes
-        self._sim = plain_client(f"{self.base_url}/_sim", self.sim_token, seconds=120)
+        self._connect()
         return self
+
+    def _connect(self) -> None:
+        self._sim = plain_client(f"{self.base_url}/_sim", self.sim_token, seconds=120)
 
     def _first_line(self) -> str:
         process = self._process

@@ -116,12 +116,7 @@ class StackLab(LocalLab):
 
     def start(self) -> Self:
         """Attach to the process that the stack has started."""
-        self._sim = httpx.Client(
-            base_url=f"{self.base_url}/_sim",
-            headers={"Authorization": f"Bearer {self.sim_token}"},
-            timeout=120,
-            trust_env=False,
-        )
+        self._connect()
         self.organization_id = self.clock()["organization_id"]
         key = httpx.get(f"{self.base_url}/.well-known/token-key", timeout=5, trust_env=False)
         self.token_public_key = key.json()["public_key"]
