@@ -50,20 +50,14 @@ class WorkPool:
 
 @dataclass(frozen=True)
 class Registration:
-    """The state of the server after registering, or with a dry run: the state it would get.
-
-    Attributes:
-        work_pool: None if only registered.
-        deployments: as `flow/name`, and whether they existed.
-        advice: risks of the server's settings and of operators' changes, as sentences.
-        moved: names of waiting runs that were replaced because their deployment or work pool was created again.
-    """
+    """The state of the server after registering, or with a dry run: the state it would get."""
 
     block_types: tuple[str, ...]
     automations: tuple[AutomationChange, ...]
-    work_pool: WorkPool | None
-    deployments: Mapping[str, Presence]
-    advice: tuple[str, ...] = ()
+    work_pool: WorkPool | None  # None if only registered
+    deployments: Mapping[str, Presence]  # as `flow/name`, and whether they existed
+    advice: tuple[str, ...] = ()  # risks of the server's settings and of operators' changes, as sentences
+    # Names of waiting runs that were replaced because their deployment or work pool was created again
     moved: tuple[str, ...] = ()
 
 

@@ -59,20 +59,12 @@ class LoopReport(Model):
 
 
 class SweepReport(Model):
-    """The result of `sweep`.
+    """The result of `sweep`."""
 
-    Attributes:
-        updates_seen: rows of the updates feeds that were news.
-        suspended_runs: how many runs are suspended.
-        canceled_runs: canceled runs of which something could still be said or done.
-        woken: ids of the runs that were resumed or scheduled again.
-        problems: what the sweep itself could not do, one line each.
-        attention: runs that have crashed, hang, are late or cannot go on, one line each with the next step.
-    """
-
-    updates_seen: int
+    updates_seen: int  # rows of the updates feeds that were news
     suspended_runs: int
-    canceled_runs: int = 0
-    woken: tuple[str, ...]
-    problems: tuple[str, ...] = ()
+    canceled_runs: int = 0  # canceled runs of which something could still be said or done
+    woken: tuple[str, ...]  # ids of the runs that were resumed or scheduled again
+    problems: tuple[str, ...] = ()  # what the sweep itself could not do, one line each
+    # Runs that have crashed, hang, are late or cannot go on, one line each with the next step
     attention: tuple[str, ...] = ()

@@ -17,45 +17,29 @@ def _words(value: Any) -> tuple[str, ...]:
 
 
 class Watermark(StoredModel):
-    """The watermark of one credentials block's feed, and its waiting runs.
+    """The watermark of one credentials block's feed, and its waiting runs."""
 
-    Attributes:
-        reference: the credentials block, as JSON text.
-        feed: the newest update read, in the service's time.
-        moved: when `feed` last changed, in this machine's time.
-        floor: no further update can appear before this time.
-        seen: digests of updates shortly before `feed`, which are read again until the floor passes them.
-        full_check: when the experiments of all waiting runs were last read.
-        next_deadline: the earliest deadline of these runs.
-        used: when a run that waits with this block was last seen.
-        name: the block's name, for people, and to find a block that was deleted and saved again.
-        behind: names of the first few runs that wait with this block.
-        waiting: number of these runs.
-    """
-
-    reference: Maybe[str] = None
-    feed: Maybe[datetime] = None
-    moved: Maybe[datetime] = None
-    floor: Maybe[datetime] = None
+    reference: Maybe[str] = None  # the credentials block, as JSON text
+    feed: Maybe[datetime] = None  # the newest update read, in the service's time
+    moved: Maybe[datetime] = None  # when `feed` last changed, in this machine's time
+    floor: Maybe[datetime] = None  # no further update can appear before this time
+    # Digests of updates shortly before `feed`, which are read again until the floor passes them
     seen: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()
-    full_check: Maybe[datetime] = None
-    next_deadline: Maybe[datetime] = None
-    used: Maybe[datetime] = None
+    full_check: Maybe[datetime] = None  # when the experiments of all waiting runs were last read
+    next_deadline: Maybe[datetime] = None  # the earliest deadline of these runs
+    used: Maybe[datetime] = None  # when a run that waits with this block was last seen
+    # The block's name, for people, and to find a block that was deleted and saved again
     name: Maybe[str] = None
+    # Names of the first few runs that wait with this block
     behind: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()
-    waiting: Maybe[int] = None
+    waiting: Maybe[int] = None  # number of these runs
 
 
 class Silence(StoredModel):
-    """Runs without heartbeats.
+    """Runs without heartbeats."""
 
-    Attributes:
-        since: when the sweep noticed them.
-        runs: their ids.
-    """
-
-    since: Maybe[datetime] = None
-    runs: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()
+    since: Maybe[datetime] = None  # when the sweep noticed them
+    runs: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()  # their ids
 
 
 def _silence(value: Any) -> Any:
@@ -63,18 +47,10 @@ def _silence(value: Any) -> Any:
 
 
 class SweepMemory(StoredModel):
-    """The state of the whole sweep.
+    """The state of the whole sweep."""
 
-    Attributes:
-        swept: when the last complete sweep began.
-        walked: when all suspended runs were last read.
-        canceled: when the earliest canceled run ended that may still need a report.
-        told: a digest of the list in the newest artifact.
-        silence: the runs without heartbeats.
-    """
-
-    swept: Maybe[datetime] = None
-    walked: Maybe[datetime] = None
-    canceled: Maybe[datetime] = None
-    told: Maybe[str] = None
+    swept: Maybe[datetime] = None  # when the last complete sweep began
+    walked: Maybe[datetime] = None  # when all suspended runs were last read
+    canceled: Maybe[datetime] = None  # when the earliest canceled run ended that may still need a report
+    told: Maybe[str] = None  # a digest of the list in the newest artifact
     silence: Annotated[Silence, BeforeValidator(_silence)] = Silence()

@@ -16,25 +16,17 @@ _Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class Attenuation(Model):
-    """Restrictions to add to a token (contract 2.13). A field left out restricts nothing.
+    """Restrictions to add to a token (contract 2.13). A field left out restricts nothing."""
 
-    Attributes:
-        allowed_actions: of `list`, `read`, `create`, `update`, `delete`, `issue`, `revoke`, `mint_token`.
-        allowed_org_ids: organizations, by UUID.
-        allowed_resources: such as `experiment` or `result`, in the singular.
-        expires_at: with a time zone. A later one than the token's own changes nothing.
-        non_destructive: refuses what takes something away for good.
-        payment_policy: payment methods (contract 10), the preferred one first.
-        read_only: only `list` and `read`.
-    """
-
+    # Of `list`, `read`, `create`, `update`, `delete`, `issue`, `revoke`, `mint_token`
     allowed_actions: _Names | None = None
-    allowed_org_ids: _Names | None = None
-    allowed_resources: _Names | None = None
+    allowed_org_ids: _Names | None = None  # organizations, by UUID
+    allowed_resources: _Names | None = None  # such as `experiment` or `result`, in the singular
+    # With a time zone. A later one than the token's own changes nothing
     expires_at: AwareDatetime | None = None
-    non_destructive: bool | None = None
-    payment_policy: _Names | None = None
-    read_only: bool | None = None
+    non_destructive: bool | None = None  # refuses what takes something away for good
+    payment_policy: _Names | None = None  # payment methods (contract 10), the preferred one first
+    read_only: bool | None = None  # only `list` and `read`
 
 
 class AttenuatedToken(WireModel):
@@ -101,25 +93,15 @@ class ExistingOrg(Model):
 
 
 class MintRequest(Model):
-    """POST /partners/mint-token.
+    """POST /partners/mint-token."""
 
-    Attributes:
-        org: whom the user belongs to.
-        email: of the new user; an existing one is refused with 409.
-        user_name: of the new user.
-        role: of the token, `member` or `viewer`.
-        name: label of the token.
-        expires_at: with a time zone; 90 days from now when it is left out.
-        extra: further fields of the body.
-    """
-
-    org: NewOrg | ExistingOrg
-    email: str
+    org: NewOrg | ExistingOrg  # whom the user belongs to
+    email: str  # of the new user; an existing one is refused with 409
     user_name: str | None = None
-    role: str | None = None
-    name: str | None = None
-    expires_at: AwareDatetime | None = None
-    extra: dict[str, Any] = Field(default_factory=dict)
+    role: str | None = None  # of the token, `member` or `viewer`
+    name: str | None = None  # label of the token
+    expires_at: AwareDatetime | None = None  # with a time zone; 90 days from now when it is left out
+    extra: dict[str, Any] = Field(default_factory=dict)  # further fields of the body
 
     def wire(self) -> dict[str, Any]:
         """The JSON body: only what is set."""

@@ -45,20 +45,15 @@ class _Suspended:
 
 @dataclass
 class ExperimentWatch:
-    """The feeds and the full check of one sweep.
-
-    Attributes:
-        deadline_days: the deadline of runs without a parameter for it.
-        marks: the watermarks to save, by the reference of their credentials block.
-        groups: the groups of child runs that suspended runs wait for.
-    """
+    """The feeds and the full check of one sweep."""
 
     progress: SweepProgress
     state: SweepState
-    deadline_days: int
+    deadline_days: int  # the deadline of runs without a parameter for it
     updates: int = 0
+    # The watermarks to save, by the reference of their credentials block
     marks: dict[str, Watermark] = field(default_factory=dict)
-    groups: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)  # the groups of child runs that suspended runs wait for
     asking: dict[UUID, FlowRun] = field(default_factory=dict)
     _credentials: dict[str, AssayCredentials] = field(default_factory=dict)
 

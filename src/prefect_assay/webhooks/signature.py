@@ -72,18 +72,12 @@ def sign(body: bytes, secret: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A genuine delivery.
-
-    Attributes:
-        secret: the index of the secret that signed it.
-        timed: the signed body has a time; only the earlier variant's may lack it.
-        remarks: oddities that are no reason to refuse it.
-    """
+    """A genuine delivery."""
 
     delivery: Delivery
-    secret: int
-    timed: bool = True
-    remarks: tuple[str, ...] = ()
+    secret: int  # the index of the secret that signed it
+    timed: bool = True  # the signed body has a time; only the earlier variant's may lack it
+    remarks: tuple[str, ...] = ()  # oddities that are no reason to refuse it
 
 
 def verify(

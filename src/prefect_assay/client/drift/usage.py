@@ -119,20 +119,16 @@ Sample = Operation[Any] | Pager[Any] | Pdf
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One operation of the client; `make` builds it.
-
-    Attributes:
-        arguments: with everything set, with as little as possible, and with another form of a field.
-        reads: the models of its answer, or of a row; several where the status decides. Empty for files.
-        more: fields of the answer that are read without a model.
-    """
+    """One operation of the client; `make` builds it."""
 
     method: str
     make: Callable[..., Sample]
+    # With everything set, with as little as possible, and with another form of a field
     arguments: tuple[dict[str, Any], ...]
+    # The models of its answer, or of a row; several where the status decides. Empty for files
     reads: tuple[type[BaseModel], ...]
     listed: bool
-    more: tuple[str, ...]
+    more: tuple[str, ...]  # fields of the answer that are read without a model
 
     @property
     def operation(self) -> str:
@@ -142,16 +138,11 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The places of `document`, without the status of an answer, that the client uses of one operation.
+    """The places of `document`, without the status of an answer, that the client uses of one operation."""
 
-    Attributes:
-        sent: parameters and body fields that it may send.
-        always: those of them that each request with their parent place carries.
-        read: for each answer field that it reads, the names it is read under, and whether it is required.
-    """
-
-    sent: frozenset[str]
-    always: frozenset[str]
+    sent: frozenset[str]  # parameters and body fields that it may send
+    always: frozenset[str]  # those of them that each request with their parent place carries
+    # For each answer field that it reads, the names it is read under, and whether it is required
     read: dict[str, tuple[tuple[str, ...], bool]]
 
 

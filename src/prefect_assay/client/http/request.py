@@ -51,14 +51,6 @@ class Request:
     """One request, before anything is sent. Bodies and headers may hold secrets, so its repr shows neither.
 
     `json` and `headers` are in neutral words, the ids in `path` (below `/api/v1`) already quoted.
-
-    Attributes:
-        repeatable: the same request may be sent again without a second effect.
-        lost: what a missing or unreadable answer means; None where nothing can have taken effect.
-        after_loss: the next step in that error's message.
-        absent: what a 404 means.
-        secrets: values that must not come back in an error's text.
-        unless_local: findings for a service on any other machine; with one, nothing is sent there.
     """
 
     method: str
@@ -66,11 +58,14 @@ class Request:
     params: Parameters = ()
     json: object = field(default=NO_BODY, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    repeatable: bool = False
+    repeatable: bool = False  # the same request may be sent again without a second effect
+    # What a missing or unreadable answer means; None where nothing can have taken effect
     lost: type[OutcomeUnknown] | None = None
-    after_loss: str = ""
-    absent: type[NotFound] = NotFound
+    after_loss: str = ""  # the next step in that error's message
+    absent: type[NotFound] = NotFound  # what a 404 means
+    # Values that must not come back in an error's text
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    # Findings for a service on any other machine; with one, nothing is sent there
     unless_local: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -130,22 +125,18 @@ def succeeded(status: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[T_co]):
-    """A request and the reader of its answer.
-
-    Attributes:
-        read: from an accepted answer to a value; raises UnexpectedAnswer when it is off-shape.
-        accepts: the statuses that `read` understands.
-        failed: a failure that this operation recognizes by the body, before its status is considered.
-        instead: the operation to carry out in its place, where an answer shows that nothing was done and that the
-            service speaks the earlier interface variant (contract 9.4).
-        scrubs: secrets are also cut out of an accepted answer, because its text is shown to people.
-    """
+    """A request and the reader of its answer."""
 
     request: Request
+    # From an accepted answer to a value; raises UnexpectedAnswer when it is off-shape
     read: Callable[[Answer], T_co]
-    accepts: Callable[[int], bool] = succeeded
+    accepts: Callable[[int], bool] = succeeded  # the statuses that `read` understands
+    # A failure that this operation recognizes by the body, before its status is considered
     failed: Callable[[Answer], AssayError | None] = lambda _: None
+    # The operation to carry out in its place, where an answer shows that nothing was done and that the service speaks
+    # the earlier interface variant (contract 9.4)
     instead: Callable[[Answer], "Operation[T_co] | None"] = lambda _: None
+    # Secrets are also cut out of an accepted answer, because its text is shown to people
     scrubs: bool = False
 
 

@@ -18,38 +18,26 @@ Shape = type[BaseModel]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One call of the API; `path` is relative to /api/v1.
-
-    Attributes:
-        needs: the action and the resource that the token must permit.
-        parameters: query parameters of a list.
-        answers: status and shape of every success; None for one without a JSON body.
-        destructive: forbidden to a `non_destructive` token.
-        open: needs no token.
-        partner: for partner tokens only, in `openapi.json` too (contract 1).
-        media_type: of a success.
-        refuses: statuses and error shapes beyond the usual ones (`refusals`), or another shape for a usual one.
-        listing: what a list can be filtered and sorted by.
-        headers: request headers it reads, beyond the token's.
-        description: a paragraph for people, in Markdown.
-    """
+    """One call of the API; `path` is relative to /api/v1."""
 
     method: str
     path: str
     handler: Handler
     summary: str
-    needs: tuple[Action, Resource]
+    needs: tuple[Action, Resource]  # the action and the resource that the token must permit
     body: type[Body] | None = None
-    parameters: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()  # query parameters of a list
+    # Status and shape of every success; None for one without a JSON body
     answers: Mapping[int, Shape | None] = field(default_factory=lambda: {200: None})
-    destructive: bool = False
-    open: bool = False
-    partner: bool = False
-    media_type: str = "application/json"
+    destructive: bool = False  # forbidden to a `non_destructive` token
+    open: bool = False  # needs no token
+    partner: bool = False  # for partner tokens only, in `openapi.json` too (contract 1)
+    media_type: str = "application/json"  # of a success
+    # Statuses and error shapes beyond the usual ones (`refusals`), or another shape for a usual one
     refuses: Mapping[int, Shape] = field(default_factory=dict)
-    listing: Listing | None = None
-    headers: tuple[str, ...] = ()
-    description: str = ""
+    listing: Listing | None = None  # what a list can be filtered and sorted by
+    headers: tuple[str, ...] = ()  # request headers it reads, beyond the token's
+    description: str = ""  # a paragraph for people, in Markdown
 
     @property
     def action(self) -> Action:

@@ -65,23 +65,15 @@ class PlacedFault:
 
 
 class Controls:
-    """One organisation's tokens and its part of the control surface.
-
-    Attributes:
-        base_url: address of the service, without /api/v1.
-        token: a member's token.
-        viewer_token: a read-only token.
-        partner_token: a partner's token.
-        organization_id: the tokens' organisation.
-    """
+    """One organisation's tokens and its part of the control surface."""
 
     _confined = False
 
-    base_url: str
-    token: str
-    viewer_token: str
-    partner_token: str
-    organization_id: str
+    base_url: str  # address of the service, without /api/v1
+    token: str  # a member's token
+    viewer_token: str  # a read-only token
+    partner_token: str  # a partner's token
+    organization_id: str  # the tokens' organisation
 
     def sim(self, method: str, path: str, json: Record | None = None, /, **query: Any) -> Any:
         """Any call of the control surface; its JSON answer."""

@@ -42,26 +42,17 @@ class Design:
 
 @dataclass(frozen=True)
 class AssayRequest:
-    """One validated experiment, and what the assays derive from it.
+    """One validated experiment, and what the assays derive from it."""
 
-    Attributes:
-        experiment_id: names the package's table; nothing else depends on it.
-        method: `bli` or `spr` for affinity and screening, else None.
-        target: a catalog record, or `{name, target_catalog_id}`; None for assays without a target.
-        sequences: `{name, aa_string, control, metadata}`, and `id` where known.
-        n_replicates: 1 to 5; epitope binning has no replicates.
-        antigen_concentrations: nM; None for the contract's default.
-        partial: measure only the first half of the sequences, the rest is in progress.
-    """
-
-    experiment_id: str
+    experiment_id: str  # names the package's table; nothing else depends on it
     experiment_type: str
-    method: str | None
+    method: str | None  # `bli` or `spr` for affinity and screening, else None
+    # A catalog record, or `{name, target_catalog_id}`; None for assays without a target
     target: dict[str, Any] | None
-    sequences: list[dict[str, Any]]
-    n_replicates: int
-    antigen_concentrations: list[float] | None
-    partial: bool
+    sequences: list[dict[str, Any]]  # `{name, aa_string, control, metadata}`, and `id` where known
+    n_replicates: int  # 1 to 5; epitope binning has no replicates
+    antigen_concentrations: list[float] | None  # nM; None for the contract's default
+    partial: bool  # measure only the first half of the sequences, the rest is in progress
 
     @cached_property
     def designs(self) -> tuple[Design, ...]:

@@ -39,35 +39,29 @@ Seconds = Annotated[float, Field(ge=0, le=600)]
 
 
 class Fault(Body):
-    """What happens to requests that match `method` and `path` (with `*`, with or without `/api/v1`).
-
-    Attributes:
-        organization_id: hits only requests with a token of this organisation.
-        count: how many requests it hits; default 1, or any number with `probability`.
-        after: how many matching requests pass first.
-        probability: chance of each matching request to be hit, repeatable by `seed`.
-        status: of `status`, `error_after` and `post_invoice_failure`; default 503 or 500.
-        seconds: the wait of `delay` and `late_answer`.
-        retry_after: Retry-After header of an error answer, in seconds.
-        fields: further fields of an error body, such as `error_kind`.
-        keep_bytes: how much of the body `truncate` sends; default half.
-    """
+    """What happens to requests that match `method` and `path` (with `*`, with or without `/api/v1`)."""
 
     model_config = ConfigDict(frozen=True)
 
     action: Action
     method: str = "*"
     path: str = "*"
-    organization_id: str | None = None
+    organization_id: str | None = None  # hits only requests with a token of this organisation
+    # How many requests it hits; default 1, or any number with `probability`
     count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    after: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    after: Annotated[int, Field(ge=0, le=1_000_000)] = 0  # how many matching requests pass first
+    # Chance of each matching request to be hit, repeatable by `seed`
     probability: Annotated[float, Field(ge=0, le=1)] | None = None
     seed: int | str = 0
+    # Of `status`, `error_after` and `post_invoice_failure`; default 503 or 500
     status: Annotated[int, Field(ge=200, le=599)] | None = None
-    seconds: Seconds = 0.0
+    seconds: Seconds = 0.0  # the wait of `delay` and `late_answer`
+    # Retry-After header of an error answer, in seconds
     retry_after: Annotated[float, Field(ge=0, le=86_400)] | None = None
     error: str = "fault asked for by the test"
+    # Further fields of an error body, such as `error_kind`
     fields: Annotated[dict[str, Any], Field(default_factory=dict)]
+    # How much of the body `truncate` sends; default half
     keep_bytes: Annotated[int, Field(ge=0)] | None = None
 
     @property

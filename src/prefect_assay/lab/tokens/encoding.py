@@ -69,22 +69,17 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A genuine token, not yet checked for revocation, expiry and rights.
-
-    Attributes:
-        revocation_ids: one per block, the root's first.
-        expires_at: the earliest of all expiries that are written in the usual form.
-        timeless: no other check looks at the time, so that what is allowed now stays so until `expires_at`.
-        payment_policy: the last block's payment methods in its order; the checks decide, this only orders.
-        allowed: requests that all checks allowed, kept only for timeless tokens.
-    """
+    """A genuine token, not yet checked for revocation, expiry and rights."""
 
     claims: Claims
     biscuit: Biscuit = field(repr=False)
-    revocation_ids: tuple[str, ...] = field(repr=False)
-    expires_at: datetime
+    revocation_ids: tuple[str, ...] = field(repr=False)  # one per block, the root's first
+    expires_at: datetime  # the earliest of all expiries that are written in the usual form
+    # No other check looks at the time, so that what is allowed now stays so until `expires_at`
     timeless: bool
+    # The last block's payment methods in its order; the checks decide, this only orders
     payment_policy: tuple[str, ...] | None
+    # Requests that all checks allowed, kept only for timeless tokens
     allowed: set[tuple[Any, ...]] = field(default_factory=set, repr=False)
 
 
