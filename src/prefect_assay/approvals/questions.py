@@ -93,11 +93,7 @@ class FormAnswer:
 def ask(form: type[Question], *, question: str, description: str, hours: float) -> NoReturn:
     """Suspend this run with a form; it starts again from the top with the answer.
 
-    Args:
-        form: the form.
-        question: identifies the question, in lower case, digits and dashes; `answers` finds it.
-        description: markdown above the form.
-        hours: time for an answer.
+    `question` identifies it, in lower case, digits and dashes; `answers` finds it. `description` is markdown.
     """
     until = int((datetime.now(UTC) + timedelta(hours=hours)).timestamp())
     # Unique: Prefect lets a run pass a key that fired once, and stores a form once.

@@ -58,13 +58,7 @@ def ask_about_payment(
 ) -> None:
     """Suspend until a person has answered. Never returns: `payment_decision` finds the answer in the next execution.
 
-    Args:
-        policy: sets the time for an answer.
-        method: the rail; it decides whether paying again is offered.
-        key: identifies the payment.
-        what: the experiment's name, for the form.
-        why: the error's message.
-        status: the invoice and the log's entry.
+    The rail decides whether paying again is offered; `what`, the experiment, and `why` are for the form.
     """
     ask(
         _FORMS.get(method, PaymentDoubt),

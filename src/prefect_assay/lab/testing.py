@@ -40,22 +40,15 @@ class LocalLab(Controls):
         clock: `manual`, `auto` or `scaled:SECONDS_PER_DAY`.
         database: SQLite file, to start the same lab again later; temporary without.
         options: further command-line options, such as `("--provider-word", "acme")`.
-        token: member token to use instead of a random one.
-        sim_token: control token to use instead of a random one.
+        token: member token; random without, as is the control surface's `sim_token`.
         deployment_secret: signs webhooks that have no secret of their own.
-        port: port to listen on; 0 takes a free one.
-
-    Attributes:
-        token_public_key: `ed25519/<hex>`, for attenuating tokens offline.
-        mcp_url: the tool endpoint.
-        portal_url: link that signs the default organisation's member in to the portal.
-        sim_token: token of the control surface.
+        port: 0 takes a free one.
     """
 
-    token_public_key: str
-    mcp_url: str
-    portal_url: str
-    sim_token: str
+    token_public_key: str  # `ed25519/<hex>`, for attenuating tokens offline
+    mcp_url: str  # the tool endpoint
+    portal_url: str  # signs the default organisation's member in to the portal
+    sim_token: str  # of the control surface
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ class LocalStack:
         """Choose ports and prepare the folder; nothing is started.
 
         Args:
-            folder: made if it is missing. Use a fresh one for a fresh Prefect database.
+            folder: a fresh one has a fresh Prefect database.
             env: extra environment for every process; takes precedence over the stack's own.
             sweep: schedule the sweep (served flows only), every five minutes.
             runner: flows served by one process, or a process worker on a work pool.

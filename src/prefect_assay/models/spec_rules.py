@@ -35,14 +35,7 @@ QUOTED_MAX: Final = 80
 
 
 def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
-    """Every violation in a specification, one finding per line, each naming its field.
-
-    Args:
-        spec: what would be ordered; its sequences are compared with each other.
-
-    Returns:
-        The findings; empty if the specification is valid. Only the service knows whether the target exists.
-    """
+    """Every violation in a specification, each naming its field. Only the service knows whether the target exists."""
     return (
         *_method(spec),
         *_target(spec),
@@ -55,11 +48,7 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
 
 
 def check_sequences(entries: Sequence[tuple[str, SequenceValue]]) -> tuple[str, ...]:
-    """Every violation in named sequences (contract 2.3 and 2.4).
-
-    Args:
-        entries: names and sequences; a list form may repeat a name.
-    """
+    """Every violation in named sequences (contract 2.3 and 2.4); a list form may repeat a name."""
     return (*_sequences(entries), *_names(entries), *_duplicates(entries))
 
 
