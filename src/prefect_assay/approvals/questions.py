@@ -27,7 +27,6 @@ from prefect_assay.waiting import WaitsFor
 __all__ = [
     "FormAnswer",
     "Question",
-    "answer_automatically",
     "answer_expired",
     "answers",
     "ask",
@@ -157,14 +156,9 @@ def answer_expired(client: SyncPrefectClient, runs: list[FlowRun], now: datetime
         if name is None or int(name["until"]) >= now.timestamp():
             continue
         refusal = "stop" if name["question"].startswith(f"{WaitsFor.PAYMENT_ANSWER}-") else "reject"
-        if answer_automatically(client, run, {"decision": refusal, "note": _UNANSWERED}):
+        if resume(client, run.id, {"decision": refusal, "note": _UNANSWERED}):
             woken.append(str(run.id))
     return woken
-
-
-def answer_automatically(client: SyncPrefectClient, run: FlowRun, values: dict[str, Any]) -> bool:
-    """Submit a suspended run's form; return False if someone else was faster."""
-    return resume(client, run.id, values)
 
 
 def is_about(run: FlowRun, topic: str) -> bool:

@@ -12,13 +12,14 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from pydantic import Field
 
-from prefect_assay.approvals.questions import Question, answer_automatically, answers, ask, is_about
+from prefect_assay.approvals.questions import Question, answers, ask, is_about
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, ConfigurationError
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.runs.block_references import block_reference
+from prefect_assay.runs.states import resume
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.waiting import WaitsFor
 
@@ -108,9 +109,7 @@ def answer_paid(client: SyncPrefectClient, runs: Iterable[FlowRun], problems: li
             continue
         try:
             paid = any(_is_paid(run, experiment_id) for experiment_id in tag_values(run.tags, EXPERIMENT_TAG))
-            if paid and answer_automatically(
-                client, run, {"decision": "paid", "note": "The invoice is paid."}
-            ):
+            if paid and resume(client, run.id, {"decision": "paid", "note": "The invoice is paid."}):
                 woken.append(str(run.id))
         except Exception as error:  # noqa: BLE001 - one revoked token must not delay the other runs
             problems.append(f"run {run.name}, which asks about a payment: {error}")
