@@ -149,20 +149,23 @@ class ExperimentQuote(Shape):
     updated_at: Moment | None = None
 
 
-class QuoteItem(Shape):
-    """A quote in a list (contract 2.7)."""
-
+class _Quote(Shape):
     id: str
     quote_number: str
-    organization: str
     experiment_id: UUID
-    amount_cents: Cents
     currency: str
     status: ListedStatus
     valid_until: Moment
     expires_at: Moment = Field(description="The same as valid_until.")
     created_at: Moment
     provider_quote_url: Url
+
+
+class QuoteItem(_Quote):
+    """A quote in a list (contract 2.7)."""
+
+    organization: str
+    amount_cents: Cents
 
 
 class QuotePage(Page[QuoteItem]):
@@ -178,26 +181,17 @@ class QuoteLine(Shape):
     total_cents: Cents
 
 
-class Quote(Shape):
+class Quote(_Quote):
     """A quote."""
 
-    id: str
-    quote_number: str
     organization_id: UUID
     organization_name: str
-    experiment_id: UUID
     line_items: list[QuoteLine]
     subtotal_cents: Cents
     tax_cents: Cents
     total_cents: Cents
-    currency: str
-    status: ListedStatus
-    valid_until: Moment
-    expires_at: Moment = Field(description="The same as valid_until.")
-    created_at: Moment
     notes: str | None = None
     terms_and_conditions: str | None = None
-    provider_quote_url: Url
 
 
 class PaymentPointer(Shape):

@@ -50,7 +50,7 @@ def drawn(seed: str, code: str) -> Delays:
 def of_experiment(db: Db, seed: str, experiment: Row) -> Delays:
     """The drawn delays, except for those fixed for the experiment, else for its organisation."""
     delays = drawn(seed, experiment["code"])
-    fixed = _fixed(db, experiment["org_id"], experiment["id"])
+    fixed = fixed_for(db, experiment["org_id"], experiment["id"])
 
     def span(name: str, default: timedelta, unit: timedelta) -> timedelta:
         return fixed[name] * unit if name in fixed else default
@@ -64,15 +64,9 @@ def of_experiment(db: Db, seed: str, experiment: Row) -> Delays:
     )
 
 
-def fixed_for(db: Db, owner_id: str) -> dict[str, Any]:
-    """The delays and holds fixed for an experiment or an organisation."""
-    return _fixed(db, owner_id, owner_id)
-
-
-def _fixed(db: Db, org_id: str, experiment_id: str) -> dict[str, Any]:
-    """An experiment's own settings override its organisation's."""
-    rows = {row["id"]: row for row in db.all("SELECT * FROM plans WHERE id IN (?, ?)", org_id, experiment_id)}
-    found = [rows[owner_id] for owner_id in (org_id, experiment_id) if owner_id in rows]
+def fixed_for(db: Db, *owner_ids: str) -> dict[str, Any]:
+    """The delays and holds fixed for organisations or experiments; a later owner's override an earlier one's."""
+    found = filter(None, (db.get("plans", owner_id) for owner_id in owner_ids))
     return {name: row[name] for row in found for name in FIXABLE if row[name] is not None}
 
 

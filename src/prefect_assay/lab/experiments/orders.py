@@ -146,11 +146,6 @@ def _method(db: Db, call: Call, selected: str | None) -> str:
     return selected or allowed[0]
 
 
-def code(organization: Row, number: int) -> str:
-    """The code of an organisation's experiment, in its project of API submissions (create rule 1)."""
-    return f"{organization['code']}-{_API_PROJECT:03d}-{number:03d}"
-
-
 def _insert(
     db: Db,
     call: Call,
@@ -162,23 +157,37 @@ def _insert(
 ) -> Row:
     db.run("UPDATE organizations SET experiments = experiments + 1 WHERE id = ?", call.who.org_id)
     org = db.get("organizations", call.who.org_id) or {}
-    row = {
+    webhook = {"webhook_url": wanted.webhook_url, "webhook_secret": wanted.webhook_secret}
+    row = draft(org, org["experiments"], spec, target, name=wanted.name, payment_method=method, at=at)
+    db.insert("experiments", row | webhook)
+    return db.get("experiments", row["id"]) or row
+
+
+def draft(
+    organization: Row,
+    number: int,
+    spec: Mapping[str, Any],
+    target: Row | None,
+    *,
+    name: str,
+    payment_method: str,
+    at: datetime,
+) -> Row:
+    """The row of a new experiment, the organisation's `number`th."""
+    return {
         "id": str(uuid.uuid4()),
-        "org_id": call.who.org_id,
-        "code": code(org, org["experiments"]),
-        "name": wanted.name,
+        "org_id": organization["id"],
+        # In its project of API submissions (create rule 1).
+        "code": f"{organization['code']}-{_API_PROJECT:03d}-{number:03d}",
+        "name": name,
         "status": ExperimentStatus.DRAFT,
         "results_status": ResultsStatus.NONE,
         "experiment_type": spec["experiment_type"],
         **specs.columns(specs.stored(spec), target),
-        "payment_method": method,
-        "webhook_url": wanted.webhook_url,
-        "webhook_secret": wanted.webhook_secret,
+        "payment_method": payment_method,
         "created_at": at,
         "portal_key": secrets.token_urlsafe(18),
     }
-    db.insert("experiments", row)
-    return db.get("experiments", row["id"]) or row
 
 
 def _created(experiment: Row, costs: dict[str, Any] | None) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Fills and empties a lab: the catalog, organisations with their tokens, and many experiments at once for load tests."""
 
-import secrets
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,11 +15,9 @@ from prefect_assay.lab.measure import CATALOG
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.tokens.permissions import ROLES, Role
 from prefect_assay.models.vocabulary import (
-    ExperimentStatus,
     ExperimentType,
     Method,
     PaymentMethod,
-    ResultsStatus,
 )
 
 DEFAULT_SLUG: Final = "lab"
@@ -126,24 +123,13 @@ def fill(lab: Lab, db: Db, org_id: str, *, experiments: int, stage: str, sequenc
     db.run("UPDATE organizations SET experiments = experiments + ? WHERE id = ?", experiments, org_id)
     target = db.one("SELECT id FROM targets WHERE pricing LIKE '%per_sequence%' ORDER BY seq LIMIT 1") or {}
     spec = {"experiment_type": ExperimentType.AFFINITY, "method": Method.BLI, "target_id": target.get("id")}
-    stored = specs.columns(spec, specs.target_row(db, spec["target_id"], org_id))
+    priced = specs.target_row(db, spec["target_id"], org_id)
     ids: list[str] = []
     for place in range(experiments):
         number = org["experiments"] + place + 1
         at = now - timedelta(seconds=experiments - 1 - place)
-        row = {
-            "id": str(uuid.uuid4()),
-            "org_id": org_id,
-            "code": orders.code(org, number),
-            "name": f"filled in {number}",
-            "status": ExperimentStatus.DRAFT,
-            "results_status": ResultsStatus.NONE,
-            "experiment_type": ExperimentType.AFFINITY,
-            **stored,
-            "payment_method": org["payment_policy"][0],
-            "created_at": at,
-            "portal_key": secrets.token_urlsafe(18),
-        }
+        name, rail = f"filled in {number}", org["payment_policy"][0]
+        row = orders.draft(org, number, spec, priced, name=name, payment_method=rail, at=at)
         db.insert("experiments", row)
         _add_sequences(db, row["id"], number, sequences, at)
         ids.append(row["id"])

@@ -91,11 +91,8 @@ class Principal:
         return [
             f"{resource}:{action}"
             for resource, action in permissions.of_role(self.role)
-            if self.grant is None or self._leaves(action, resource)
+            if self.grant is None or self.grant.allows(action, resource)
         ]
-
-    def _leaves(self, action: str, resource: str) -> bool:
-        return self.grant is None or self.grant.allows(action, resource)
 
     @property
     def payment_policy(self) -> tuple[str, ...] | None:
