@@ -44,7 +44,6 @@ class Programs:
     version: int
 
     def __getitem__(self, name: str) -> str:
-        """The path of a program."""
         return str(self.folder / name)
 
 

@@ -201,7 +201,6 @@ def create_organization(
 
 
 def _free_slug(db: Db, name: str) -> str:
-    """A free slug, derived from the name."""
     plain = unicodedata.normalize("NFKD", name).lower()
     base = re.sub(r"[^a-z0-9]", "", plain)[:_SLUG_MAX] or "org"
     slug, number = base, 1

@@ -84,7 +84,6 @@ def _metadata(request: AssayRequest, entries: list[dict[str, Any]]) -> dict[str,
 
 
 def _added_replicates(entry: dict[str, Any]) -> list[int]:
-    """Replicates beyond the measured ones."""
     if entry.get("data_source") != "measured+model":
         return []
     return [row["replicate"] for row in entry["replicates"] if row["data_source"] == "model"]

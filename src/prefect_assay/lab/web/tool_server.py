@@ -61,8 +61,6 @@ class _LostAnswer(Exception):
 
 
 class _Exchange(HeldAnswer):
-    """One request inside the process, and its answer."""
-
     def __init__(self, body: bytes) -> None:
         super().__init__()
         self._unread: bytes | None = body

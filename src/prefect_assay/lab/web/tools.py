@@ -121,7 +121,6 @@ def _tool(route: api.Route, document: Mapping[str, Any], words: WireWords) -> To
 
 
 def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Schema of the request body, or an empty one."""
     if "requestBody" not in operation:
         return {}
     schema: Mapping[str, Any] = operation["requestBody"]["content"]["application/json"]["schema"]
