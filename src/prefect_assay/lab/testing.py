@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from json import loads
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Final, Self
 
 import httpx
@@ -76,9 +75,7 @@ class LocalLab(Controls):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> Self:

@@ -91,7 +91,6 @@ def outlast(
     timeout: timedelta,
     poll: PollPolicy | None = None,
     retry_on: Callable[[AssayError], bool] = is_temporary,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> T:
     """Return `step()`'s value, however long its service or store is away; the step must be safe to repeat.
 
@@ -112,7 +111,7 @@ def outlast(
             get_run_logger().warning("Could not go on, will look again: %s", error)
             if can_suspend():
                 _suspend(retry_key(error, key), timeout, failed=True)
-        sleep((poll or PollPolicy()).pause(attempt))
+        time.sleep((poll or PollPolicy()).pause(attempt))
         attempt += 1
 
 

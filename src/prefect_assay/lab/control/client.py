@@ -2,7 +2,6 @@
 
 import ssl
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar, Unpack
 
 import httpx
@@ -58,9 +57,7 @@ class PlacedFault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 
