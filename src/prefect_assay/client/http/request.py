@@ -111,6 +111,14 @@ class Answer:
             ) from None
         return self.words.from_wire(body)
 
+    def fields(self) -> dict[str, Any]:
+        """The fields of a JSON object, in neutral words; empty for any other body."""
+        try:
+            body = self.json()
+        except UnexpectedAnswer:
+            return {}
+        return body if isinstance(body, dict) else {}
+
     @property
     def header_request_id(self) -> str | None:
         """The request's id from `x-request-id`; the body may carry it as well."""

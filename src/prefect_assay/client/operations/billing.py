@@ -239,12 +239,4 @@ def _verdict(answer: Answer) -> PayAnswer:
 
 def _pay_answer(answer: Answer) -> PayAnswer:
     """The status decides; a body that cannot be read must not turn a payment into an error."""
-    try:
-        body = answer.json()
-    except UnexpectedAnswer:
-        body = {}
-    return PayAnswer(
-        status_code=answer.status,
-        headers=dict(answer.headers),
-        body=body if isinstance(body, dict) else {},
-    )
+    return PayAnswer(status_code=answer.status, headers=dict(answer.headers), body=answer.fields())

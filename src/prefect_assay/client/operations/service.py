@@ -8,7 +8,7 @@ from typing import Any
 from prefect_assay.client import checks
 from prefect_assay.client.decoding import off_shape, once, parsed
 from prefect_assay.client.http.request import Answer, Operation, Request, given, succeeded
-from prefect_assay.errors import InvalidRequest, UnexpectedAnswer
+from prefect_assay.errors import InvalidRequest
 from prefect_assay.models.service import FeedbackReceipt, FeedbackType, Health, WireWords
 
 
@@ -64,12 +64,7 @@ def feedback(
 
 def _health(answer: Answer) -> Health:
     """The status decides; the body may hold anything."""
-    try:
-        body = answer.json()
-    except UnexpectedAnswer:
-        body = {}
-    fields = body if isinstance(body, dict) else {}
-    return parsed(Health, {**fields, "ok": succeeded(answer.status)}, answer)
+    return parsed(Health, {**answer.fields(), "ok": succeeded(answer.status)}, answer)
 
 
 def _document(answer: Answer) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from prefect_assay.client.http.request import (
     succeeded,
 )
 from prefect_assay.client.lists import Condition, Listing, PageOptions, WalkOptions, walked
-from prefect_assay.errors import InvalidRequest, OutcomeUnknown, UnexpectedAnswer
+from prefect_assay.errors import InvalidRequest, OutcomeUnknown
 from prefect_assay.models.base import Page
 from prefect_assay.models.update import Update, Webhook
 
@@ -93,11 +93,8 @@ def _earlier(
 
 
 def _is_earlier(answer: Answer) -> bool:
-    try:
-        body = answer.json()
-    except UnexpectedAnswer:
-        return False
-    return isinstance(body, dict) and "items" not in body and isinstance(body.get("updates"), list)
+    body = answer.fields()
+    return "items" not in body and isinstance(body.get("updates"), list)
 
 
 def _joined(experiment_id: str | None, kind: str | None, condition: Condition | None) -> Condition | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from prefect_assay.lab.billing import invoices, quotes
-from prefect_assay.lab.kernel.store import Db, Row, load
+from prefect_assay.lab.kernel.store import Row, load
 from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of
 
 MEDIA_TYPE: Final = "application/pdf"
@@ -47,13 +47,10 @@ def invoice_pdf(call: Call) -> Answer:
 def hosted_invoice(lab: Lab, key: str) -> bytes:
     """The invoice that the portal key opens, as a PDF; 404 for an unknown key."""
     with lab.store.transaction() as db:
-        return _invoice(db, db.opened("invoices", key))
-
-
-def _invoice(db: Db, invoice: Row) -> bytes:
-    quote = load(db.get("quotes", invoice["quote_id"]) or {}, "line_items")
-    experiment = db.get("experiments", invoice["experiment_id"]) or {}
-    organization = db.get("organizations", invoice["org_id"]) or {}
+        invoice = db.opened("invoices", key)
+        quote = load(db.get("quotes", invoice["quote_id"]) or {}, "line_items")
+        experiment = db.get("experiments", invoice["experiment_id"]) or {}
+        organization = db.get("organizations", invoice["org_id"]) or {}
     about = [
         ("Invoice", invoice["provider_invoice_id"]),
         ("Organization", organization["name"]),

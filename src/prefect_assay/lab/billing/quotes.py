@@ -80,14 +80,10 @@ def schedule_expiry(db: Db, experiment: Row, quote: Row) -> None:
     )
 
 
-def latest(db: Db, experiment_id: str) -> Row | None:
-    """The experiment's newest quote."""
-    return db.one("SELECT * FROM quotes WHERE experiment_id = ? ORDER BY seq DESC LIMIT 1", experiment_id)
-
-
 def current(db: Db, experiment: Row) -> Row | None:
     """The experiment's valid quote; None while a new one is being prepared."""
-    quote = latest(db, experiment["id"])
+    newest = "SELECT * FROM quotes WHERE experiment_id = ? ORDER BY seq DESC LIMIT 1"
+    quote = db.one(newest, experiment["id"])
     return None if quote is None or schedule.queued(db, experiment["id"], "quote_ready") else quote
 
 

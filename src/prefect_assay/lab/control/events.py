@@ -12,18 +12,17 @@ from prefect_assay.lab.kernel.refusals import Body, Refusal
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests.core import Lab, uuid_or_none
 from prefect_assay.lab.webhooks import updates
-from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus, ResultsStatus
+from prefect_assay.models.vocabulary import (
+    AFTER_MATERIALS,
+    ExperimentStatus,
+    InvoiceStatus,
+    QuoteStatus,
+    ResultsStatus,
+)
 
 Handler = Callable[[Lab, Db, Row, datetime, Any], None]
 
-_UNDER_WORK: Final = frozenset(
-    {
-        ExperimentStatus.IN_QUEUE,
-        ExperimentStatus.IN_PRODUCTION,
-        ExperimentStatus.DATA_ANALYSIS,
-        ExperimentStatus.IN_REVIEW,
-    }
-)
+_UNDER_WORK: Final = AFTER_MATERIALS - {ExperimentStatus.DONE}
 _REPEATABLE: Final = frozenset({ExperimentStatus.IN_PRODUCTION, ExperimentStatus.DATA_ANALYSIS})
 # contract 3: possible from Draft or WaitingForConfirmation
 _CANCELABLE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.WAITING_FOR_CONFIRMATION})

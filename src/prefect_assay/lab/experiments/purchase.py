@@ -138,32 +138,21 @@ def pay(call: Call) -> Answer:
     with call.lab.store.transaction() as db:
         invoice = invoices.find(db, call)
         _check_method(call, invoice)
-        if invoice["payment_method"] == PaymentMethod.ASYNC_INVOICE:
-            return _hosted(call, invoice)
         rail = PaymentMethod(invoice["payment_method"])
-        fault = call.lab.payment_faults.take(rail, invoice["org_id"], invoice["id"])
+        by_machine = rail in MACHINE_RAILS
+        fault = call.lab.payment_faults.take(rail, invoice["org_id"], invoice["id"]) if by_machine else None
         if invoice["status"] == InvoiceStatus.PAID:
             if fault == "replay_403" and _CREDENTIALS[rail] in call.headers:
                 raise Refusal(403, "the credential was used before; read the invoice")
             return Answer(_state(call.lab, invoice, already_paid=True))
-        _check_payable(invoice)
+        if invoice["status"] not in invoices.PAYABLE:
+            raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
+        if not by_machine:  # the state: a person pays a hosted invoice
+            hosted = {"hosted_invoice_url": invoices.url(call.lab, invoice)}
+            return Answer(_state(call.lab, invoice, already_paid=False) | hosted)
         call.lab.tokens.authorize_payment(call.who, "update", "invoice", rail)
         step = _x402 if rail == PaymentMethod.X402_EXACT else _mpp
         return step(call, db, invoice, fault)
-
-
-def _hosted(call: Call, invoice: Row) -> Answer:
-    """The state: a person pays a hosted invoice."""
-    if invoice["status"] == InvoiceStatus.PAID:
-        return Answer(_state(call.lab, invoice, already_paid=True))
-    _check_payable(invoice)
-    hosted = {"hosted_invoice_url": invoices.url(call.lab, invoice)}
-    return Answer(_state(call.lab, invoice, already_paid=False) | hosted)
-
-
-def _check_payable(invoice: Row) -> None:
-    if invoice["status"] not in invoices.PAYABLE:
-        raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
 
 
 def _state(lab: Lab, invoice: Row, *, already_paid: bool) -> dict[str, Any]:
