@@ -2,13 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from prefect_assay.lab import __main__ as command
 from prefect_assay.lab.control import commands, events
 from prefect_assay.lab.experiments import delays
-from prefect_assay.lab.kernel.faults import PAYMENT_ACTIONS, WEBHOOK_ACTIONS
+from prefect_assay.lab.kernel.faults import PaymentAction, WebhookAction
 from prefect_assay.lab.service.faults import ACTIONS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
@@ -26,7 +27,9 @@ def test_every_option_and_variable_is_on_the_page():
         assert f"`{variable}`" in PAGE
 
 
-@pytest.mark.parametrize("word", [*ACTIONS, *WEBHOOK_ACTIONS, *PAYMENT_ACTIONS, *events.EVENTS])
+@pytest.mark.parametrize(
+    "word", [*ACTIONS, *get_args(WebhookAction), *get_args(PaymentAction), *events.EVENTS]
+)
 def test_every_fault_and_event_is_on_the_page(word):
     assert f"`{word}`" in PAGE
 

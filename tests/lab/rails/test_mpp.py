@@ -7,12 +7,13 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.lab.kernel.faults import PAYMENT_ACTIONS, PaymentFault
+from prefect_assay.lab.kernel.faults import PaymentAction, PaymentFault
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.rails import mpp
 from prefect_assay.lab.requests import validation
@@ -426,4 +427,4 @@ def test_payment_faults_that_make_no_sense_are_refused(core, details):
     with pytest.raises(Refusal) as caught:
         fault(core, **details)
     assert caught.value.status == 400
-    assert len(PAYMENT_ACTIONS) == 12
+    assert len(get_args(PaymentAction)) == 12

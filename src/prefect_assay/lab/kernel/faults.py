@@ -9,7 +9,7 @@ import copy
 import random
 import threading
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, Literal, Protocol, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import Field, PrivateAttr
 
@@ -29,9 +29,7 @@ PaymentAction = Literal[
     "no_receipt",
     "replay_403",
 ]
-PAYMENT_ACTIONS: Final = get_args(PaymentAction)
 WebhookAction = Literal["drop", "double", "reorder", "delay", "bad_signature", "old_secret", "stale"]
-WEBHOOK_ACTIONS: Final = get_args(WebhookAction)
 HOLDING: Final = frozenset({"reorder", "delay"})
 STALE_SECONDS: Final = 86_400.0
 
