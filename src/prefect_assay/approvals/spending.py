@@ -55,17 +55,9 @@ def approve_spending(
 ) -> Approval:
     """Return what may be spent: the amount if it is within the cap, else what a person approved.
 
-    Args:
-        policy: sets the time for an answer.
-        key: identifies the question; an earlier approval of the same amount under this key applies, and so does an
-            earlier changed cap.
-        what: what is paid for, for the form.
-        amount_cents: the price without VAT.
-        cap_cents: what may be spent without approval.
-        figures: more lines for the form.
-        always: ask even within the cap.
-        may_ask: False only looks for an earlier answer.
-        otherwise: the consequence without an approval, for the error.
+    The price `amount_cents` is without VAT. An earlier approval of the same amount under the same `key` applies, and so
+    does an earlier changed cap. `what` is paid for, and `figures` are more lines for the form; `always` asks even within
+    the cap, without `may_ask` only an earlier answer counts. `otherwise` is the consequence without an approval.
 
     Raises:
         BudgetExceeded: an approval is needed, and this run cannot ask because it is not deployed.

@@ -51,16 +51,10 @@ def find_or_create(
 ) -> Order:
     """Return the one experiment of an order; create it only if it does not exist.
 
-    Args:
-        api: the client.
-        request: the body; its name must contain the key's search token.
-        book: the order's log.
-        reserve: called before a create is recorded; if it raises, nothing is sent.
-        release: called when the service has refused the create for certain.
-        may_repeat: another create may follow one whose outcome is unknown. By default only if neither commits: a
-            create with a hosted invoice accepts its quote (contract 4.2, rule 3).
-        sleep: waits between searches for a lost order.
-        patience: seconds before each search.
+    The name in the request must contain the key's search token. `reserve` is called before a create is recorded, and if
+    it raises, nothing is sent; `release` when the service has refused the create for certain. `may_repeat` lets another
+    create follow one whose outcome is unknown, by default only if neither commits: a create with a hosted invoice accepts
+    its quote (contract 4.2, rule 3). `patience` are the seconds before each search for a lost order.
 
     Raises:
         OrderMismatch: another experiment carries the key.

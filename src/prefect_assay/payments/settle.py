@@ -65,17 +65,9 @@ def settle(
 ) -> Payment:
     """Pay an open invoice by machine, or find it paid; a Payment in state `settled`.
 
-    Args:
-        api: the service.
-        invoice_id: the invoice, by any id that the service accepts.
-        rail: from `rail_for`.
-        policy: what may be paid.
-        ledger: the payment record of the order; it must outlive the process.
-        expected_cents: the approved amount; the invoice's amount must be exactly this.
-        experiment_id: the experiment that the invoice must belong to.
-        now: the wall clock.
-        sleep: waits between readings of an invoice in doubt.
-        read_delays: seconds before each of these readings.
+    The invoice's amount must be exactly `expected_cents`, what was approved, and it must belong to the experiment, if one
+    is given. The ledger is the order's payment record and must outlive the process. `read_delays` are the seconds before
+    each reading of an invoice in doubt.
 
     Raises:
         PaymentsDisabled: payments are off, or this was a dry run; a dry run's message shows the terms.
