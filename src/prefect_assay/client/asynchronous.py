@@ -5,16 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Self, TypeVar
 
 import httpx
-from pydantic import SecretStr
 
 from prefect_assay.client.http.exchange import (
     ANSWER_BYTES_MAX,
-    DOWNLOAD_BYTES_MAX,
     Attempt,
     Download,
     Flow,
     Meter,
-    RetryPolicy,
     TooLarge,
     carry_out,
     open_file,
@@ -26,35 +23,19 @@ from prefect_assay.client.http.wire import NO_ANSWER, broken_off, lost, unlogged
 from prefect_assay.client.methods import Methods
 from prefect_assay.client.operations.results import Pdf
 from prefect_assay.errors import AssayError
-from prefect_assay.models.service import WireWords
 
 T = TypeVar("T")
 
 
-class AsyncAssayClient(Methods):
+class AsyncAssayClient(Methods[httpx.AsyncBaseTransport, Callable[[float], Awaitable[None]]]):
     """An asynchronous client for one event loop; use it as an async context manager.
 
     Its arguments are those of `AssayClient`, with an asynchronous `transport` and `sleep`.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        token: SecretStr | str | None,
-        *,
-        words: WireWords | None = None,
-        timeout: float = 30.0,
-        retries: int = 4,
-        transport: httpx.AsyncBaseTransport | None = None,
-        policy: RetryPolicy | None = None,
-        max_download: int = DOWNLOAD_BYTES_MAX,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        super().__init__(
-            base_url, token, words, timeout, policy or RetryPolicy(repeats=retries), max_download
-        )
-        self._sleep = sleep
-        self._http = httpx.AsyncClient(transport=transport, **self._wire.options())
+    _http: httpx.AsyncClient
+    _http_client = httpx.AsyncClient
+    _pause = staticmethod(asyncio.sleep)
 
     async def __aenter__(self) -> Self:
         return self

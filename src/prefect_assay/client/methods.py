@@ -6,7 +6,9 @@ from inspect import Parameter, Signature, signature
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Concatenate,
+    Generic,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -19,7 +21,7 @@ from typing import (
 from pydantic import SecretStr
 
 from prefect_assay.client import operations
-from prefect_assay.client.http.exchange import Download, RetryPolicy
+from prefect_assay.client.http.exchange import DOWNLOAD_BYTES_MAX, Download, RetryPolicy
 from prefect_assay.client.http.pagination import Walk
 from prefect_assay.client.http.request import Operation
 from prefect_assay.client.http.wire import Wire
@@ -33,6 +35,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 S_co = TypeVar("S_co", covariant=True)
 A_co = TypeVar("A_co", covariant=True)
+Transport = TypeVar("Transport")
+Sleep = TypeVar("Sleep", bound=Callable[[float], Any])
 
 
 class Method(Protocol[P, S_co, A_co]):
@@ -110,7 +114,7 @@ def _parameters(make: Callable[..., Any]) -> Iterator[Parameter]:
                 yield Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=kind)
 
 
-class Methods:
+class Methods(Generic[Transport, Sleep]):
     """The operations of the service as methods, and what both faces are made with."""
 
     whoami = value(operations.tokens.whoami)
@@ -181,18 +185,27 @@ class Methods:
     documents = rows(operations.results.documents)
     download = stream(operations.results.download)
 
+    _http_client: ClassVar[Any]  # httpx.Client or httpx.AsyncClient
+    _pause: ClassVar[Any]  # the sleep of this face
+
     def __init__(
         self,
         base_url: str,
         token: SecretStr | str | None,
-        words: WireWords | None,
-        timeout: float,
-        policy: RetryPolicy,
-        max_download: int,
+        *,
+        words: WireWords | None = None,
+        timeout: float = 30.0,
+        retries: int = 4,
+        transport: Transport | None = None,
+        policy: RetryPolicy | None = None,
+        max_download: int = DOWNLOAD_BYTES_MAX,
+        sleep: Sleep | None = None,
     ) -> None:
         self._wire = Wire.of(base_url, token, words or WireWords(), timeout)
-        self._policy = policy
+        self._policy = policy or RetryPolicy(repeats=retries)
         self._max_download = max_download
+        self._sleep = sleep or self._pause
+        self._http = self._http_client(transport=transport, **self._wire.options())
 
     @property
     def base_url(self) -> str:

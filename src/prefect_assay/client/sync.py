@@ -5,16 +5,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar
 
 import httpx
-from pydantic import SecretStr
 
 from prefect_assay.client.http.exchange import (
     ANSWER_BYTES_MAX,
-    DOWNLOAD_BYTES_MAX,
     Attempt,
     Download,
     Flow,
     Meter,
-    RetryPolicy,
     TooLarge,
     carry_out,
     open_file,
@@ -26,12 +23,11 @@ from prefect_assay.client.http.wire import NO_ANSWER, broken_off, lost, unlogged
 from prefect_assay.client.methods import Methods
 from prefect_assay.client.operations.results import Pdf
 from prefect_assay.errors import AssayError
-from prefect_assay.models.service import WireWords
 
 T = TypeVar("T")
 
 
-class AssayClient(Methods):
+class AssayClient(Methods[httpx.BaseTransport, Callable[[float], None]]):
     """A synchronous client of the service; use it as a context manager.
 
     Args:
@@ -49,24 +45,9 @@ class AssayClient(Methods):
         ConfigurationError: the address or the token is not usable.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        token: SecretStr | str | None,
-        *,
-        words: WireWords | None = None,
-        timeout: float = 30.0,
-        retries: int = 4,
-        transport: httpx.BaseTransport | None = None,
-        policy: RetryPolicy | None = None,
-        max_download: int = DOWNLOAD_BYTES_MAX,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        super().__init__(
-            base_url, token, words, timeout, policy or RetryPolicy(repeats=retries), max_download
-        )
-        self._sleep = sleep
-        self._http = httpx.Client(transport=transport, **self._wire.options())
+    _http: httpx.Client
+    _http_client = httpx.Client
+    _pause = staticmethod(time.sleep)
 
     def __enter__(self) -> Self:
         return self
