@@ -38,14 +38,17 @@ class Interval(Shape):
     ci_high: float | None = None
 
 
-class BindingReplicate(Shape):
+class _Replicate(Shape):
+    replicate: Replicate
+    data_source: Source
+
+
+class BindingReplicate(_Replicate):
     """One replicate of a screen."""
 
-    replicate: Replicate
     binding: BindingCall
     binding_strength: Strength
     expression: Expression
-    data_source: Source
 
 
 class KineticReplicate(BindingReplicate):
@@ -106,13 +109,11 @@ class AffinityEntry(BindingEntry):
     replicates: list[KineticReplicate]
 
 
-class MeltingReplicate(Shape):
+class MeltingReplicate(_Replicate):
     """One melting curve; null where no transition is seen."""
 
-    replicate: Replicate
     tm: float | None
     onset: float | None
-    data_source: Source
 
 
 class StabilityEntry(Shape):
@@ -145,13 +146,11 @@ class _Entry(Shape):
     data_source: Source = absent()
 
 
-class FluorescenceReplicate(Shape):
+class FluorescenceReplicate(_Replicate):
     """One well."""
 
-    replicate: Replicate
     intensity: Positive
     expression: Expression
-    data_source: Source
 
 
 class FluorescenceEntry(_Entry):
@@ -168,14 +167,12 @@ class FluorescenceEntry(_Entry):
     replicates: list[FluorescenceReplicate]
 
 
-class ExpressionReplicate(Shape):
+class ExpressionReplicate(_Replicate):
     """One culture."""
 
-    replicate: Replicate
     expression: Expression
     yield_mg_per_l: Positive
     purity_percent: Positive | None
-    data_source: Source
 
 
 class ExpressionEntry(_Entry):
@@ -192,15 +189,13 @@ class ExpressionEntry(_Entry):
     replicates: list[ExpressionReplicate]
 
 
-class ActivityReplicate(Shape):
+class ActivityReplicate(_Replicate):
     """One assay: k_cat in 1/s, K_M in M."""
 
-    replicate: Replicate
     expression: Expression
     active: Activity
     kcat: Positive | None
     km: Positive | None
-    data_source: Source
 
 
 class ActivityEntry(_Entry):
