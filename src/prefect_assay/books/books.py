@@ -197,18 +197,9 @@ class OrderLedger:
             return None
         return self._book.state.payment
 
-    def end(
-        self,
-        entry: LedgerEntry,
-        state: AttemptEnd,
-        *,
-        receipt: dict[str, str] | None = None,
-        remark: str | None = None,
-    ) -> bool:
+    def end(self, entry: LedgerEntry, state: AttemptEnd, *, remark: str | None = None) -> bool:
         """See `Ledger`."""
         match state:
-            case PaymentState.SETTLED:
-                return self.paid(entry.invoice_id, entry.amount_cents, receipt=receipt, remark=remark)
             case PaymentState.UNKNOWN:
                 return self._record_end(entry, InDoubt(remark=remark))
             case PaymentState.FAILED:

@@ -31,7 +31,7 @@ from prefect_assay.books.log import (
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.interfaces import AttemptEnd, LedgerEntry
+from prefect_assay.payments.interfaces import LedgerEntry
 
 S = TypeVar("S", bound="_State")
 
@@ -253,7 +253,7 @@ class Paid(_Placed, frozen=True):
 
 
 def _after(
-    payment: LedgerEntry, state: AttemptEnd, remark: str | None, receipt: dict[str, str] | None = None
+    payment: LedgerEntry, state: PaymentState, remark: str | None, receipt: dict[str, str] | None = None
 ) -> LedgerEntry:
     changes = {"state": state, "remark": remark or payment.remark, "receipt": receipt}
     return payment.model_copy(update=changes)

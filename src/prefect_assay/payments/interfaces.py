@@ -76,8 +76,8 @@ def pay_url(base_url: str, invoice_id: str) -> str:
 # A payment that may have moved money. Only `failed` is certain not to have.
 MAYBE_PAID: Final = frozenset({PaymentState.SENT, PaymentState.UNKNOWN, PaymentState.SETTLED})
 
-# How an attempt that was sent can end.
-AttemptEnd = Literal[PaymentState.SETTLED, PaymentState.UNKNOWN, PaymentState.FAILED]
+# How an attempt that was sent can end without a paid invoice.
+AttemptEnd = Literal[PaymentState.UNKNOWN, PaymentState.FAILED]
 
 
 class RollingCap(Model):
@@ -111,7 +111,7 @@ class LedgerEntry(PaymentAttempt):
     """An attempt and its state."""
 
     id: str  # the record of the attempt
-    state: Literal[PaymentState.SENT] | AttemptEnd
+    state: Literal[PaymentState.SENT, PaymentState.SETTLED] | AttemptEnd
     sent_at: AwareDatetime
     receipt: dict[str, str] | None = (
         None  # the rail's statement on the settlement, which the service gives once
@@ -149,15 +149,8 @@ class Ledger(Protocol):
         """Record the attempt right before its credential leaves; None when it must not leave."""
         ...
 
-    def end(
-        self,
-        entry: LedgerEntry,
-        state: AttemptEnd,
-        *,
-        receipt: dict[str, str] | None = None,
-        remark: str | None = None,
-    ) -> bool:
-        """Record how the attempt ended; False when the record has moved on already."""
+    def end(self, entry: LedgerEntry, state: AttemptEnd, *, remark: str | None = None) -> bool:
+        """Record that the attempt ended without a paid invoice; False when the record has moved on already."""
         ...
 
     def paid(
