@@ -245,7 +245,7 @@ def test_a_credential_pays_only_its_own_invoice():
     ("fault", "shows"),
     [
         ("wrong_amount", lambda terms: terms["accepts"][0]["amount"] == "246900000"),
-        ("wrong_pay_to", lambda terms: terms["accepts"][0]["payTo"] != SETTINGS.pay_to),
+        ("wrong_payee", lambda terms: terms["accepts"][0]["payTo"] != SETTINGS.pay_to),
         ("wrong_asset", lambda terms: terms["accepts"][0]["asset"] != SETTINGS.asset),
         ("wrong_network", lambda terms: terms["accepts"][0]["network"] != SETTINGS.network),
         ("wrong_resource", lambda terms: terms["resource"]["url"] != PAY_URL),

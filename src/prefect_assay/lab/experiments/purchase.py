@@ -15,7 +15,6 @@ from prefect_assay.lab.billing import invoices, quotes
 from prefect_assay.lab.experiments import state_machine
 from prefect_assay.lab.kernel import schedule, times
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.rails import mpp, x402
 from prefect_assay.lab.rails.credentials import CredentialVerdict
@@ -168,7 +167,7 @@ def _check_method(call: Call, invoice: Row) -> None:
 
 
 def _x402(call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:
-    settings = _x402_terms(call.lab.settings.x402, fault)
+    settings = replace(call.lab.settings.x402, fault=fault)
     pay_url = call.lab.settings.base_url + invoices.pay_path(invoice)
 
     def challenge(error: str | None = None) -> Answer:
@@ -195,18 +194,6 @@ def _x402(call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:
         refused = challenge(verdict.reason)
         return replace(refused, headers={**refused.headers, **response})
     return _settled(call, db, invoice, verdict, response, fault)
-
-
-def _x402_terms(settings: X402Settings, fault: str | None) -> X402Settings:
-    match fault:
-        case "wrong_payee":
-            return replace(settings, fault="wrong_pay_to")
-        case "wrong_amount" | "wrong_asset" | "wrong_network" | "wrong_resource" | "ten_year_window":
-            return replace(settings, fault=fault)
-        case "expired_challenge":
-            return replace(settings, max_timeout_seconds=0)
-        case _:
-            return settings
 
 
 def _mpp(call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:

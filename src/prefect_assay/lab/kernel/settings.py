@@ -12,10 +12,6 @@ ClockMode = Literal["manual", "scaled", "auto"]
 
 API_PREFIX: Final = "/api/v1"
 
-X402Fault = Literal[
-    "wrong_amount", "wrong_pay_to", "wrong_asset", "wrong_network", "wrong_resource", "ten_year_window"
-]
-
 
 @dataclass(frozen=True, slots=True)
 class MppSettings:
@@ -42,7 +38,7 @@ class X402Settings:
     asset_name: str = "USDC"
     asset_version: str = "2"
     max_timeout_seconds: int = 300  # how far ahead an authorisation may be valid
-    fault: X402Fault | None = None  # a wrong term in the challenge, to test a client's guard
+    fault: str | None = None  # of payment faults: a wrong term in the challenge, to test a client's guard
 
     @property
     def chain_id(self) -> int:

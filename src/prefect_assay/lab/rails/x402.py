@@ -86,12 +86,14 @@ def _offer(invoice: dict[str, Any], settings: X402Settings) -> dict[str, Any]:
 def _with_fault(settings: X402Settings) -> X402Settings:
     """The offered terms: a fault is consistent, so a client without a guard would really pay them."""
     match settings.fault:
-        case "wrong_pay_to":
+        case "wrong_payee":
             return replace(settings, pay_to="0x000000000000000000000000000000000000dEaD")
         case "wrong_asset":
             return replace(settings, asset="0x0000000000000000000000000000000000000bad")
         case "wrong_network":
             return replace(settings, network="eip155:8453")
+        case "expired_challenge":
+            return replace(settings, max_timeout_seconds=0)
         case "ten_year_window":
             return replace(settings, max_timeout_seconds=_TEN_YEARS_S)
         case _:
