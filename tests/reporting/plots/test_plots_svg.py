@@ -32,6 +32,7 @@ from prefect_assay.reporting.plots.svg import (
     PURPLE,
     SKY,
     VERMILLION,
+    themed,
 )
 from support.reporting.campaigns import melt, replicate, rows, summary
 from support.reporting.figure import SVG, Figure
@@ -230,6 +231,16 @@ def test_two_figures_on_a_page_agree_on_what_an_id_is():
             if "id" in element.attrib:
                 content = ET.tostring(element)
                 assert known.setdefault(element.attrib["id"], content).strip() == content.strip()
+
+
+@pytest.mark.parametrize(
+    "style", ["font: 700 13px 'DejaVu Sans', serif", "font-size: 13px; font-weight: 700; font-family: serif"]
+)
+def test_fonts_are_read_in_the_notation_of_every_version_of_matplotlib(style):
+    raw = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><text style="{style}">@0@</text></svg>'
+    text = ET.fromstring(themed(raw, {"@0@": "a <b>"}, title="t")).find(f"{SVG}text")
+    assert text.attrib == {"font-size": "13", "font-weight": "700"}
+    assert text.text == "a <b>"
 
 
 def test_a_markdown_image_holds_the_figure_and_its_description_cannot_end_it():

@@ -56,6 +56,9 @@ _DEFAULTS: Final = frozenset(  # of SVG, or of the root
     }
 )
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_FONT: Final = re.compile(
+    r"(?:(?P<weight>\d+) )?(?P<size>[\d.]+)px"
+)  # the notation of older matplotlib versions
 _TOKEN: Final = re.compile(r"[A-Za-z]|-?[\d.]+(?:e-?\d+)?")
 _SYMBOLS: Final = {KD: ("K", "D"), TM: ("T", "m")}
 _SYMBOL: Final = re.compile(f"([{KD}{TM}])")
@@ -132,6 +135,8 @@ def _attributes(source: ET.Element, tag: str) -> dict[str, str]:
     entries = (entry.partition(":") for entry in source.get("style", "").split(";"))
     found = {name.strip(): value.strip() for name, _, value in entries if value}
     found |= {name: value for name, value in source.attrib.items() if name not in {"style", "id"}}
+    if match := _FONT.match(found.pop("font", "")):
+        found |= {"font-size": match["size"]} | ({"font-weight": match["weight"]} if match["weight"] else {})
     if tag in {"path", "clipPath"} and "id" in source.attrib:
         found["id"] = source.attrib["id"]  # a digest of what it names: two figures on a page agree on it
     if tag == "use":
