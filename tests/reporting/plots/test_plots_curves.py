@@ -118,7 +118,7 @@ def test_concentrations_are_written_beside_the_curves_in_their_order_and_apart()
 
 
 def test_a_sensorgram_is_small_enough_for_three_hundred_of_them():
-    assert len(sensorgrams(replicate()).encode()) < 13_000
+    assert len(sensorgrams(replicate()).encode()) < 12_000
 
 
 def test_the_dose_response_has_a_logarithmic_axis_and_the_measured_heights():
