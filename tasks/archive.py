@@ -10,12 +10,13 @@ from typing import Any, Final
 from prefect import task
 from prefect.logging import get_run_logger
 
+from prefect_assay import lake
 from prefect_assay.archive import Document, archive_version, latest
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ArchiveError, AssayError, TransientError
+from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, TransientError
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.result import Result
 from prefect_assay.models.sequences import ProteinSequence
@@ -105,9 +106,23 @@ def archive_experiment(
         record.files,
         record.total_bytes,
     )
+    notes += _lake_notes(archive, campaign_id, record.experiment_code)
     for line in notes:
         get_run_logger().error("%s", line)
     return ArchivedResults(record=record, rows=table, notes=tuple(notes))
+
+
+def _lake_notes(archive: Archive, campaign_id: str, experiment_code: str) -> Iterator[str]:
+    """Add the experiment's newest version to the lake; a note if that fails, because the version is safe without it."""
+    store = archive.get_store()
+    try:
+        version = latest(store, archive.prefix, campaign_id, experiment_code)
+        if version is not None:
+            lake.add(store, archive.prefix, version)
+    except ConfigurationError as error:
+        get_run_logger().info("Not in the lake: %s", error)
+    except Exception as error:  # noqa: BLE001  nothing that can be made again may end the run
+        yield f"{experiment_code} is not in the lake: {error}. `prefect-assay archive lake` adds it later"
 
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:

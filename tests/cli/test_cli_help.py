@@ -5,7 +5,18 @@ import pytest
 
 from support.command import command
 
-HEAVY = ("prefect", "httpx", "boto3", "botocore", "fastapi", "sqlalchemy", "uvicorn", "eth_account")
+HEAVY = (
+    "prefect",
+    "numpy",
+    "pyarrow",
+    "httpx",
+    "boto3",
+    "botocore",
+    "fastapi",
+    "sqlalchemy",
+    "uvicorn",
+    "eth_account",
+)
 COMMANDS = (
     [],
     ["demo"],
@@ -18,6 +29,8 @@ COMMANDS = (
     ["spending"],
     ["archive"],
     ["archive", "verify"],
+    ["archive", "lake"],
+    ["results"],
     ["sequences"],
     ["sequences", "check"],
     ["drift"],
@@ -59,10 +72,12 @@ def test_choices_are_the_vocabulary():
 
     from prefect_assay.cli import app
     from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
+    from prefect_assay.results import Outcome
 
     assert set(get_args(app.TypeWord)) == set(ExperimentType)
     assert set(get_args(app.MethodWord)) == set(Method)
     assert set(get_args(app.PaymentWord)) == set(PaymentMethod)
+    assert set(get_args(app.OutcomeWord)) == set(Outcome)
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["archive", "verify", "--nope"], ["unknown"]])

@@ -11,7 +11,16 @@ SOURCE = ROOT / "src" / "prefect_assay"
 TOP_LEVEL = ("flows", "tasks", "blocks", "deployments")
 FILES = 290
 # Rooms built after the bound was set; they are not what it bounds.
-LATER_ROOMS = ("sources.py", "results/kinetics/", "results/summary.py", "reporting/", "lake/")
+LATER_ROOMS = (
+    "sources.py",
+    "results/kinetics/",
+    "results/summary.py",
+    "results/interval.py",
+    "results/tables.py",
+    "cli/results.py",
+    "reporting/",
+    "lake/",
+)
 EDGES_OF_THE_LAB = 60
 
 

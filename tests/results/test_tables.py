@@ -164,5 +164,5 @@ def test_the_competition_files_are_as_published():
 
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(Exception, match=r"writing Parquet needs an extra.*\[parquet\]"):
+    with pytest.raises(Exception, match=r"reading and writing Parquet needs an extra.*\[parquet\]"):
         summary_parquet([])

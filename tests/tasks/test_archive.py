@@ -1,6 +1,7 @@
 """Data packages that cannot be fetched or stored: the measurements and the other packages are archived anyway."""
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ import httpx
 import pytest
 from prefect.logging import disable_run_logger
 
+from prefect_assay import lake
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveUnavailable, ServiceUnavailable
@@ -126,3 +128,37 @@ def test_a_package_that_finds_no_space_is_fetched_again_later(tmp_path):
     result = SimpleNamespace(id="r-1", data_package_url="https://lab.example/p.zip")
     with pytest.raises(ArchiveUnavailable, match="no space left"):
         list(_packages(client, [result], tmp_path, []))
+
+
+def lake_files(folder):
+    return sorted(path.name[:9] for path in folder.rglob("LAKE/**/*.parquet"))
+
+
+def test_each_version_is_added_to_the_lake_once(tmp_path):
+    kept(Credentials("https://10.0.0.1/x"), tmp_path)
+    assert lake_files(tmp_path) == ["part-v001"]
+    assert kept(Credentials("https://10.0.0.1/x"), tmp_path).record.unchanged
+    assert lake_files(tmp_path) == ["part-v001"]
+    kept(Credentials(GOOD), tmp_path)
+    assert lake_files(tmp_path) == ["part-v001", "part-v002"]
+
+
+def test_a_lake_that_fails_is_a_note_and_is_healed_by_the_next_run(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ValueError("this pyarrow cannot")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(lake, "add", fail)
+        found = kept(Credentials(GOOD), tmp_path)
+    assert found.notes == (
+        "LAB-001-001 is not in the lake: this pyarrow cannot. `prefect-assay archive lake` adds it later",
+    )
+    assert found.record.version == 1
+    found = kept(Credentials(GOOD), tmp_path)
+    assert (found.notes, found.record.unchanged, lake_files(tmp_path)) == ((), True, ["part-v001"])
+
+
+def test_without_the_extra_an_experiment_is_archived_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    found = kept(Credentials(GOOD), tmp_path)
+    assert (found.notes, found.record.version, lake_files(tmp_path)) == ((), 1, [])

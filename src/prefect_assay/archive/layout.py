@@ -7,7 +7,7 @@ different names, even where case is ignored: a safe text is kept, any other gets
 import hashlib
 import re
 import unicodedata
-from typing import Final
+from typing import Final, NamedTuple
 
 from prefect_assay.archive.store import join_key
 from prefect_assay.errors import ArchiveError
@@ -27,14 +27,27 @@ REPORT_CODE: Final = "REPORT"
 REPORT_PATH: Final = "report.html"
 CAMPAIGN_CODES: Final = frozenset({PLAN_CODE, TABLE_CODE, REPORT_CODE})  # no experiments
 VERSIONS_FOLDER: Final = "VERSIONS"  # in the books' folder: the register of complete versions
+LAKE_FOLDER: Final = "LAKE"  # upper case, as above; see prefect_assay.lake
 
 _DIGEST_LENGTH: Final = 12
 _SUFFIX: Final = re.compile(r"(\.[a-z0-9]{1,8}){1,2}$")
 _LOWER: Final = re.compile(r"[a-z0-9_][a-z0-9._-]*")
 _UPPER: Final = re.compile(r"[A-Z0-9_][A-Z0-9._-]*")
 _VERSION: Final = re.compile(r"v(\d{3,6})")
+_LAKE_PART: Final = re.compile(
+    rf"(?:.*/)?{LAKE_FOLDER}/results/campaign=([^/]+)/experiment=([^/]+)/part-(v\d+)-([0-9a-f]{{64}})\.parquet"
+)
 # Device names of Windows, with or without a suffix, and everything that looks like a version folder.
 _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|v\d+", re.IGNORECASE)
+
+
+class LakePart(NamedTuple):
+    """What the key of a lake's file says: the version that it is made of, and the SHA-256 (hex) of its content."""
+
+    campaign: str
+    experiment: str
+    version: int
+    sha256: str
 
 
 def safe_name(text: str) -> str:
@@ -90,6 +103,27 @@ def registered_place(key: str) -> str | None:
     if (books, versions) != (BOOKS_FOLDER, VERSIONS_FOLDER) or version_of(version) is None:
         return None
     return join_key(*root, campaign, code, version)
+
+
+def lake_folder(prefix: str, campaign_id: str | None = None, experiment_code: str | None = None) -> str:
+    """The folder of the whole lake, of a campaign or of an experiment in it; its names are Hive partitions."""
+    folder = join_key(safe_prefix(prefix), LAKE_FOLDER, "results")
+    if campaign_id is None:
+        return folder
+    folder = join_key(folder, f"campaign={safe_name(campaign_id)}")
+    return folder if experiment_code is None else join_key(folder, f"experiment={safe_code(experiment_code)}")
+
+
+def lake_key(folder: str, version: int, sha256: str) -> str:
+    """The key of a version's file in an experiment's folder of the lake."""
+    return join_key(folder, f"part-v{version:03d}-{sha256}.parquet")
+
+
+def lake_part(key: str) -> LakePart | None:
+    """What the key of a lake's file says; None for any other key."""
+    match = _LAKE_PART.fullmatch(key)
+    version = version_of(match[3]) if match else None
+    return LakePart(match[1], match[2], version, match[4]) if match and version else None
 
 
 def version_of(segment: str) -> int | None:

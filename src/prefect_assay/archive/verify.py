@@ -13,6 +13,7 @@ from prefect_assay.archive.layout import (
     CLAIM_NAME,
     MANIFEST_NAME,
     VERSIONS_FOLDER,
+    lake_part,
     register_key,
     registered_place,
     safe_code,
@@ -127,10 +128,27 @@ class _Check:
         below = key.removeprefix(f"{self._root}/").split("/")
         if place := registered_place(key):
             self._registered(place)
+        elif part := lake_part(key):
+            self._lake_part(key, part.sha256)
         elif below[-1] in {MANIFEST_NAME, CLAIM_NAME} and len(below) > 1:
             self._find("misplaced", key, "its folder is not named like a version, so no run finds it")
         elif BOOKS_FOLDER not in below[:-1]:
             self._find("foreign", key, "not part of a version")
+
+    def _lake_part(self, key: str, sha256: str) -> None:
+        """A lake's file is named by its content, and can be made again."""
+        try:
+            found = digest_of(self._store.stream(key))
+        except ArchiveError as error:
+            self._find("unreadable", key, error.message)
+            return
+        self.checked += 1
+        self.bytes += found.size
+        if found.sha256 != sha256:
+            detail = (
+                f"SHA-256 {found.sha256[:12]}…; delete it, then `prefect-assay archive lake` writes it again"
+            )
+            self._find("changed", key, detail)
 
     def version(self, folder: str, present: set[str]) -> None:
         experiment, _, name = folder.rpartition("/")

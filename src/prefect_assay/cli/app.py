@@ -24,6 +24,11 @@ TypeWord = Literal[
 MethodWord = Literal["bli", "spr"]
 PaymentWord = Literal["async_invoice", "x402-exact", "mpp-spt"]
 
+OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unknown", "pending", "missing"]
+
+ArchiveFolder = Annotated[Path | None, typer.Argument(help="An archive in a folder.")]
+ArchiveBlock = Annotated[str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")]
+
 app = typer.Typer(
     help="Measure protein designs: order once, pay once, wait without a process, archive.",
     no_args_is_help=True,
@@ -124,11 +129,9 @@ def status(
 
 @app.command()
 def spending(
-    path: Annotated[Path | None, typer.Argument(help="An archive in a folder.")] = None,
+    path: ArchiveFolder = None,
     *,
-    archive: Annotated[
-        str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")
-    ] = None,
+    archive: ArchiveBlock = None,
     policy: Annotated[
         str | None,
         typer.Option(help="Name of a SpendingPolicy block: compare with its rolling cap, over its window."),
@@ -147,13 +150,60 @@ def spending(
 
 
 @app.command()
+def results(
+    path: ArchiveFolder = None,
+    *,
+    archive: ArchiveBlock = None,
+    campaign: Annotated[str | None, typer.Option(help="One campaign, by its id.")] = None,
+    experiment: Annotated[str | None, typer.Option(help="One experiment, by its code.")] = None,
+    target: Annotated[str | None, typer.Option(help="A part of the target's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="A part of the design's name.")] = None,
+    experiment_type: Annotated[TypeWord | None, typer.Option("--type", help="What was measured.")] = None,
+    outcome: Annotated[OutcomeWord | None, typer.Option(help="One outcome only.")] = None,
+    replicates: Annotated[bool, typer.Option("--replicates", help="Also one row per replicate.")] = False,
+    all_versions: Annotated[
+        bool,
+        typer.Option("--all-versions", help="Also rows that a later version of their experiment replaced."),
+    ] = False,
+    sort: Annotated[
+        str | None, typer.Option(help="Column. Default: measured designs by K_D, then the other outcomes.")
+    ] = None,
+    descending: Annotated[bool, typer.Option("--descending", help="With --sort: highest first.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Rows at most.")] = None,
+    csv: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write CSV for a spreadsheet; - prints it.")
+    ] = None,
+    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write Parquet; - prints it.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the results of all campaigns in an archive, best first."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.results import show_results
+        from prefect_assay.lake import Query
+        from prefect_assay.results import Outcome
+
+        wanted = Query(
+            campaign=campaign,
+            experiment=experiment,
+            target=target,
+            name=name,
+            result_type=experiment_type,
+            outcome=Outcome(outcome) if outcome else None,
+            replicates=replicates,
+            all_versions=all_versions,
+            sort=sort,
+            descending=descending,
+            limit=limit,
+        )
+        show_results(path, archive, wanted, csv_file=csv, parquet_file=parquet, as_json=as_json)
+
+
+@app.command()
 def report(
     campaign: Annotated[str, typer.Argument(help="Campaign id.")],
-    path: Annotated[Path | None, typer.Argument(help="An archive in a folder.")] = None,
+    path: ArchiveFolder = None,
     *,
-    archive: Annotated[
-        str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")
-    ] = None,
+    archive: ArchiveBlock = None,
     output: Annotated[
         Path | None, typer.Option(help="The file to write. Default: <campaign>-report.html, here.")
     ] = None,
@@ -173,9 +223,7 @@ def archive_verify(
         Path | None, typer.Argument(help="An archive in a folder, or one campaign or experiment of it.")
     ] = None,
     *,
-    archive: Annotated[
-        str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")
-    ] = None,
+    archive: ArchiveBlock = None,
     as_json: AsJson = False,
 ) -> None:
     """Read every archived file again and compare it with what was archived; exit code 1 on damage."""
@@ -183,6 +231,20 @@ def archive_verify(
         from prefect_assay.cli.archive import verify_archive
 
         verify_archive(path, archive, as_json=as_json)
+
+
+@archive_app.command("lake")
+def archive_lake(
+    path: ArchiveFolder = None,
+    *,
+    archive: ArchiveBlock = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the Parquet files that an archive's lake lacks, from its versions; exit code 1 if one cannot be read."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.archive import write_lake
+
+        write_lake(path, archive, as_json=as_json)
 
 
 @app.command()

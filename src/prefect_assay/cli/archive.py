@@ -1,4 +1,4 @@
-"""`prefect-assay archive verify`: reads an archive again and compares it with what was archived."""
+"""`prefect-assay archive`: `verify` compares an archive with what was archived, `lake` writes its Parquet files."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.status import Status
 
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
-from prefect_assay.archive.layout import BOOKS_FOLDER
+from prefect_assay.archive.layout import BOOKS_FOLDER, lake_folder
 from prefect_assay.books import check_orders
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.errors import ArchiveError, ConfigurationError
@@ -39,6 +39,31 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
     else:
         show_report(Console(), report)
     if not report.ok:
+        raise SystemExit(FAILED)
+
+
+def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None:
+    """Write what the lake of an archive lacks; exit with 1 if a version cannot be read."""
+    from prefect_assay import lake
+
+    store, prefix = opened(path, archive)
+    console = Console(stderr=True)
+    with console.status("Writing the lake …"):
+        done = lake.rebuild(store, prefix)
+    if not done.parts and not done.notes:
+        raise ArchiveError(f"{store.location(prefix)} holds no archived results; name the root of an archive")
+    if as_json:
+        print(
+            json.dumps(
+                {"location": store.location(lake_folder(prefix)), **done.model_dump(mode="json")}, indent=2
+            )
+        )
+    else:
+        for note in done.notes:
+            console.print(note, style="red", markup=False, highlight=False, soft_wrap=True)
+        line = f"{store.location(lake_folder(prefix))}: {done.parts} files, {done.added} of them new"
+        Console().print(line, markup=False, highlight=False, soft_wrap=True)
+    if done.notes:
         raise SystemExit(FAILED)
 
 

@@ -56,13 +56,16 @@ def from_csv(data: bytes) -> tuple[ResultRow, ...]:
 
 def to_parquet(rows: Iterable[ResultRow]) -> bytes:
     """The rows as one Parquet file, with the columns of the CSV; needs the `parquet` extra."""
-    try:
-        import pyarrow as pa  # noqa: PLC0415  an optional extra
-    except ImportError:
-        raise ConfigurationError.missing_extra("parquet", "writing Parquet") from None
-    kinds = {"replicate": pa.int64(), "control": pa.bool_()} | dict.fromkeys(_FLOATS, pa.float64())
-    schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
+    pa = pyarrow_module()
+    schema = pa.schema(row_schema())
     return parquet_bytes(pa.Table.from_pylist([row.model_dump(mode="json") for row in rows], schema=schema))
+
+
+def row_schema() -> tuple[tuple[str, Any], ...]:
+    """Name and Arrow type of each column of a row."""
+    pa = pyarrow_module()
+    kinds = {"replicate": pa.int64(), "control": pa.bool_()} | dict.fromkeys(_FLOATS, pa.float64())
+    return tuple((column, kinds.get(column, pa.string())) for column in COLUMNS)
 
 
 def parquet_bytes(table: Any) -> bytes:
@@ -72,6 +75,15 @@ def parquet_bytes(table: Any) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table, sink)
     return sink.getvalue()
+
+
+def pyarrow_module() -> Any:
+    """The module pyarrow; ConfigurationError without the `parquet` extra."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415  an optional extra
+    except ImportError:
+        raise ConfigurationError.missing_extra("parquet", "reading and writing Parquet") from None
+    return pa
 
 
 def _cell(value: Any) -> str:

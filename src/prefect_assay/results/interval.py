@@ -42,7 +42,7 @@ def kd_interval(
 
 
 def averaged(kd: float, replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
-    """The replicates whose arithmetic or geometric mean is `kd` (M): of one class, else all; empty if there are none."""
+    """The replicates whose arithmetic or geometric mean is `kd` (M): of one class, else all; or none."""
     measured = _measured(replicates)
     classes = [tuple(row for row in measured if row.binding_strength == word) for word in _CLASSES]
     for rows in (*classes, measured):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.results.formats import parquet_bytes, pyarrow_module
 from prefect_assay.results.row import Level, Outcome, ResultRow
 from prefect_assay.results.summary import DesignSummary
 
@@ -54,13 +54,25 @@ def summary_csv(summaries: Iterable[DesignSummary]) -> bytes:
     """
     designs = tuple(summaries)
     own = _own_columns(designs)
+    return people_csv(
+        (*_COLUMNS, *own.values()),
+        (
+            [
+                *(cell(getattr(design, column)) for column in _COLUMNS),
+                *(_own_cell(design.attributes.get(column, "")) for column in own),
+            ]
+            for design in designs
+        ),
+    )
+
+
+def people_csv(header: Iterable[str], lines: Iterable[Iterable[str | float]]) -> bytes:
+    """Lines of cells, each made with `cell`, as CSV for a spreadsheet program: UTF-8 with a byte order mark."""
     buffer = io.StringIO(newline="")
     buffer.write(_BOM)  # without it, spreadsheet programs read another encoding
     writer = csv.writer(buffer)
-    writer.writerow([*_COLUMNS, *map(guarded, own.values())])
-    for design in designs:
-        cells = [_cell(getattr(design, column)) for column in _COLUMNS]
-        writer.writerow([*cells, *(_own_cell(design.attributes.get(column, "")) for column in own)])
+    writer.writerow(map(guarded, header))
+    writer.writerows(lines)
     return buffer.getvalue().encode()
 
 
@@ -69,12 +81,7 @@ def summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
 
     `reasons` is a list of strings. The designer's own columns are strings.
     """
-    try:
-        import pyarrow as pa  # noqa: PLC0415  an optional extra
-    except ImportError:
-        raise ConfigurationError.missing_extra("parquet", "writing Parquet") from None
-    from prefect_assay.results.formats import parquet_bytes  # noqa: PLC0415  after the message above
-
+    pa = pyarrow_module()
     designs = tuple(summaries)
     own = _own_columns(designs)
     kinds = dict.fromkeys(_NUMBERS, pa.float64()) | {
@@ -134,7 +141,7 @@ def _competition(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes
     buffer.write(_BOM)
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([_cell(_NULL if value is None else value) for value in line] for line in lines)
+    writer.writerows([cell(_NULL if value is None else value) for value in line] for line in lines)
     return buffer.getvalue().encode()
 
 
@@ -145,7 +152,8 @@ def _constants(row: ResultRow) -> tuple[float | None, float | None, float | None
     return None, None, None
 
 
-def _cell(value: Any) -> str | float:
+def cell(value: Any) -> str | float:
+    """The cell of a value: numbers as they are, texts guarded, empty for None and for what is no finite number."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

@@ -1,0 +1,131 @@
+"""Write the lake: `LAKE/results/campaign=.../experiment=.../part-v001-<SHA-256>.parquet`, one file per archived version.
+
+A file follows from its version alone and is named by its content, so it is never changed: a later version of an
+experiment adds a file, and readers take the highest version. Parquet of another pyarrow has other bytes; a version that
+has a file gets no second one.
+"""
+
+import hashlib
+import json
+from typing import Any, Final
+
+from prefect_assay.archive import ArchivedVersion, Store
+from prefect_assay.archive.layout import (
+    CAMPAIGN_CODES,
+    MANIFEST_NAME,
+    TABLE_PATH,
+    lake_folder,
+    lake_key,
+    lake_part,
+    safe_prefix,
+    version_of,
+)
+from prefect_assay.archive.read import read_manifest
+from prefect_assay.errors import AssayError
+from prefect_assay.models.archived import Manifest
+from prefect_assay.models.base import Model
+from prefect_assay.results import from_csv
+from prefect_assay.results.formats import parquet_bytes, pyarrow_module, row_schema
+
+_EXPERIMENT: Final = "raw/experiment.json"
+_MEDIA_TYPE: Final = "application/vnd.apache.parquet"
+
+
+class Rebuilt(Model):
+    """The files of a lake after `rebuild`: how many there are, how many were written now, a note per unusable version."""
+
+    parts: int
+    added: int
+    notes: tuple[str, ...] = ()
+
+
+def add(store: Store, prefix: str, version: ArchivedVersion) -> str | None:
+    """Write a version's file, unless there is one; its address, or None where the version has no rows of an experiment.
+
+    Raises:
+        ConfigurationError: the extra `parquet` is not installed.
+        ArchiveError: the archive refuses, or the version's table is not readable.
+    """
+    if not _is_measured(version.manifest):
+        return None
+    folder = lake_folder(prefix, version.manifest.campaign_id, version.manifest.experiment_code)
+    for key in store.keys(folder):
+        part = lake_part(key)
+        if part is not None and part.version == version.manifest.version:
+            return store.location(key)
+    body = _content(version)
+    sha256 = hashlib.sha256(body).hexdigest()
+    key = lake_key(folder, version.manifest.version, sha256)
+    store.put_if_absent(key, body, _MEDIA_TYPE, sha256=sha256)
+    return store.location(key)
+
+
+def rebuild(store: Store, prefix: str) -> Rebuilt:
+    """Write what the lake lacks of all complete versions in the archive; files that exist stay as they are."""
+    pyarrow_module()  # before the first listing
+    root, own = safe_prefix(prefix), lake_folder(prefix)
+    known: set[tuple[str, str, int]] = set()
+    found: dict[tuple[str, str, int], str] = {}
+    for key in store.keys(root):
+        if key.startswith(f"{own}/"):
+            if part := lake_part(key):
+                known.add(part[:3])
+        elif place := _version_place(key.removeprefix(f"{root}/") if root else key):
+            found[place] = key.removesuffix(f"/{MANIFEST_NAME}")
+    added, notes = 0, []
+    for place in sorted(found.keys() - known):
+        try:
+            manifest, _ = read_manifest(store, found[place])
+            added += add(store, prefix, ArchivedVersion(store, found[place], manifest)) is not None
+        except AssayError as error:
+            notes.append(f"{store.location(found[place])} is not in the lake: {error}")
+    return Rebuilt(parts=len(known) + added, added=added, notes=tuple(notes))
+
+
+def _version_place(path: str) -> tuple[str, str, int] | None:
+    """Campaign, experiment and version of a manifest's path below the prefix; None for any other path."""
+    campaign, code, name, *rest = [*path.split("/"), "", ""]
+    version = version_of(name)
+    return (campaign, code, version) if version and rest == [MANIFEST_NAME, "", ""] else None
+
+
+def _is_measured(manifest: Manifest) -> bool:
+    """Return False for the documents of a campaign itself: its plan, its table, its report."""
+    has_table = any(file.path == TABLE_PATH for file in manifest.files)
+    return has_table and manifest.experiment_code not in CAMPAIGN_CODES
+
+
+def _content(version: ArchivedVersion) -> bytes:
+    """The rows of `results.csv`, each with the columns that say where it comes from."""
+    pa = pyarrow_module()
+    manifest = version.manifest
+    target, target_id = _target(version)
+    origin = {
+        "campaign_id": (pa.string(), manifest.campaign_id),
+        "experiment_id": (pa.string(), manifest.experiment_id),
+        "version": (pa.int64(), manifest.version),
+        "results_status": (pa.string(), manifest.results_status),
+        "manifest_sha256": (pa.string(), version.manifest_sha256),
+        "archived_at": (pa.timestamp("us", tz="UTC"), manifest.created_at),
+        "target": (pa.string(), target),
+        "target_id": (pa.string(), target_id),
+    }
+    schema = pa.schema([*((name, kind) for name, (kind, _) in origin.items()), *row_schema()])
+    values = {name: value for name, (_, value) in origin.items()}
+    rows = [values | row.model_dump(mode="json") for row in from_csv(version.read(TABLE_PATH))]
+    return parquet_bytes(pa.Table.from_pylist(rows, schema=schema))
+
+
+def _target(version: ArchivedVersion) -> tuple[str | None, str | None]:
+    """Name and catalog id of the target in the experiment's record; None for what it does not have."""
+    if _EXPERIMENT not in version.files:
+        return None, None
+    try:
+        value: Any = json.loads(version.read(_EXPERIMENT))
+    except ValueError:
+        return None, None
+    for field in ("experiment_spec", "target"):
+        value = value.get(field) if isinstance(value, dict) else None
+    found = value if isinstance(value, dict) else {}
+    name, catalog_id = (found.get(field) for field in ("name", "target_catalog_id"))
+    return (name if isinstance(name, str) else None), (catalog_id if isinstance(catalog_id, str) else None)

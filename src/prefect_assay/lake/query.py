@@ -1,0 +1,129 @@
+"""Read the lake: the rows of the newest version of each experiment, filtered and sorted.
+
+The files are read through the archive's store, so that a bucket needs no second set of credentials, and each is compared
+with the digest in its name.
+"""
+
+import hashlib
+import io
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from pydantic import Field
+
+from prefect_assay.archive import Store
+from prefect_assay.archive.layout import LakePart, lake_folder, lake_part
+from prefect_assay.errors import ArchiveError, InputError
+from prefect_assay.models.base import Model
+from prefect_assay.results import Level, Outcome
+from prefect_assay.results.formats import pyarrow_module
+
+_READERS: Final = 8  # requests at once
+_RANK: Final = "_rank"
+
+
+class Query(Model):
+    """Which rows, in which order. Texts are compared without regard to case; `name` and `target` may be a part of it.
+
+    Without `sort` measured designs come first by K_D, then the other outcomes; empty values are always last.
+    """
+
+    campaign: str | None = None
+    experiment: str | None = None
+    target: str | None = None
+    name: str | None = None
+    result_type: str | None = None
+    outcome: Outcome | None = None
+    replicates: bool = False
+    all_versions: bool = False
+    sort: str | None = None
+    descending: bool = False
+    limit: int | None = Field(default=None, ge=1)
+
+
+def query(store: Store, prefix: str, wanted: Query) -> Any:
+    """The rows as a `pyarrow.Table`, with the columns of docs/lake.md.
+
+    Raises:
+        ConfigurationError: the extra `parquet` is not installed.
+        ArchiveError: the archive has no lake, or one of its files is damaged.
+        InputError: `sort` is not a column.
+    """
+    pa = pyarrow_module()
+    parts = _parts(store, prefix, wanted)
+    with ThreadPoolExecutor(_READERS) as readers:
+        tables = readers.map(lambda key: _matching(_read(store, key), wanted), parts)
+        table = pa.concat_tables(tables, promote_options="default")
+    return _sorted(table, wanted).slice(0, wanted.limit)
+
+
+def _parts(store: Store, prefix: str, wanted: Query) -> tuple[str, ...]:
+    """The keys to read: one per version, and of the newest version only unless all are wanted."""
+    found: dict[LakePart, str] = {}
+    folder = lake_folder(prefix, wanted.campaign)
+    for key in store.keys(folder):
+        if part := lake_part(key):
+            found[part] = key
+    if not found:
+        raise ArchiveError(
+            f"{store.location(folder)} holds no results; `prefect-assay archive lake` writes the lake of an archive"
+        )
+    chosen: dict[tuple[Any, ...], LakePart] = {}
+    for part in sorted(found, key=lambda part: (part.version, part.sha256)):
+        chosen[part[: 3 if wanted.all_versions else 2]] = part
+    return tuple(sorted(found[part] for part in chosen.values()))
+
+
+def _read(store: Store, key: str) -> Any:
+    from pyarrow import ArrowException, parquet  # noqa: PLC0415  an optional extra
+
+    body = store.read(key)
+    part = lake_part(key)
+    if part is None or hashlib.sha256(body).hexdigest() != part.sha256:
+        raise ArchiveError(
+            f"{store.location(key)} is not what was written; delete it, then run `prefect-assay archive lake`"
+        )
+    try:
+        return parquet.ParquetFile(io.BytesIO(body)).read()
+    except ArrowException as error:
+        raise ArchiveError(f"{store.location(key)} cannot be read by this pyarrow: {error}") from None
+
+
+def _matching(table: Any, wanted: Query) -> Any:
+    """The rows of one file that are wanted."""
+    from pyarrow import compute as pc  # noqa: PLC0415  an optional extra
+
+    conditions = [pc.is_valid(pc.field("name"))]
+    for column, text in (("name", wanted.name), ("target", wanted.target)):
+        if text is not None:
+            conditions.append(pc.match_substring(pc.field(column), text, ignore_case=True))
+    for column, text in (("experiment_code", wanted.experiment), ("result_type", wanted.result_type)):
+        if text is not None:
+            conditions.append(pc.utf8_lower(pc.field(column)) == text.lower())
+    if wanted.outcome is not None:
+        conditions.append(pc.field("outcome") == str(wanted.outcome))
+    if not wanted.replicates:
+        conditions.append(pc.field("level") == str(Level.SUMMARY))
+    return table.filter(_all(conditions))
+
+
+def _all(conditions: Iterable[Any]) -> Any:
+    first, *others = conditions
+    for condition in others:
+        first &= condition
+    return first
+
+
+def _sorted(table: Any, wanted: Query) -> Any:
+    from pyarrow import array  # noqa: PLC0415  an optional extra
+    from pyarrow import compute as pc  # noqa: PLC0415  an optional extra
+
+    ties = [("campaign_id", "ascending"), ("experiment_code", "ascending"), ("name", "ascending")]
+    if wanted.sort is None:
+        ranks = pc.index_in(table["outcome"], value_set=array([str(outcome) for outcome in Outcome]))
+        ranked = table.append_column(_RANK, ranks)
+        return ranked.sort_by([(_RANK, "ascending"), ("kd_M", "ascending"), *ties]).drop_columns(_RANK)
+    if wanted.sort not in table.column_names:
+        raise InputError(f"{wanted.sort!r} is not a column; choose one of {', '.join(table.column_names)}")
+    return table.sort_by([(wanted.sort, "descending" if wanted.descending else "ascending"), *ties])

@@ -1,0 +1,97 @@
+"""`prefect-assay archive lake` and `prefect-assay results`, as a user runs them."""
+
+import csv
+import io
+
+import pyarrow.parquet as pq
+import pytest
+
+from prefect_assay import lake
+from prefect_assay.archive import LocalStore
+from support.archive.campaigns import archive_two_campaigns
+from support.command import command
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    store = LocalStore(tmp_path_factory.mktemp("archive"))
+    archive_two_campaigns(store, "")
+    lake.rebuild(store, "")
+    return str(store.root)
+
+
+def test_the_lake_is_written_once_and_then_read(tmp_path):
+    archive_two_campaigns(LocalStore(tmp_path), "")
+    done = command("results", str(tmp_path))
+    assert done.code == 1
+    assert "`prefect-assay archive lake` writes the lake" in done.err
+    done = command("archive", "lake", str(tmp_path))
+    assert (done.code, done.out) == (0, f"{tmp_path}/LAKE/results: 6 files, 6 of them new\n"), done.err
+    assert command("archive", "lake", str(tmp_path), "--json").json() == {
+        "location": f"{tmp_path}/LAKE/results",
+        "parts": 6,
+        "added": 0,
+        "notes": [],
+    }
+    assert "d1" in command("results", str(tmp_path)).out
+
+
+def test_a_version_that_cannot_be_read_is_named_and_is_exit_code_1(tmp_path):
+    archive_two_campaigns(LocalStore(tmp_path), "")
+    (tmp_path / "round-1/LAB-002/v001/results.csv").write_bytes(b"")
+    done = command("archive", "lake", str(tmp_path))
+    assert done.code == 1
+    assert "round-1/LAB-002/v001 is not in the lake: not a results table" in done.err
+    assert "5 files, 5 of them new" in done.out
+
+
+def test_the_screen_shows_affinities_of_binders_only(archive):
+    done = command("results", archive)
+    assert done.code == 0, done.err
+    lines = [line for line in done.out.splitlines() if "LAB-" in line]
+    assert [line.split("│")[3].strip() for line in lines] == ["d1", "=d3", "d4", "d2", "d5"]
+    assert "5.00 nM" in lines[0]
+    assert "1.00 pM" not in done.out  # the fitted number of d2, which does not bind
+    assert "Expression" not in done.out  # an empty column
+
+
+def test_filters(archive):
+    def names(*options):
+        return [row["name"] for row in command("results", archive, *options, "--json").json()["results"]]
+
+    assert names("--campaign", "Round 2") == ["d4"]
+    assert names("--target", "egfr", "--outcome", "measured") == ["d1", "=d3"]
+    assert names("--sort", "name", "--descending", "--limit", "2") == ["d5", "d4"]
+    assert names("--type", "thermostability") == ["d4"]
+    assert names("--experiment", "LAB-004", "--all-versions", "--name", "D5") == ["d5", "d5"]
+    assert len(names("--experiment", "LAB-001", "--replicates")) == 3
+
+
+def test_files(archive, tmp_path):
+    done = command("results", archive, "--csv", "rows.csv", "--parquet", "rows.parquet", cwd=tmp_path)
+    assert (done.code, done.out) == (0, ""), done.err
+    assert "5 rows in rows.csv" in done.err
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text(encoding="utf-8-sig"))))
+    assert [row["name"] for row in rows] == ["d1", "'=d3", "d4", "d2", "d5"]
+    assert float(rows[0]["kd_M"]) == 5e-9
+    exact = pq.read_table(tmp_path / "rows.parquet")
+    assert exact.column("name").to_pylist() == ["d1", "=d3", "d4", "d2", "d5"]
+    printed = command("results", archive, "--csv", "-", "--limit", "1")
+    assert [row["name"] for row in csv.DictReader(io.StringIO(printed.out))] == ["d1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--sort", "kd"], 2, "'kd' is not a column"),
+        (["--csv", "-", "--json"], 2, "only one of"),
+        (["--csv", "/dev/null/x"], 2, "cannot be written"),
+        (["--campaign", "elsewhere"], 1, "holds no results"),
+        (["--archive", "block"], 1, "name one archive"),
+    ],
+)
+def test_what_is_wrong_is_named(archive, options, code, said):
+    done = command("results", archive, *options)
+    assert done.code == code
+    assert said in done.err + done.out
+    assert "Traceback" not in done.err

@@ -1,0 +1,93 @@
+"""Reading the lake: the newest version only, filters, order, and the columns that say where a row comes from."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from prefect_assay import lake
+from prefect_assay.archive import latest
+from prefect_assay.errors import ArchiveError, InputError
+from prefect_assay.results import COLUMNS, Outcome
+from support.archive.campaigns import TARGET, archive_rows, archive_two_campaigns, row
+
+
+@pytest.fixture
+def filled(any_store):
+    archive_two_campaigns(any_store, "lab")
+    lake.rebuild(any_store, "lab")
+    return any_store
+
+
+def names(store, **fields):
+    return lake.query(store, "lab", lake.Query(**fields)).column("name").to_pylist()
+
+
+def test_the_newest_version_counts_and_measured_designs_come_first(filled):
+    table = lake.query(filled, "lab", lake.Query())
+    found = [(each["name"], each["outcome"], each["version"]) for each in table.to_pylist()]
+    assert found == [
+        ("d1", "measured", 2),
+        ("=d3", "measured", 1),
+        ("d4", "measured", 1),
+        ("d2", "no_binding", 2),
+        ("d5", "no_binding", 2),
+    ]
+
+
+def test_a_row_says_where_it_comes_from(filled):
+    (found,) = lake.query(filled, "lab", lake.Query(experiment="lab-002")).to_pylist()
+    version = latest(filled, "lab", "round-1", "LAB-002")
+    assert {name: found[name] for name in found if name not in COLUMNS} == {
+        "campaign_id": "round-1",
+        "experiment_id": "id-LAB-002",
+        "version": 1,
+        "results_status": "all",
+        "manifest_sha256": version.manifest_sha256,
+        "archived_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
+        "target": TARGET["name"],
+        "target_id": TARGET["target_catalog_id"],
+    }
+    assert {name: found[name] for name in COLUMNS} == row(
+        "=d3", "LAB-002", kd_M=2e-8, extra='{"a": 1}'
+    ).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"campaign": "Round 2"}, ["d4"]),
+        ({"target": "egfr"}, ["d1", "=d3", "d2", "d5"]),
+        ({"name": "D3"}, ["=d3"]),
+        ({"result_type": "thermostability"}, ["d4"]),
+        ({"outcome": Outcome.NO_BINDING}, ["d2", "d5"]),
+        ({"outcome": Outcome.PENDING}, []),
+        ({"outcome": Outcome.PENDING, "all_versions": True}, ["d2"]),
+        ({"replicates": True, "experiment": "LAB-001"}, ["d1", "d1", "d2"]),
+        ({"limit": 2}, ["d1", "=d3"]),
+        ({"sort": "name", "descending": True}, ["d5", "d4", "d2", "d1", "=d3"]),
+        ({"sort": "tm_C", "limit": 1}, ["d4"]),
+        ({"sort": "tm_C", "limit": 1, "descending": True}, ["d4"]),
+    ],
+)
+def test_filters_and_order(local_store, fields, expected):
+    lake.rebuild(local_store, "")
+    table = lake.query(local_store, "", lake.Query(**fields))
+    found = table.column("name").to_pylist()
+    assert sorted(found) == sorted(expected) if fields.get("replicates") else found == expected
+
+
+def test_what_cannot_be_read_is_named(local_store):
+    with pytest.raises(ArchiveError, match="archive lake"):
+        lake.query(local_store, "", lake.Query())
+    lake.rebuild(local_store, "")
+    with pytest.raises(ArchiveError, match="campaign=elsewhere"):
+        lake.query(local_store, "", lake.Query(campaign="elsewhere"))
+    with pytest.raises(InputError, match="'kd' is not a column; choose one of campaign_id"):
+        lake.query(local_store, "", lake.Query(sort="kd"))
+
+
+def test_an_experiment_without_a_readable_target(local_store):
+    archive_rows(local_store, "", "c", "LAB-009", [row("x", "LAB-009", kd_M=1e-9)], target="odd")
+    lake.rebuild(local_store, "")
+    (found,) = lake.query(local_store, "", lake.Query(campaign="c")).to_pylist()
+    assert (found["target"], found["target_id"]) == (None, None)

@@ -1,0 +1,73 @@
+"""Archived experiments with measured rows, for the lake and the commands that read it."""
+
+import json
+from datetime import UTC, datetime
+
+from prefect_assay.archive import Document, archive_version
+from prefect_assay.results import ResultRow, to_csv
+
+TARGET = {
+    "name": "Human EGFR, extracellular domain",
+    "target_catalog_id": "11111111-1111-1111-1111-111111111111",
+}
+
+
+def row(name, code, **fields):
+    values = {"experiment_code": code, "result_id": "r-1", "result_type": "affinity", "level": "summary"}
+    return ResultRow.model_validate({**values, "name": name, "outcome": "measured", **fields})
+
+
+def archive_rows(store, prefix, campaign, code, rows, *, target=TARGET, day=1):
+    """Archive a version of an experiment with these rows; its record."""
+    spec = {"experiment_spec": {"experiment_type": "affinity", "target": target}}
+    return archive_version(
+        store,
+        prefix,
+        campaign_id=campaign,
+        experiment_id=f"id-{code}",
+        experiment_code=code,
+        results_status="all",
+        documents=[
+            Document(path="results.csv", content_type="text/csv", body=to_csv(rows)),
+            Document(
+                path="raw/experiment.json", content_type="application/json", body=json.dumps(spec).encode()
+            ),
+        ],
+        now=datetime(2026, 3, day, 12, tzinfo=UTC),
+    )
+
+
+def archive_two_campaigns(store, prefix):
+    """Two campaigns with four experiments.
+
+    LAB-001 has a partial and a complete version, and in LAB-004 a second version withdraws the value of the first.
+    """
+    first = row("d1", "LAB-001", kd_M=5e-9, binding="true")
+    archive_rows(store, prefix, "round-1", "LAB-001", [first, row("d2", "LAB-001", outcome="pending")])
+    archive_rows(
+        store,
+        prefix,
+        "round-1",
+        "LAB-001",
+        [
+            first,
+            row("d1", "LAB-001", level="replicate", replicate=1, kd_M=4.5e-9),
+            row("d2", "LAB-001", outcome="no_binding", kd_M=1e-12, binding="false"),
+        ],
+        day=2,
+    )
+    archive_rows(store, prefix, "round-1", "LAB-002", [row("=d3", "LAB-002", kd_M=2e-8, extra='{"a": 1}')])
+    archive_rows(store, prefix, "round-1", "LAB-004", [row("d5", "LAB-004", kd_M=1e-9)])
+    archive_rows(store, prefix, "round-1", "LAB-004", [row("d5", "LAB-004", outcome="no_binding")], day=2)
+    melts = row("d4", "LAB-003", tm_C=61.5, result_type="thermostability")
+    archive_rows(store, prefix, "Round 2", "LAB-003", [melts], target=None)
+    archive_version(
+        store,
+        prefix,
+        campaign_id="round-1",
+        experiment_id="round-1",
+        experiment_code="TABLE",
+        results_status="all",
+        documents=[Document(path="results.csv", content_type="text/csv", body=to_csv([first]))],
+        now=datetime(2026, 3, 3, tzinfo=UTC),
+    )
