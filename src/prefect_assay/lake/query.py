@@ -92,8 +92,7 @@ def _read(store: Store, key: str) -> Any:
 
 def _matching(table: Any, wanted: Query) -> Any:
     """The rows of one file that are wanted."""
-    from pyarrow import compute as pc  # noqa: PLC0415  an optional extra
-
+    pc = _compute()
     conditions = [pc.is_valid(pc.field("name"))]
     for column, text in (("name", wanted.name), ("target", wanted.target)):
         if text is not None:
@@ -116,14 +115,19 @@ def _all(conditions: Iterable[Any]) -> Any:
 
 
 def _sorted(table: Any, wanted: Query) -> Any:
-    from pyarrow import array  # noqa: PLC0415  an optional extra
-    from pyarrow import compute as pc  # noqa: PLC0415  an optional extra
-
     ties = [("campaign_id", "ascending"), ("experiment_code", "ascending"), ("name", "ascending")]
     if wanted.sort is None:
-        ranks = pc.index_in(table["outcome"], value_set=array([str(outcome) for outcome in Outcome]))
+        order = pyarrow_module().array([str(outcome) for outcome in Outcome])
+        ranks = _compute().index_in(table["outcome"], value_set=order)
         ranked = table.append_column(_RANK, ranks)
         return ranked.sort_by([(_RANK, "ascending"), ("kd_M", "ascending"), *ties]).drop_columns(_RANK)
     if wanted.sort not in table.column_names:
         raise InputError(f"{wanted.sort!r} is not a column; choose one of {', '.join(table.column_names)}")
     return table.sort_by([(wanted.sort, "descending" if wanted.descending else "ascending"), *ties])
+
+
+def _compute() -> Any:
+    """The module pyarrow.compute, whose functions are made when it is imported, so that no type checker knows them."""
+    from pyarrow import compute  # noqa: PLC0415  an optional extra
+
+    return compute
