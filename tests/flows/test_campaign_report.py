@@ -9,6 +9,9 @@ import pytest
 from prefect_assay.errors import OrderMismatch, OrderOutcomeUnknown, ServiceUnavailable
 from prefect_assay.flows import campaign
 from prefect_assay.models.job import Order
+from prefect_assay.models.report import CampaignReport
+from prefect_assay.results.row import CampaignTable, ResultRow
+from prefect_assay.tasks.report import ArchivedReport
 
 module = sys.modules[campaign.fn.__module__]  # the package has the flow under this name
 
@@ -53,3 +56,32 @@ def test_trouble_that_passes_is_left_to_the_next_look(line):
 def test_a_renamed_experiment_is_in_the_report_by_its_log(line):
     found = line(Order(order_key="k", experiment_id="e", experiment_code="X-1", status="done", adopted=True))
     assert (found.location, found.problem) == ("archive/X-1", None)
+
+
+def test_a_report_that_could_not_be_made_does_not_change_the_result(monkeypatch):
+    row = ResultRow(
+        experiment_code="X-1",
+        result_id="r",
+        result_type="affinity",
+        level="summary",
+        name="a",
+        outcome="measured",
+    )
+    shown = []
+    monkeypatch.setattr(
+        module,
+        "collate_campaign",
+        lambda *_: CampaignTable(location="table", rows=(row,), best_kd_M=None),
+    )
+    monkeypatch.setattr(module, "report_campaign", lambda *_: ArchivedReport(notes=("no report",)))
+    monkeypatch.setattr(module.artifacts, "show_campaign", lambda *given, **more: shown.append(more))
+    run = SimpleNamespace(options=SimpleNamespace(archive=None))
+    state = module._report(run, SimpleNamespace(campaign_id="c", experiments=()), {})
+    assert state.is_completed()
+    assert (state.data.table, state.data.report) == ("table", None)
+    assert shown == [{"images": (), "notes": ("no report",)}]
+
+
+def test_a_report_of_the_version_before_is_read():
+    before = {"campaign_id": "c", "experiments": [], "rows": 1, "table": "t"}
+    assert CampaignReport.model_validate(before).report is None

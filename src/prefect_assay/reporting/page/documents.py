@@ -68,8 +68,9 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
     designs = _designs(contents, {result_id: analysis for (_, result_id), analysis in analyses.items()})
     figures = campaign_figures(designs, rows, extras)
     analysis_notes = [note for _, analysis in sorted(analyses.items()) for note in analysis.notes]
-    notes = tuple(dict.fromkeys((*contents.notes, *extras.notes, *analysis_notes)))
-    page = extras.make("page", lambda: render(contents, designs, figures, tuple(curves), notes))
+    read = tuple(dict.fromkeys((*contents.notes, *analysis_notes)))
+    shown = (*read, *extras.notes)
+    page = extras.make("the HTML report", lambda: render(contents, designs, figures, tuple(curves), shown))
     documents = [
         *_tables(designs, contents),
         *_fits(analyses),
@@ -82,7 +83,7 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         figures=figures,
         page=page,
         documents=tuple(documents),
-        notes=tuple(dict.fromkeys((*notes, *extras.notes))),
+        notes=(*read, *extras.notes),
     )
 
 

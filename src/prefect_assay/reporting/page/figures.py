@@ -31,27 +31,39 @@ logger = logging.getLogger(__name__)
 SENSORGRAMS_MAX: Final = 1000
 DOSE_RESPONSES_MAX: Final = 10  # designs, the best ones
 PREDICTED_MAX: Final = 6
+_FITS: Final = "fitting the raw curves"
+_FIGURES: Final = "drawing figures"
 
 T = TypeVar("T")
 
 
 class Extras:
-    """Makes what needs an extra. The first failure is a note with the next step, and the same extra is not tried again."""
+    """Makes what needs an extra, and notes what is missing without it; the same thing is not tried twice."""
 
     def __init__(self) -> None:
-        self.notes: list[str] = []
-        self._missing: set[str] = set()
+        self._found: list[str] = []
+        self._missing: dict[str, None] = {}
 
     def make(self, what: str, how: Callable[[], T]) -> T | None:
-        """What `how` returns; None without its extra."""
+        """What `how` returns; None without its extra. `what` is for people."""
         if what in self._missing:
             return None
         try:
             return how()
-        except ConfigurationError as error:
-            self._missing.add(what)
-            self.notes.append(error.message)
+        except (ConfigurationError, ImportError):
+            self._missing[what] = None
             return None
+
+    def note(self, line: str) -> None:
+        """Add a line of its own."""
+        self._found.append(line)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All lines; a single one for everything that the extra `report`, which includes `kinetics`, would add."""
+        if not self._missing:
+            return tuple(self._found)
+        return (*self._found, ConfigurationError.missing_extra("report", ", ".join(self._missing)).message)
 
 
 class CurveFigure(Model):
@@ -111,7 +123,7 @@ def fitted_packages(
             if result.package is None:
                 continue
             with _opened(store, prefix, experiment, result.package) as file:
-                analyzed = extras.make("fit", partial(_analyzed, file, result.id, extras))
+                analyzed = extras.make(_FITS, partial(_analyzed, file, result.id, extras))
             if analyzed is not None:
                 curves = tuple(_drawn(analyzed, experiment.code, result.id, places, extras))
                 yield experiment.code, result.id, analyzed.analysis, curves
@@ -140,7 +152,7 @@ def _analyzed(file: BinaryIO, result_id: str, extras: Extras) -> "AnalyzedPackag
     try:
         from prefect_assay.results.kinetics.package import analyze  # noqa: PLC0415  an optional extra
     except ImportError:
-        raise ConfigurationError.missing_extra("kinetics", "fitting the raw curves") from None
+        raise ConfigurationError.missing_extra("kinetics", _FITS) from None
     try:
         return analyze(file)
     except ConfigurationError:
@@ -148,7 +160,7 @@ def _analyzed(file: BinaryIO, result_id: str, extras: Extras) -> "AnalyzedPackag
     except Exception as error:  # whatever is in the laboratory's package must not cost the report
         logger.warning("The curves of result %s cannot be read", result_id, exc_info=True)
         reason = error.message if isinstance(error, AssayError) else type(error).__name__
-        extras.notes.append(f"The curves of result {result_id} cannot be read: {reason}")
+        extras.note(f"The curves of result {result_id} cannot be read: {reason}")
         return None
 
 
@@ -159,16 +171,16 @@ def _drawn(
         kinetics = replicate.kinetics
         svg = dose = None
         if (code, kinetics.name) not in places.skipped:
-            svg = extras.make("draw", partial(plots.sensorgrams, replicate))
+            svg = extras.make(_FIGURES, partial(plots.sensorgrams, replicate))
         if svg and kinetics.fits and places.place(code, kinetics.name) < DOSE_RESPONSES_MAX:
-            dose = extras.make("draw", partial(plots.dose_response, replicate))
+            dose = extras.make(_FIGURES, partial(plots.dose_response, replicate))
         yield CurveFigure(
             experiment_code=code, result_id=result_id, fit=kinetics, svg=svg, dose_response=dose
         )
     for melt in analyzed.melts:
         svg = None
         if (code, melt.melting.name) not in places.skipped:
-            svg = extras.make("draw", partial(plots.melting_curve, melt))
+            svg = extras.make(_FIGURES, partial(plots.melting_curve, melt))
         yield CurveFigure(experiment_code=code, result_id=result_id, fit=melt.melting, svg=svg)
 
 
@@ -181,14 +193,14 @@ def campaign_figures(
     has_affinity = any(summary.kd_M is not None for summary in summaries)
     columns = plots.score_columns(summaries)[:PREDICTED_MAX]
     drawn = {
-        column: extras.make("draw", partial(plots.measured_against_predicted, summaries, column))
+        column: extras.make(_FIGURES, partial(plots.measured_against_predicted, summaries, column))
         for column in columns
     }
     return CampaignFigures(
-        overview=extras.make("draw", partial(plots.overview, summaries)),
-        ranked=extras.make("draw", partial(plots.ranked_affinities, summaries, rows))
+        overview=extras.make(_FIGURES, partial(plots.overview, summaries)),
+        ranked=extras.make(_FIGURES, partial(plots.ranked_affinities, summaries, rows))
         if has_affinity
         else None,
-        calls=extras.make("draw", partial(plots.calls, summaries)),
+        calls=extras.make(_FIGURES, partial(plots.calls, summaries)),
         predicted={column: svg for column, svg in drawn.items() if svg},
     )

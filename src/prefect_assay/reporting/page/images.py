@@ -59,7 +59,7 @@ def experiment_images(
         curves += [Image(alt=f"curves of {curve.fit.name}", svg=curve.svg) for curve in by_place if curve.svg]
     designs = summarize(experiment.rows, analyses=analyses)
     figures = campaign_figures(designs, experiment.rows, extras)
-    return bounded((*campaign_images(figures), *curves)), tuple(extras.notes)
+    return bounded((*campaign_images(figures), *curves)), extras.notes
 
 
 def bounded(images: Iterable[Image]) -> tuple[Image, ...]:

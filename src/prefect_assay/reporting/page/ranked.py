@@ -91,5 +91,5 @@ _COLUMNS: Final[tuple[tuple[str, Callable[[DesignSummary], str]], ...]] = (
     ("Concentration", _concentration),
     ("Strength", lambda design: design.binding_strength or ""),
     ("Expression", lambda design: design.expression or ""),
-    ("Replicates", lambda design: str(design.replicates) if design.replicates else ""),
+    ("n", lambda design: str(design.replicates) if design.replicates else ""),
 )

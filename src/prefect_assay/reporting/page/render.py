@@ -110,7 +110,7 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
         yield Tile(value=str(binding), meaning="designs bind")
     best = designs[0] if designs else None
     if best is not None and best.kd_M is not None and best.outcome is Outcome.MEASURED:
-        yield Tile(value=molar(best.kd_M, best.qualifier), meaning=f"best K_D: {best.name}")
+        yield Tile(value=molar(best.kd_M, best.qualifier), meaning=f"tightest binder: {best.name}")
     elif best is not None and best.tm_C is not None:
         yield Tile(value=words.celsius(best.tm_C), meaning=f"highest melting temperature: {best.name}")
     orders = [e.order for e in contents.experiments] + [e.order for e in contents.missing]

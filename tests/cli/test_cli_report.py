@@ -1,0 +1,79 @@
+"""`prefect-assay report`: a file made of the archive alone, and errors that name the next step."""
+
+import hashlib
+from datetime import UTC, datetime
+
+import pytest
+
+from prefect_assay.archive import Document, LocalStore, archive_version
+from support.command import command
+
+TABLE = (
+    b"experiment_code,result_id,result_type,level,name,outcome,kd_M\r\n"
+    b"LAB-001-001,r1,affinity,summary,tight,measured,3e-09\r\n"
+    b"LAB-001-001,r1,affinity,summary,loose,measured,4e-07\r\n"
+)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    folder = tmp_path / "archive"
+    archive_version(
+        LocalStore(folder),
+        "",
+        campaign_id="round-1",
+        experiment_id="e1",
+        experiment_code="LAB-001-001",
+        results_status="all",
+        documents=[Document(path="results.csv", content_type="text/csv", body=TABLE)],
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    return folder
+
+
+def test_it_writes_one_file_and_shows_the_ranking(archive, tmp_path):
+    before = sorted(archive.rglob("*"))
+    done = command("report", "round-1", str(archive), cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[-1] == "round-1-report.html"
+    assert done.out.index("tight") < done.out.index("loose")
+    assert "3.00 nM" in (tmp_path / "round-1-report.html").read_text(encoding="utf-8")
+    assert sorted(archive.rglob("*")) == before
+
+
+def test_json_names_the_file_and_its_digest(archive, tmp_path):
+    file = tmp_path / "page.html"
+    said = command("report", "round-1", str(archive), "--output", str(file), "--json").json()
+    body = file.read_bytes()
+    assert said == {
+        "report": str(file),
+        "bytes": len(body),
+        "sha256": hashlib.sha256(body).hexdigest(),
+        "notes": [],
+    }
+
+
+def test_open_shows_the_file_in_the_browser(archive, tmp_path):
+    said = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {said}\n')
+    browser.chmod(0o755)
+    done = command("report", "round-1", str(archive), "--open", cwd=tmp_path, BROWSER=f"{browser} %s")
+    assert done.code == 0, done.err
+    assert said.read_text().strip() == (tmp_path / "round-1-report.html").as_uri()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("round-2", "ARCHIVE"), "has nothing of campaign round-2"),
+        (("round-1",), "name one archive"),
+        (("round-1", "ARCHIVE", "--output", "missing/folder/page.html"), "choose another file with --output"),
+    ],
+)
+def test_errors_name_the_next_step(archive, tmp_path, arguments, said):
+    given = [str(archive) if argument == "ARCHIVE" else argument for argument in arguments]
+    done = command("report", *given, cwd=tmp_path)
+    assert done.code == 1
+    assert said in done.err
+    assert "Traceback" not in done.err

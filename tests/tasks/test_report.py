@@ -1,0 +1,95 @@
+"""The report at the end of a campaign: archived once, and no failure of it reaches the run."""
+
+from datetime import UTC, datetime
+
+import pytest
+from prefect.logging import disable_run_logger
+
+from prefect_assay.archive import Document, LocalStore, archive_version, latest
+from prefect_assay.blocks import LocalArchive
+from prefect_assay.results import to_csv
+from prefect_assay.results.row import Level, Outcome, ResultRow
+from prefect_assay.tasks import report
+
+ROWS = (
+    ResultRow(
+        experiment_code="LAB-001-001",
+        result_id="r1",
+        result_type="affinity",
+        level=Level.SUMMARY,
+        name="a",
+        outcome=Outcome.MEASURED,
+        kd_M=3e-9,
+    ),
+    ResultRow(
+        experiment_code="LAB-001-001",
+        result_id="r1",
+        result_type="affinity",
+        level=Level.SUMMARY,
+        name="b",
+        outcome=Outcome.NO_EXPRESSION,
+    ),
+)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """One experiment of an earlier release, with its table alone."""
+    archive_version(
+        LocalStore(tmp_path),
+        "",
+        campaign_id="c",
+        experiment_id="e1",
+        experiment_code="LAB-001-001",
+        results_status="all",
+        documents=[Document(path="results.csv", content_type="text/csv", body=to_csv(ROWS))],
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    with disable_run_logger():
+        yield LocalArchive(root=str(tmp_path))
+
+
+def test_the_report_is_archived_once(archive, tmp_path):
+    first = report.report_campaign.fn(archive, "c")
+    again = report.report_campaign.fn(archive, "c")
+    assert first == again
+    assert first.location == f"{tmp_path}/c/REPORT/v001/report.html"
+    assert first.notes == ()
+    assert [image.alt for image in first.images] == ["overview of all designs", "ranked affinities"]
+    kept = latest(LocalStore(tmp_path), "", "c", "REPORT")
+    assert kept.manifest.version == 1
+    assert {"summary.csv", "competition.csv", "plots/ranked.svg"} <= kept.files.keys()
+    assert b"did not express" in kept.read("report.html")
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no such glyph"), MemoryError(), OSError(28, "disk full")])
+def test_no_error_of_a_report_is_raised(archive, monkeypatch, error):
+    def fail(*_given):
+        raise error
+
+    monkeypatch.setattr(report, "make_report", fail)
+    monkeypatch.setattr(report, "experiment_images", fail)
+    made = report.report_campaign.fn(archive, "c")
+    assert made.location is None
+    (line,) = made.notes
+    assert line.startswith("The report of campaign c could not be made: ")
+    assert "`prefect-assay report c` makes it again" in line
+    plots = report.plot_results.fn(archive, "c", "LAB-001-001")
+    assert plots.images == ()
+    assert "The plots of experiment LAB-001-001 could not be made" in plots.notes[0]
+
+
+def test_a_damaged_archive_is_a_line(archive, tmp_path):
+    table = tmp_path / "c/LAB-001-001/v001/results.csv"
+    table.chmod(0o644)
+    table.write_bytes(table.read_bytes().replace(b"3e-09", b"3e-12"))
+    (line,) = report.report_campaign.fn(archive, "c").notes
+    assert "has changed since it was archived" in line
+    assert latest(LocalStore(tmp_path), "", "c", "REPORT") is None
+
+
+def test_the_plots_of_an_experiment(archive):
+    plots = report.plot_results.fn(archive, "c", "LAB-001-001")
+    assert plots.notes == ()
+    assert [image.alt for image in plots.images] == ["overview of all designs", "ranked affinities"]
+    assert report.plot_results.fn(archive, "c", "LAB-009-009") == report.ResultPlots()
