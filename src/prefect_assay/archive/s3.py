@@ -16,14 +16,15 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from prefect_assay.archive.s3_parts import BodyBuffers, send_parts
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
     Body,
     ObjectInfo,
     Stray,
     check_key,
-    chunks_of,
     join_key,
+    size_of,
     wrong_digest,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 
 SINGLE_PUT_BYTES: Final = 8 * CHUNK_BYTES
-PART_BYTES: Final = 8 * CHUNK_BYTES  # S3 wants at least 5
-PARTS_MAX: Final = 9_000  # S3 allows 10,000
 
 _EXISTS: Final = frozenset({"PreconditionFailed", "412"})
 _CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
@@ -48,6 +47,7 @@ class S3Store:
     def __init__(self, bucket: str, client: "S3Client", *, sse: str | None = None) -> None:
         self.bucket = bucket
         self._client: Any = client
+        self._buffers = BodyBuffers()
         self._encryption: dict[str, str] = {"ServerSideEncryption": sse} if sse else {}
 
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
@@ -57,7 +57,7 @@ class S3Store:
         itself repeats a request, it finds its own object: the result is False, and the caller compares.
         """
         check_key(key)
-        size = len(data) if isinstance(data, bytes) else data.stat().st_size
+        size = size_of(data)
         put = self._put_at_once if size <= SINGLE_PUT_BYTES else self._put_in_parts
         if size > SINGLE_PUT_BYTES and self.stat(key) is not None:
             return False  # saves the upload; the condition on its completion decides anyway
@@ -146,28 +146,32 @@ class S3Store:
             )
 
     def _put_at_once(self, key: str, data: Body, content_type: str, sha256: str | None) -> None:
-        if isinstance(data, Path):
-            data = data.read_bytes()  # a small file, read once: a change of it tears nothing
-        digest = hashlib.sha256(data)
-        if sha256 not in {None, digest.hexdigest()}:
-            raise wrong_digest(self.location(key))
-        self._client.put_object(
-            Bucket=self.bucket,
-            Key=key,
-            Body=data,
-            ContentType=content_type,
-            IfNoneMatch="*",
-            ChecksumSHA256=_base64(digest.digest()),
-            **self._encryption,
-        )
+        buffer = self._buffers.take(0)  # the body is in memory instead of it
+        try:
+            if isinstance(data, Path):
+                data = data.read_bytes()  # a small file, read once: a change of it tears nothing
+            digest = hashlib.sha256(data)
+            if sha256 not in {None, digest.hexdigest()}:
+                raise wrong_digest(self.location(key))
+            self._client.put_object(
+                Bucket=self.bucket,
+                Key=key,
+                Body=data,
+                ContentType=content_type,
+                IfNoneMatch="*",
+                ChecksumSHA256=base64.b64encode(digest.digest()).decode(),
+                **self._encryption,
+            )
+        finally:
+            self._buffers.give_back(buffer)
 
     def _put_in_parts(self, key: str, data: Body, content_type: str, sha256: str | None) -> None:
         address = {"Bucket": self.bucket, "Key": key}
         upload = self._client.create_multipart_upload(
-            **address, ContentType=content_type, ChecksumAlgorithm="SHA256", **self._encryption
+            **address, ContentType=content_type, ChecksumAlgorithm="CRC32", **self._encryption
         )["UploadId"]
         try:
-            parts, found = self._upload_parts(address, upload, data)
+            parts, found = send_parts(self._client, {**address, "UploadId": upload}, data, self._buffers)
             if sha256 not in {None, found}:
                 raise wrong_digest(self.location(key))  # noqa: TRY301  the same clean-up serves every failure
             self._client.complete_multipart_upload(
@@ -177,23 +181,6 @@ class S3Store:
             with contextlib.suppress(ClientError, BotoCoreError):
                 self._client.abort_multipart_upload(**address, UploadId=upload)
             raise
-
-    def _upload_parts(
-        self, address: dict[str, str], upload: str, data: Body
-    ) -> tuple[list[dict[str, object]], str]:
-        """Upload part by part; the parts for the completion, and the SHA-256 of the whole."""
-        size = len(data) if isinstance(data, bytes) else data.stat().st_size
-        part_bytes = max(PART_BYTES, -(-size // PARTS_MAX))
-        parts: list[dict[str, object]] = []
-        whole = hashlib.sha256()
-        for number, part in enumerate(chunks_of(data, part_bytes), start=1):
-            whole.update(part)
-            checksum = _base64(hashlib.sha256(part).digest())
-            answer = self._client.upload_part(
-                **address, UploadId=upload, PartNumber=number, Body=part, ChecksumSHA256=checksum
-            )
-            parts.append({"PartNumber": number, "ETag": answer["ETag"], "ChecksumSHA256": checksum})
-        return parts, whole.hexdigest()
 
     @contextlib.contextmanager
     def _errors(self, key: str, *, ignored: frozenset[str] = frozenset()) -> Iterator[None]:
@@ -206,10 +193,6 @@ class S3Store:
 
 def _is_hidden(key: str) -> bool:
     return any(part.startswith(".") for part in key.split("/"))
-
-
-def _base64(digest: bytes) -> str:
-    return base64.b64encode(digest).decode()
 
 
 _NEXT_STEP: Final = {

@@ -90,6 +90,11 @@ def check_key(key: str) -> str:
     return key
 
 
+def size_of(data: Body) -> int:
+    """The size of the content in bytes."""
+    return len(data) if isinstance(data, bytes) else data.stat().st_size
+
+
 def chunks_of(data: Body, size: int = CHUNK_BYTES) -> Iterator[bytes]:
     """The content in chunks of `size` bytes, the last one shorter."""
     if isinstance(data, bytes):
