@@ -2,7 +2,7 @@
 
     python bench/bench_archive.py [--megabytes 256] [--rounds 9] [--memory-megabytes 2048] [--swift]
 
-Both use a boto3 client with default settings and send the same random file to the same server on loopback: the sink of
+The transfer manager has a client with default settings, the archive one with those of the S3Archive block. Both send the same random file to the same server on loopback: the sink of
 `s3_sink.py`, once as it is and once with 30 ms added to each request, and with --swift the S3 server of the tests, too.
 The archive's time includes what the transfer manager does not do: the condition and the SHA-256 of the whole file.
 """
@@ -22,8 +22,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import boto3
+from botocore.config import Config
 
-from prefect_assay.archive.s3 import S3Store
+from prefect_assay.archive.s3 import S3Store, client_config
+from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, swift_server
 
 LATENCY = 0.03
 TARGETS = {0.0: 0.95, LATENCY: 0.9}
@@ -54,7 +56,9 @@ def main():
         if chosen.swift:
             compare_on_swift(Path(folder) / "swift", source, chosen.rounds)
         memory = memory_of_upload(Path(folder), chosen.memory_megabytes)
-    print(f"{memory:8.0f} MB at most, in a process that uploads {chosen.memory_megabytes} MB (target: {MEMORY_TARGET})")
+    print(
+        f"{memory:8.0f} MB at most, in a process that uploads {chosen.memory_megabytes} MB (target: {MEMORY_TARGET})"
+    )
     print(f"load {os.getloadavg()[0]:.1f} after")
     if memory >= MEMORY_TARGET:
         missed.append(f"{memory:.0f} MB of memory (target: {MEMORY_TARGET})")
@@ -69,7 +73,7 @@ def compare(endpoint, source, rounds, what):
         client.create_bucket(Bucket=BUCKET)
     with source.open("rb") as file:  # not read at once: a child inherits the peak of its parent's memory
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    store = S3Store(BUCKET, client)
+    store = S3Store(BUCKET, client_of(endpoint, client_config(endpoint)))
     ways = {
         "boto3": lambda key: client.upload_file(str(source), BUCKET, key),
         "archive": lambda key: store.put_if_absent(key, source, "application/zip", sha256=digest),
@@ -94,20 +98,20 @@ def compare(endpoint, source, rounds, what):
 
 
 def compare_on_swift(folder, source, rounds):
-    from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, swift_server
-
     folder.mkdir()
     os.environ |= {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
     with swift_server(folder) as endpoint:
         compare(endpoint, source, rounds, "Swift")
 
 
-def client_of(endpoint):
+def client_of(endpoint, config=None):
     keys = {
         "aws_access_key_id": os.environ.get("AWS_ACCESS_KEY_ID", "bench"),
         "aws_secret_access_key": os.environ.get("AWS_SECRET_ACCESS_KEY", "bench"),
     }
-    return boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys)
+    return boto3.client(
+        "s3", endpoint_url=endpoint, region_name="us-east-1", config=config or Config(), **keys
+    )
 
 
 def memory_of_upload(folder, megabytes):
@@ -119,7 +123,9 @@ def memory_of_upload(folder, megabytes):
 
 
 def upload_and_print_memory(endpoint, source):
-    S3Store(BUCKET, client_of(endpoint)).put_if_absent("large", Path(source), "application/zip")
+    S3Store(BUCKET, client_of(endpoint, client_config(endpoint))).put_if_absent(
+        "large", Path(source), "application/zip"
+    )
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
 
 

@@ -56,7 +56,11 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(200)
             return
         number = query.get("partNumber")
-        target = self._part(query["uploadId"], number) if number else path.with_name(f"{path.name}.{time.time_ns()}")
+        target = (
+            self._part(query["uploadId"], number)
+            if number
+            else path.with_name(f"{path.name}.{time.time_ns()}")
+        )
         self._receive(target)
         if number is None and not self._keep(target, path):
             return

@@ -94,9 +94,8 @@ class S3Archive(StrictFields, Block):
     def get_store(self) -> "Store":
         """The store this block describes."""
         import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
-        from botocore.config import Config  # noqa: PLC0415
 
-        from prefect_assay.archive.s3 import S3Store  # noqa: PLC0415
+        from prefect_assay.archive.s3 import S3Store, client_config  # noqa: PLC0415
 
         client = boto3.client(
             "s3",
@@ -106,8 +105,7 @@ class S3Archive(StrictFields, Block):
             aws_secret_access_key=self.secret_access_key.get_secret_value()
             if self.secret_access_key
             else None,
-            # Other servers are addressed by path: bucket names in host names need DNS.
-            config=Config(s3={"addressing_style": "path" if self.endpoint_url else "auto"}),
+            config=client_config(self.endpoint_url),
         )
         return S3Store(self.bucket, client, sse=self.encryption)
 

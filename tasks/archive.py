@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from prefect import task
 from prefect.logging import get_run_logger
@@ -14,6 +14,7 @@ from prefect_assay import lake
 from prefect_assay.archive import Document, archive_version, latest
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
+from prefect_assay.archive.store import digest_of
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, TransientError
@@ -152,7 +153,7 @@ def _received(client: AssayClient, experiment_id: str) -> Iterator[Document]:
 def _packages(
     client: AssayClient, results: Iterable[Result], folder: Path, notes: list[str]
 ) -> Iterator[Document]:
-    """The data packages, streamed through a file because they may be large.
+    """The data packages, each received once into a file: its digest must be known before its upload begins.
 
     A note replaces a package that cannot be fetched: the other packages and the measurements are archived anyway.
     """
@@ -162,8 +163,7 @@ def _packages(
         path = folder / f"{index}.zip"
         try:
             with path.open("wb") as file:
-                for chunk in client.download(result.data_package_url):
-                    file.write(chunk)
+                digest = digest_of(_written(file, client.download(result.data_package_url)))
         except OSError as error:
             if is_full(error):
                 raise out_of_space(path) from error
@@ -179,7 +179,16 @@ def _packages(
             note = {"error": type(error).__name__, "status_code": error.status_code}
             yield Document(path=f"packages/{result.id}.absent.json", content_type=_JSON, body=_json(note))
         else:
-            yield Document(path=f"packages/{result.id}.zip", content_type="application/zip", body=path)
+            yield Document(
+                path=f"packages/{result.id}.zip", content_type="application/zip", body=path, digest=digest
+            )
+
+
+def _written(file: BinaryIO, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks, each one written to the file."""
+    for chunk in chunks:
+        file.write(chunk)
+        yield chunk
 
 
 def _own_documents(

@@ -3,7 +3,7 @@
 Order of writing, each step conditional on the name being free:
 
 1. `claim.json`, the names and digests to be: its writer owns the number; other content takes the next number.
-2. The files.
+2. The files, a few at a time.
 3. `manifest.json`: the version is complete. Its bytes follow from the claim, so any writer of the content may write it.
 4. The version's entry in the register, `BOOKS/VERSIONS/`, so that `verify` notices a version that is gone.
 
@@ -13,6 +13,7 @@ A process that dies leaves a claim without a manifest: a run with the same conte
 import hashlib
 import json
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, Final
 
@@ -33,16 +34,22 @@ from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest,
 from prefect_assay.models.base import Model, StoredModel
 
 _ATTEMPTS: Final = 1000
+_FILES_AT_ONCE: Final = 4  # of a version: most are small, and cost the round trips of their requests
 _JSON: Final = "application/json"
 
 
 class Document(Model):
-    """One file to archive; `links` names the fields that hold a link which works without a token."""
+    """One file to archive; `links` names the fields that hold a link which works without a token.
+
+    With its `digest`, computed while the file was received, the body is read once, for its upload. A body that is not
+    what the digest says is refused then.
+    """
 
     path: str
     content_type: str
     body: Body
     links: tuple[str, ...] = ()
+    digest: Digest | None = None
 
 
 class _Claim(Model):
@@ -128,7 +135,7 @@ def _read_documents(
         path = safe_path(document.path)
         if path in found or path in {MANIFEST_NAME, CLAIM_NAME}:
             raise ArchiveError(f"two files of experiment {experiment_code} want the name {path}: rename one")
-        digest = _source_digest(document)
+        digest = document.digest or _source_digest(document)
         file = ArchivedFile(
             path=path,
             size=digest.size,
@@ -170,11 +177,8 @@ def _try_version(
     store.put_if_absent(join_key(place, CLAIM_NAME), _json_bytes(claim), _JSON)
     if not claim.same_as(_read_claim(store, place)):
         return None
-    for file, body in zip(claim.files, bodies, strict=True):
-        key = join_key(place, file.path)
-        written = store.put_if_absent(key, body, file.content_type, sha256=file.sha256)
-        if not written and not _holds(store, key, file):
-            return None  # a damaged leftover is never overwritten; its number is spent
+    if not _put_files(store, place, claim.files, bodies):
+        return None  # a damaged leftover is never overwritten; its number is spent
     # Some servers look for the name before the upload and not again at its end, and confirm the claim to two writers.
     # The claim that stayed decides.
     stayed = _read_claim(store, place)
@@ -188,6 +192,21 @@ def _try_version(
     if not claim.agrees_with(theirs):
         return None
     return _record(store, folder, theirs, manifest_body, unchanged=True)
+
+
+def _put_files(store: Store, place: str, files: tuple[ArchivedFile, ...], bodies: tuple[Body, ...]) -> bool:
+    """Write the files; False if one of the names is taken by other content. None is written after a failure."""
+
+    def put(file: ArchivedFile, body: Body) -> bool:
+        key = join_key(place, file.path)
+        written = store.put_if_absent(key, body, file.content_type, sha256=file.sha256)
+        return written or _holds(store, key, file)
+
+    with ThreadPoolExecutor(_FILES_AT_ONCE, "archive-file") as pool:
+        try:
+            return all(pool.map(put, files, bodies))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _was_moved_away(store: Store, place: str) -> bool:
