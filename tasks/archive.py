@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -11,7 +12,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay import lake
-from prefect_assay.archive import Document, archive_version, latest
+from prefect_assay.archive import Document, Measurement, archive_version, latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.archive.store import digest_of
@@ -99,6 +100,7 @@ def archive_experiment(
                 *_own_documents(spec, order, payment, table),
             ],
             now=datetime.now(UTC),
+            crate=partial(ro_crate, about=_measurement(spec)),
         )
     get_run_logger().info(
         "%s %s (%d files, %d bytes)",
@@ -136,6 +138,15 @@ def _designs(spec: ExperimentSpec) -> tuple[ProteinSequence, ...]:
     return tuple(
         ProteinSequence(name=name, aa_string=value.aa_string, control=value.control)
         for name, value in spec.sequences.items()
+    )
+
+
+def _measurement(spec: ExperimentSpec) -> Measurement:
+    return Measurement(
+        experiment_type=spec.experiment_type,
+        method=spec.method,
+        target=spec.target_id,
+        designs=len(spec.sequences),
     )
 
 

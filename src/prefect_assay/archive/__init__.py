@@ -6,6 +6,7 @@ Import `S3Store` from `prefect_assay.archive.s3`: it needs boto3.
 from prefect_assay.archive.layout import safe_code, safe_name, safe_path
 from prefect_assay.archive.local import LocalStore
 from prefect_assay.archive.read import ArchivedVersion, VersionState, latest, versions
+from prefect_assay.archive.ro_crate import Measurement, campaign_crate, ro_crate
 from prefect_assay.archive.store import ObjectInfo, Store
 from prefect_assay.archive.verify import Finding, VerifyReport, verify
 from prefect_assay.archive.write import Document, archive_version
@@ -15,12 +16,15 @@ __all__ = [
     "Document",
     "Finding",
     "LocalStore",
+    "Measurement",
     "ObjectInfo",
     "Store",
     "VerifyReport",
     "VersionState",
     "archive_version",
+    "campaign_crate",
     "latest",
+    "ro_crate",
     "safe_code",
     "safe_name",
     "safe_path",

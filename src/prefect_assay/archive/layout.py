@@ -17,6 +17,7 @@ PATH_DEPTH: Final = 8
 PREFIX_LENGTH: Final = 200  # with the lengths above every key stays below the 1024 bytes of S3
 MANIFEST_NAME: Final = "manifest.json"
 CLAIM_NAME: Final = "claim.json"
+CRATE_NAME: Final = "ro-crate-metadata.json"
 BOOKS_FOLDER: Final = "BOOKS"  # upper case, so that no campaign has this name; see prefect_assay.books
 # A campaign's plan, table and report lie next to its experiments, whose codes always have a hyphen (contract 2.1).
 PLAN_CODE: Final = "PLAN"

@@ -12,7 +12,7 @@ A process that dies leaves a claim without a manifest: a run with the same conte
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, Final
@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from prefect_assay.archive.layout import (
     CLAIM_NAME,
+    CRATE_NAME,
     MANIFEST_NAME,
     experiment_folder,
     register_key,
@@ -34,8 +35,13 @@ from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest,
 from prefect_assay.models.base import Model, StoredModel
 
 _ATTEMPTS: Final = 1000
+_CRATE_TYPE: Final = "application/ld+json"
 _FILES_AT_ONCE: Final = 4  # of a version: most are small, and cost the round trips of their requests
 _JSON: Final = "application/json"
+_RESERVED: Final = frozenset({MANIFEST_NAME, CLAIM_NAME, CRATE_NAME})
+
+# The version's description (`ro_crate`), made of its manifest without the description: the same input, the same bytes.
+Crate = Callable[[Manifest], bytes]
 
 
 class Document(Model):
@@ -66,8 +72,21 @@ class _Claim(Model):
         return other is not None and self.content() == other.content()
 
     def content(self) -> dict[str, Any]:
-        """What writers must agree on: without the links, which an earlier release did not name."""
-        return self.model_dump(exclude={"created_at": True, "files": {"__all__": {"links"}}})
+        """What writers must agree on: without links and description, which earlier releases did not have."""
+        shared = self.without_crate()
+        return shared.model_dump(exclude={"created_at": True, "files": {"__all__": {"links"}}})
+
+    def without_crate(self) -> "_Claim":
+        return self.model_copy(update={"files": tuple(f for f in self.files if f.path != CRATE_NAME)})
+
+    def with_crate(self, version: int, crate: Crate | None) -> tuple["_Claim", tuple[bytes, ...]]:
+        """The claim with its description as the last file, and the description's bytes."""
+        if crate is None:
+            return self, ()
+        body = crate(self.manifest(version))
+        digest = hashlib.sha256(body).hexdigest()
+        file = ArchivedFile(path=CRATE_NAME, size=len(body), sha256=digest, content_type=_CRATE_TYPE)
+        return self.model_copy(update={"files": (*self.files, file)}), (body,)
 
     def manifest(self, version: int) -> Manifest:
         return Manifest(version=version, **dict(self))
@@ -76,7 +95,8 @@ class _Claim(Model):
         return (
             self.experiment_id == manifest.experiment_id
             and self.results_status == manifest.results_status
-            and {(f.path, f.sha256) for f in self.files} == {(f.path, f.sha256) for f in manifest.files}
+            and {(f.path, f.sha256) for f in self.files}
+            == {(f.path, f.sha256) for f in manifest.files if f.path != CRATE_NAME}
         )
 
 
@@ -90,12 +110,14 @@ def archive_version(
     results_status: str,
     documents: Iterable[Document],
     now: datetime,
+    crate: Crate | None = None,
 ) -> ArchiveRecord:
     """Archive the documents as a version of the experiment, unless the latest version holds exactly these.
 
     A document that changes without new results (an updates feed) makes a new version each time it is given. Bodies given
     as bytes stay in memory until written; give large ones as files. A change of `results_status` alone (`none`, `partial`
-    or `all`) makes a new version, begun at `now`. The record is `unchanged` when the version was complete before.
+    or `all`) makes a new version, begun at `now`. The record is `unchanged` when the version was complete before. `crate`
+    makes the description of a new version; a version that has none, or another one, is not written again for it.
 
     Raises:
         ArchiveError: two documents share a path, the store refuses, or a source file changed meanwhile.
@@ -113,12 +135,12 @@ def archive_version(
     newest = latest_version(store, folder)
     if newest is not None:
         manifest, body = read_manifest(store, version_folder(folder, newest))
-        if claim.agrees_with(manifest) and _is_intact(store, version_folder(folder, newest), files):
+        if claim.agrees_with(manifest) and _is_intact(store, version_folder(folder, newest), manifest.files):
             return _record(store, folder, manifest, body, unchanged=True)
     for version in range((newest or 0) + 1, (newest or 0) + _ATTEMPTS):
         if _was_moved_away(store, version_folder(folder, version)):
             continue
-        record = _try_version(store, folder, version, claim, bodies)
+        record = _try_version(store, folder, version, claim, bodies, crate)
         if record is not None:
             return record
     raise ArchiveError(
@@ -133,7 +155,7 @@ def _read_documents(
     found: dict[str, tuple[ArchivedFile, Body]] = {}
     for document in documents:
         path = safe_path(document.path)
-        if path in found or path in {MANIFEST_NAME, CLAIM_NAME}:
+        if path in found or path in _RESERVED:
             raise ArchiveError(f"two files of experiment {experiment_code} want the name {path}: rename one")
         digest = document.digest or _source_digest(document)
         file = ArchivedFile(
@@ -163,26 +185,24 @@ def _check_no_file_is_a_folder(paths: Iterable[str], experiment_code: str) -> No
     for path in paths:
         parts = path.split("/")
         for depth in range(1, len(parts)):
-            if (parent := "/".join(parts[:depth])) in paths | {MANIFEST_NAME, CLAIM_NAME}:
+            if (parent := "/".join(parts[:depth])) in paths | _RESERVED:
                 raise ArchiveError(
                     f"experiment {experiment_code}: {parent} is both a file and the folder of {path}: rename one"
                 )
 
 
 def _try_version(
-    store: Store, folder: str, version: int, claim: _Claim, bodies: tuple[Body, ...]
+    store: Store, folder: str, version: int, claim: _Claim, bodies: tuple[Body, ...], crate: Crate | None
 ) -> ArchiveRecord | None:
     """Claim the number and complete the version; None when the number belongs to other content."""
     place = version_folder(folder, version)
-    store.put_if_absent(join_key(place, CLAIM_NAME), _json_bytes(claim), _JSON)
-    if not claim.same_as(_read_claim(store, place)):
-        return None
-    if not _put_files(store, place, claim.files, bodies):
+    begun, description = _begin(store, place, version, claim, crate)
+    if begun is None or not _put_files(store, place, begun.files, (*bodies, *description)):
         return None  # a damaged leftover is never overwritten; its number is spent
     # Some servers look for the name before the upload and not again at its end, and confirm the claim to two writers.
     # The claim that stayed decides.
     stayed = _read_claim(store, place)
-    if stayed is None or not claim.same_as(stayed):
+    if stayed is None or stayed.files != begun.files or not claim.same_as(stayed):
         return None
     manifest = stayed.manifest(version)
     manifest_body = _json_bytes(manifest)
@@ -192,6 +212,23 @@ def _try_version(
     if not claim.agrees_with(theirs):
         return None
     return _record(store, folder, theirs, manifest_body, unchanged=True)
+
+
+def _begin(
+    store: Store, place: str, version: int, claim: _Claim, crate: Crate | None
+) -> tuple[_Claim | None, tuple[bytes, ...]]:
+    """The claim of the number, and the description that it names; None when the number belongs to other content."""
+    begun, description = claim.with_crate(version, crate)
+    store.put_if_absent(join_key(place, CLAIM_NAME), _json_bytes(begun), _JSON)
+    stored = _read_claim(store, place)
+    if stored is None or not claim.same_as(stored):
+        return None, ()
+    if stored == begun:
+        return begun, description
+    # Another run began it: at its own time, which the description names. An earlier release began without one.
+    plain = stored.without_crate()
+    again, description = (plain, ()) if stored == plain else plain.with_crate(version, crate)
+    return (stored, description) if again == stored else (None, ())
 
 
 def _put_files(store: Store, place: str, files: tuple[ArchivedFile, ...], bodies: tuple[Body, ...]) -> bool:

@@ -1,0 +1,182 @@
+"""`ro-crate-metadata.json`: what a folder of the archive holds, for people and programs that do not know this package.
+
+RO-Crate 1.1 as JSON-LD, made of a manifest and of what the caller says about the measurement: pure functions, the same
+input gives the same bytes. No address of the service appears, so no link that works without a token does.
+"""
+
+import json
+from typing import Any, Final
+
+from prefect_assay.archive.layout import (
+    CLAIM_NAME,
+    CRATE_NAME,
+    MANIFEST_NAME,
+    safe_code,
+    version_folder,
+)
+from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest
+from prefect_assay.models.base import Model
+
+_PROFILE: Final = "https://w3id.org/ro/crate/1.1"
+# The context of 1.1 is older than schema.org's term for the digest of a file.
+_CONTEXT: Final = [f"{_PROFILE}/context", {"sha256": "http://schema.org/sha256"}]
+
+_METHODS: Final = {"bli": "bio-layer interferometry (BLI)", "spr": "surface plasmon resonance (SPR)"}
+_OBO: Final = "http://purl.obolibrary.org/obo/"
+_QUDT: Final = "http://qudt.org/vocab/unit/"
+# Columns of the results table that hold a quantity: name, description, unit as text, and its term where one fits.
+_VARIABLES: Final = (
+    ("kd_M", "dissociation constant K_D", "M", f"{_OBO}UO_0000062"),
+    ("kon_per_M_s", "association rate constant k_on", "1/(M s)", None),
+    ("koff_per_s", "dissociation rate constant k_off", "1/s", f"{_QUDT}PER-SEC"),
+    ("tm_C", "melting temperature", "degree Celsius", f"{_OBO}UO_0000027"),
+    ("concentration_nM", "concentration", "nM", f"{_OBO}UO_0000065"),
+)
+_KINETIC: Final = frozenset({"kd_M", "kon_per_M_s", "koff_per_s"})
+_OF_TYPE: Final = {
+    "affinity": _KINETIC,
+    "screening": frozenset({"kd_M"}),
+    "thermostability": frozenset({"tm_C"}),
+    "expression": frozenset({"concentration_nM"}),
+}
+
+_KNOWN: Final = {
+    "results.csv": "results table: one row per replicate and one summary per design",
+    "spec.json": "specification: the designs and the assay, as ordered",
+    "receipt.json": "receipt of the payment, without secrets",
+    "plan.json": "plan of the campaign: its experiments, in their order",
+}
+_FOLDERS: Final = {
+    "raw/": "raw answer of the service, byte for byte",
+    "packages/": "data package of the laboratory: raw curves and fits",
+}
+_SEALS: Final = {
+    MANIFEST_NAME: "manifest: size and SHA-256 of every file, written last",
+    CLAIM_NAME: "claim: names and digests of this version, written first",
+}
+
+
+class Measurement(Model):
+    """What the manifest of an experiment does not say: words of the order, such as `affinity` and `bli`.
+
+    `license` is the address of a licence, or its name; None is unknown.
+    """
+
+    experiment_type: str
+    method: str | None = None
+    target: str | None = None
+    designs: int
+    license: str | None = None
+
+
+def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
+    """Describe one version of an experiment, by its manifest without the description itself."""
+    method = _METHODS.get(about.method or "", about.method)
+    variables = _variables(_OF_TYPE.get(about.experiment_type, frozenset()))
+    described = f"{about.experiment_type} measurement of {about.designs} protein designs"
+    root = {
+        "name": f"{manifest.experiment_code}, version {manifest.version}",
+        "description": f"{described}{f' by {method}' if method else ''}, campaign {manifest.campaign_id}. "
+        f"Results reported: {manifest.results_status}.",
+        "identifier": manifest.experiment_id,
+        "version": str(manifest.version),
+        "datePublished": manifest.created_at.isoformat(),
+        "measurementTechnique": method or about.experiment_type,
+        "variableMeasured": _links(variables),
+        "about": about.target and f"target {about.target}",
+        "license": about.license,
+    }
+    files = [_file(file) for file in manifest.files] + [
+        _clean({"@id": name, "@type": "File", "encodingFormat": "application/json", "description": text})
+        for name, text in _SEALS.items()
+    ]
+    return _crate(root, files, variables)
+
+
+def campaign_crate(
+    manifest: Manifest, experiments: tuple[ArchiveRecord, ...], *, license_of: str | None = None
+) -> bytes:
+    """Describe a whole campaign, beside a version of its report: the report's files, and one dataset per experiment.
+
+    The datasets are named by a relative address and by the SHA-256 of their manifest, so a moved or copied archive keeps
+    them.
+    """
+    datasets = [
+        {
+            "@id": f"#{record.experiment_code}-v{record.version:03d}",
+            "@type": "Dataset",
+            "url": version_folder(f"../../{safe_code(record.experiment_code)}", record.version),
+            "name": f"{record.experiment_code}, version {record.version}",
+            "description": f"{record.files} files, {record.total_bytes} bytes",
+            "identifier": f"sha256:{record.manifest_sha256}",
+        }
+        for record in experiments
+    ]
+    root = {
+        "name": f"Campaign {manifest.campaign_id}",
+        "description": f"Report of {len(experiments)} archived experiments of protein designs.",
+        "identifier": manifest.campaign_id,
+        "version": str(manifest.version),
+        "datePublished": manifest.created_at.isoformat(),
+        "license": license_of,
+        "mentions": _links(datasets),
+    }
+    return _crate(root, [_file(file) for file in manifest.files], datasets)
+
+
+def _crate(root: dict[str, Any], files: list[dict[str, Any]], others: list[dict[str, Any]]) -> bytes:
+    graph = [
+        {
+            "@id": CRATE_NAME,
+            "@type": "CreativeWork",
+            "conformsTo": {"@id": _PROFILE},
+            "about": {"@id": "./"},
+        },
+        _clean({"@id": "./", "@type": "Dataset", **root, "hasPart": _links(files)}),
+        *files,
+        *others,
+    ]
+    text = json.dumps({"@context": _CONTEXT, "@graph": graph}, indent=2, ensure_ascii=False)
+    return f"{text}\n".encode()
+
+
+def _file(file: ArchivedFile) -> dict[str, Any]:
+    folder = next((text for start, text in _FOLDERS.items() if file.path.startswith(start)), None)
+    absent = file.path.endswith(".absent.json")
+    return _clean(
+        {
+            "@id": file.path,
+            "@type": "File",
+            "name": file.path.rpartition("/")[2],
+            "description": "note in place of a data package" if absent else _KNOWN.get(file.path, folder),
+            "encodingFormat": file.content_type,
+            "contentSize": str(file.size),
+            "sha256": file.sha256,
+        }
+    )
+
+
+def _variables(names: frozenset[str]) -> list[dict[str, Any]]:
+    return [
+        _clean(
+            {
+                "@id": f"#{name}",
+                "@type": "PropertyValue",
+                "name": name,
+                "description": text,
+                "unitText": unit,
+                "unitCode": term,
+            }
+        )
+        for name, text, unit, term in _VARIABLES
+        if name in names
+    ]
+
+
+def _links(entities: list[dict[str, Any]]) -> list[dict[str, str]]:
+    return [{"@id": entity["@id"]} for entity in entities]
+
+
+def _clean(entity: dict[str, Any]) -> dict[str, Any]:
+    """The entity without what is unknown or empty."""
+    return {name: value for name, value in entity.items() if value not in (None, [], "")}
