@@ -46,7 +46,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
     def make() -> ArchivedReport:
         store = archive.get_store()
         made = make_report(store, archive.prefix, campaign_id)
-        record = archive_report(store, archive.prefix, campaign_id, made.documents, now=datetime.now(UTC))
+        record = archive_report(store, archive.prefix, made, now=datetime.now(UTC))
         location = f"{record.location.rstrip('/')}/{REPORT_PATH}" if made.page else None
         return ArchivedReport(location=location, images=campaign_images(made.figures), notes=made.notes)
 

@@ -20,6 +20,7 @@ from prefect_assay.archive import (
     verify,
 )
 from prefect_assay.errors import ArchiveError
+from prefect_assay.models.archived import Manifest
 
 NAME = "ro-crate-metadata.json"
 ABOUT = Measurement(experiment_type="affinity", method="bli", target="EGFR", designs=2)
@@ -95,7 +96,7 @@ def test_every_reference_leads_to_an_entity_and_quantities_have_units(store):
 
 
 def test_unknown_words_and_no_method_are_described_as_they_are(store):
-    about = Measurement(experiment_type="new_assay", designs=1, license="CC-BY-4.0")
+    about = Measurement(experiment_type="new_assay", designs=1, licence="CC-BY-4.0")
     root = entities(store, archive(store, crate=partial(ro_crate, about=about)))["./"]
     assert (root["measurementTechnique"], root["license"]) == ("new_assay", "CC-BY-4.0")
     assert "variableMeasured" not in root
@@ -196,6 +197,8 @@ def test_the_name_is_reserved(store):
 
 def test_the_crate_of_a_campaign_names_its_experiments(store):
     experiments = (archive(store), archive(store, {"results.csv": b"2"}))
+    folders = [Path(experiment.location) for experiment in experiments]
+    sources = tuple(Manifest.model_validate_json((f / "manifest.json").read_bytes()) for f in folders)
     record = archive_version(
         store,
         "lab",
@@ -205,13 +208,11 @@ def test_the_crate_of_a_campaign_names_its_experiments(store):
         results_status="all",
         documents=[Document(path="report.html", content_type="text/html", body=b"<p>")],
         now=LATER,
-        crate=partial(campaign_crate, experiments=experiments),
+        crate=partial(campaign_crate, sources=sources),
     )
     crate = ROCrate(record.location)
     assert crate.name == "Campaign c"
     found = entities(store, record)
-    for reference, experiment in zip(found["./"]["mentions"], experiments, strict=True):
-        entity = found[reference["@id"]]
-        assert (Path(record.location) / entity["url"]).resolve() == Path(experiment.location)
-        assert entity["identifier"] == f"sha256:{experiment.manifest_sha256}"
+    for reference, folder in zip(found["./"]["mentions"], folders, strict=True):
+        assert (Path(record.location) / found[reference["@id"]]["url"]).resolve() == folder
     assert verify(store).ok

@@ -14,7 +14,7 @@ from prefect_assay.archive.layout import (
     safe_code,
     version_folder,
 )
-from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest
+from prefect_assay.models.archived import ArchivedFile, Manifest
 from prefect_assay.models.base import Model
 
 _PROFILE: Final = "https://w3id.org/ro/crate/1.1"
@@ -59,14 +59,14 @@ _SEALS: Final = {
 class Measurement(Model):
     """What the manifest of an experiment does not say: words of the order, such as `affinity` and `bli`.
 
-    `license` is the address of a licence, or its name; None is unknown.
+    `licence` is the address of a licence, or its name; None is unknown.
     """
 
     experiment_type: str
     method: str | None = None
     target: str | None = None
     designs: int
-    license: str | None = None
+    licence: str | None = None
 
 
 def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
@@ -84,7 +84,7 @@ def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
         "measurementTechnique": method or about.experiment_type,
         "variableMeasured": _links(variables),
         "about": about.target and f"target {about.target}",
-        "license": about.license,
+        "license": about.licence,
     }
     files = [_file(file) for file in manifest.files] + [
         _clean({"@id": name, "@type": "File", "encodingFormat": "application/json", "description": text})
@@ -93,32 +93,30 @@ def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
     return _crate(root, files, variables)
 
 
-def campaign_crate(
-    manifest: Manifest, experiments: tuple[ArchiveRecord, ...], *, license_of: str | None = None
-) -> bytes:
-    """Describe a whole campaign, beside a version of its report: the report's files, and one dataset per experiment.
+def campaign_crate(manifest: Manifest, sources: tuple[Manifest, ...], licence: str | None = None) -> bytes:
+    """Describe a whole campaign, beside a version of its report: the report's files, and a dataset per manifest of it.
 
-    The datasets are named by a relative address and by the SHA-256 of their manifest, so a moved or copied archive keeps
-    them.
+    The datasets have relative addresses, so a moved or copied archive keeps them.
     """
     datasets = [
         {
-            "@id": f"#{record.experiment_code}-v{record.version:03d}",
+            "@id": f"#{source.experiment_code}-v{source.version:03d}",
             "@type": "Dataset",
-            "url": version_folder(f"../../{safe_code(record.experiment_code)}", record.version),
-            "name": f"{record.experiment_code}, version {record.version}",
-            "description": f"{record.files} files, {record.total_bytes} bytes",
-            "identifier": f"sha256:{record.manifest_sha256}",
+            "name": f"{source.experiment_code}, version {source.version}",
+            "description": f"{len(source.files)} files, results reported: {source.results_status}",
+            "identifier": source.experiment_id,
+            "datePublished": source.created_at.isoformat(),
+            "url": version_folder(f"../../{safe_code(source.experiment_code)}", source.version),
         }
-        for record in experiments
+        for source in sources
     ]
     root = {
         "name": f"Campaign {manifest.campaign_id}",
-        "description": f"Report of {len(experiments)} archived experiments of protein designs.",
+        "description": f"Report, tables and plots of a campaign, made of {len(sources)} archived versions.",
         "identifier": manifest.campaign_id,
         "version": str(manifest.version),
         "datePublished": manifest.created_at.isoformat(),
-        "license": license_of,
+        "license": licence,
         "mentions": _links(datasets),
     }
     return _crate(root, [_file(file) for file in manifest.files], datasets)

@@ -7,10 +7,11 @@ an unchanged report writes nothing.
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Final
 
-from prefect_assay.archive import ArchivedVersion, Document, archive_version, latest
+from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, latest
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH
 from prefect_assay.archive.store import Store
 from prefect_assay.models.archived import ArchiveRecord
@@ -87,10 +88,9 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
     )
 
 
-def archive_report(
-    store: Store, prefix: str, campaign_id: str, documents: tuple[Document, ...], *, now: datetime
-) -> ArchiveRecord:
-    """Archive the derived files, unless the newest version holds exactly these."""
+def archive_report(store: Store, prefix: str, made: MadeReport, *, now: datetime) -> ArchiveRecord:
+    """Archive the derived files, unless the newest version holds exactly these, with a description of the campaign."""
+    campaign_id = made.contents.campaign_id
     return archive_version(
         store,
         prefix,
@@ -98,8 +98,9 @@ def archive_report(
         experiment_id=campaign_id,
         experiment_code=REPORT_CODE,
         results_status=ResultsStatus.ALL,
-        documents=documents,
+        documents=made.documents,
         now=now,
+        crate=partial(campaign_crate, sources=made.contents.manifests),
     )
 
 
