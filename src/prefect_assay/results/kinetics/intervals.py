@@ -22,6 +22,7 @@ _ZOOMS: Final = 6
 _RAYS: Final = 16
 _STEPS: Final = 7
 _DIGITS: Final = 6
+_NEAR: Final = float(np.log(10.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,20 @@ class LogInterval:
     low: float | None
     high: float | None
 
+    @property
+    def closed(self) -> bool:
+        """Whether the data determine both ends."""
+        return self.low is not None and self.high is not None
+
     def estimate(self) -> Estimate:
-        """The same in the unit of the parameter."""
+        """The same in the unit of the parameter; next to an open side the value keeps near the other end."""
+        best = self.best
+        if self.low is None and self.high is not None:
+            best = max(best, self.high - _NEAR)
+        if self.high is None and self.low is not None:
+            best = min(best, self.low + _NEAR)
         return Estimate(
-            value=rounded(float(np.exp(self.best))),
+            value=rounded(float(np.exp(best))),
             low=None if self.low is None else rounded(float(np.exp(self.low))),
             high=None if self.high is None else rounded(float(np.exp(self.high))),
         )

@@ -30,6 +30,11 @@ class Noise:
     own_drift: float
     has_blank: bool
 
+    @property
+    def quantile(self) -> float:
+        """Of the F distribution, for one parameter and 95 %."""
+        return float(f_distribution.ppf(0.95, 1, self.freedom))
+
     def growth(self, jacobian: FloatArray, direction: FloatArray) -> float:
         """How much the sum of squares may grow within the 95 % interval of one function of the parameters.
 
@@ -39,20 +44,35 @@ class Noise:
             jacobian: of the weighted residuals, linear parameters projected out, shape (c, n, p).
             direction: gradient of the function, shape (p,).
         """
-        flat = jacobian.reshape(-1, jacobian.shape[-1])
-        hessian = flat.T @ flat
-        influence = np.linalg.pinv(hessian, rcond=1e-12, hermitian=True) @ direction
-        effect = jacobian @ influence
+        effect = influence(jacobian, direction)
         white = float(np.sum(effect**2))
         if white <= 0:
             return float("inf")
-        drifts = effect @ self.drift
-        common = float(np.sum(effect.sum(axis=0) ** 2))
-        blank = 1.0 if self.has_blank else 0.0
-        random = self.variance * self.inflation * (white + blank * common) / (1 + blank)
-        drifting = self.own_drift**2 * float(np.sum(drifts**2) + blank * np.sum(drifts) ** 2)
-        quantile = float(f_distribution.ppf(0.95, 1, self.freedom))
-        return quantile * (random + drifting) / white
+        return self.quantile * self.total(self.random(effect), effect @ self.drift) / white
+
+    def random(self, effect: FloatArray) -> float:
+        """Variance that random noise gives an estimate with this `influence`."""
+        common = float(np.sum(effect.sum(axis=0) ** 2)) if self.has_blank else 0.0
+        shared = (
+            2.0 if self.has_blank else 1.0
+        )  # half of the residual variance is the blank's, the same in all curves
+        return self.variance * self.inflation * (float(np.sum(effect**2)) + common) / shared
+
+    def total(self, random: float, drifts: FloatArray) -> float:
+        """The variance with that of the drift; `drifts` is what one unit of each curve's drift adds, shape (c,)."""
+        blank = float(np.sum(drifts) ** 2) if self.has_blank else 0.0
+        return random + self.own_drift**2 * (float(np.sum(drifts**2)) + blank)
+
+
+def influence(jacobian: FloatArray, direction: FloatArray) -> FloatArray:
+    """How much each weighted residual moves the estimate of one function of the parameters, shape (c, n).
+
+    Args:
+        jacobian: of the weighted residuals, linear parameters projected out, shape (c, n, p).
+        direction: gradient of the function, shape (p,).
+    """
+    flat = jacobian.reshape(-1, jacobian.shape[-1])
+    return np.asarray(jacobian @ (np.linalg.pinv(flat.T @ flat, rcond=1e-12, hermitian=True) @ direction))
 
 
 def noise_of(

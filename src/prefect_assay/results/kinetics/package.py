@@ -18,8 +18,9 @@ except ImportError:
 
 from prefect_assay.results.kinetics.analysis import PackageAnalysis
 from prefect_assay.results.kinetics.curves import AnalyzedPackage, Curve, FloatArray
+from prefect_assay.results.kinetics.melting import analyze_melt
 from prefect_assay.results.kinetics.names import Index, RawFile, read_index
-from prefect_assay.results.kinetics.prepare import NOMINAL_ASSOCIATION_S
+from prefect_assay.results.kinetics.prepare import association_time
 from prefect_assay.results.kinetics.replicate import analyze_replicate
 from prefect_assay.results.kinetics.zip_reader import PackageFiles, UnreadableFile, columns
 
@@ -49,6 +50,8 @@ def analyze(package: Path | bytes | BinaryIO) -> AnalyzedPackage:
                     _read(path, files, index, sensorgrams, melts)
                 except UnreadableFile as error:
                     notes.append(str(error))
+    groups = sorted(sensorgrams.items())
+    association_s = association_time([curve for _, curve in group] for _, group in groups)
     replicates = tuple(
         analyze_replicate(
             name,
@@ -56,12 +59,20 @@ def analyze(package: Path | bytes | BinaryIO) -> AnalyzedPackage:
             index.unit(group[0][0]),
             [curve for _, curve in group],
             index.service(group[0][0]),
-            NOMINAL_ASSOCIATION_S,
+            association_s,
         )
-        for (name, number), group in sorted(sensorgrams.items())
+        for (name, number), group in groups
     )
-    analysis = PackageAnalysis(kinetics=tuple(item.kinetics for item in replicates), notes=tuple(notes))
-    return AnalyzedPackage(analysis, replicates, ())
+    melted = tuple(
+        analyze_melt(file.name, file.replicate, celsius, signal, index.service(file))
+        for file, celsius, signal in sorted(melts, key=lambda melt: (melt[0].name, melt[0].replicate))
+    )
+    analysis = PackageAnalysis(
+        kinetics=tuple(item.kinetics for item in replicates),
+        melting=tuple(item.melting for item in melted),
+        notes=tuple(notes),
+    )
+    return AnalyzedPackage(analysis, replicates, melted)
 
 
 def _read(

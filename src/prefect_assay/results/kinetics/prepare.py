@@ -3,7 +3,7 @@
 The blank (0 nM) is subtracted point by point, and with it the drift that all sensors share. Knows no kinetics.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,11 @@ from prefect_assay.results.kinetics.response import Bins, bin_counts
 
 NOMINAL_ASSOCIATION_S: Final = 180.0
 """The service's schedule, used where the curves do not show when the dissociation starts."""
-_SHORT: Final = 0.8
+_COMPLETE: Final = 0.8
+_LATE_S: Final = 5.0
+_TURN_S: Final = 10.0
+_TURN_NOISES: Final = 10.0
+_SAME_S: Final = 5.0
 _POINTS_MIN: Final = 40
 
 
@@ -48,6 +52,41 @@ class Matrix:
         return np.concatenate([self.phases[0].centre_s, self.phases[1].centre_s + self.association_s])
 
 
+def complete_curves(curves: Sequence[Curve]) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
+    """The curves by ascending concentration, without those that begin late or end early, and a line for each of these."""
+    longest = max(float(curve.time_s[-1]) for curve in curves)
+    kept, left_out = [], []
+    for curve in sorted(curves, key=lambda curve: curve.concentration_M):
+        if curve.time_s[-1] >= _COMPLETE * longest and curve.time_s[0] <= _LATE_S:
+            kept.append(curve)
+        else:
+            covered = f"{curve.time_s[0]:g} to {curve.time_s[-1]:g} s"
+            left_out.append(
+                f"left out: the curve at {curve.concentration_M * 1e9:g} nM covers only {covered}"
+            )
+    return tuple(kept), tuple(left_out)
+
+
+def dissociation_start(curves: Sequence[Curve]) -> float | None:
+    """When the dissociation of the highest curve starts, in s; None where no curve shows it.
+
+    There the signal turns from rising or level to falling: the second difference over `_TURN_S` has its lowest value.
+    """
+    curve = max(curves, key=lambda curve: float(np.max(curve.signal)))
+    step = float(np.median(np.diff(curve.time_s)))
+    lag = max(1, round(_TURN_S / step))
+    times = np.arange(int((curve.time_s[-1] - curve.time_s[0]) / step)) * step + curve.time_s[0]
+    if len(times) <= 2 * lag:
+        return None
+    signal = np.interp(times, curve.time_s, curve.signal)
+    middle = signal[lag:-lag]
+    turn = signal[2 * lag :] - 2 * middle + signal[: -2 * lag]
+    turn[signal[2 * lag :] >= middle] = 0.0
+    noise = float(np.median(np.abs(np.diff(signal))))
+    lowest = int(np.argmin(turn))
+    return float(times[lag + lowest]) if turn[lowest] < -_TURN_NOISES * noise else None
+
+
 def less_blank(curves: Sequence[Curve]) -> tuple[Curve, ...]:
     """The curves with analyte, less the mean of the blanks at the same times; a blank that ends early cuts them."""
     blanks = [curve for curve in curves if curve.concentration_M == 0]
@@ -63,6 +102,13 @@ def less_blank(curves: Sequence[Curve]) -> tuple[Curve, ...]:
         reference = np.mean([np.interp(time, blank.time_s, blank.signal) for blank in blanks], axis=0)
         found.append(Curve(curve.concentration_M, time, curve.signal[kept] - reference))
     return tuple(found)
+
+
+def association_time(replicates: Iterable[Sequence[Curve]]) -> float:
+    """Length of the association in s, the same for all replicates: the nominal one unless their curves contradict."""
+    found = [start for curves in replicates if (start := dissociation_start(curves)) is not None]
+    typical = float(np.median(found)) if found else NOMINAL_ASSOCIATION_S
+    return NOMINAL_ASSOCIATION_S if abs(typical - NOMINAL_ASSOCIATION_S) <= _SAME_S else typical
 
 
 def matrix(curves: Sequence[Curve], association_s: float, *, has_blank: bool, unit: str) -> Matrix | None:

@@ -16,13 +16,14 @@ from prefect_assay.results.kinetics.curves import Curve, FittedCurve, FittedRepl
 from prefect_assay.results.kinetics.global_fit import GlobalFit, Rates, fit_global
 from prefect_assay.results.kinetics.intervals import rounded
 from prefect_assay.results.kinetics.noise import runs_p
-from prefect_assay.results.kinetics.prepare import Matrix, less_blank, matrix
-from prefect_assay.results.kinetics.response import curve as response
+from prefect_assay.results.kinetics.prepare import Matrix, complete_curves, less_blank, matrix
+from prefect_assay.results.kinetics.response import curve as unit_curve
 from prefect_assay.results.kinetics.two_step import TwoStepFit, fit_two_step
-from prefect_assay.results.kinetics.verdict import binds, judge
+from prefect_assay.results.kinetics.verdict import judge, judge_response, misfit, response_of
 
+_CONCENTRATIONS_MIN: Final = 2
+_ONE_CONCENTRATION: Final = ("the curves bind; one concentration is a screening call and gives no affinity",)
 _TOO_SHORT: Final = ("the curves cover too little of association and dissociation",)
-_NO_RESPONSE: Final = ("no curve rises above what sensors without binding show",)
 
 
 def analyze_replicate(
@@ -34,31 +35,36 @@ def analyze_replicate(
     association_s: float,
 ) -> FittedReplicate:
     """Fit both models to all concentrations of one replicate and judge them."""
-    ordered = sorted(curves, key=lambda curve: curve.concentration_M)
-    subtracted = less_blank(ordered)
-    has_blank = any(curve.concentration_M == 0 for curve in ordered)
+    complete, left_out = complete_curves(curves)
+    subtracted = less_blank(complete)
+    has_blank = len(subtracted) < len(complete)
     data = matrix(subtracted, association_s, has_blank=has_blank, unit=unit) if subtracted else None
     verdict: Verdict = Verdict.REVIEW
     reasons: tuple[str, ...] = _TOO_SHORT
     fits: tuple[KineticsFit, ...] = ()
     fitted = tuple(FittedCurve(curve, {}) for curve in subtracted)
-    if data is not None and not binds(data):
-        verdict, reasons = Verdict.NO_BINDING, _NO_RESPONSE
+    judged = None if data is None else judge_response(response_of(data), service)
+    if judged:
+        verdict, reasons = judged
+    elif data is not None and len(set(data.concentration_M)) < _CONCENTRATIONS_MIN:
+        reasons = _ONE_CONCENTRATION
     elif data is not None:
         one, two = fit_global(data), fit_two_step(data)
         fitted = tuple(_fitted(curve, one, two, number, data) for number, curve in enumerate(subtracted))
-        fits = (
+        both = (
             _fit("global_1to1", one.rates, (one.rmax,), fitted, one.residuals),
             _fit("two_step", two.rates, tuple(map(float, two.rmax)), fitted, two.residuals),
         )
-        verdict, reasons = judge(fits, service)
+        # A K_D without either end is not a number.
+        fits = tuple(fit for fit in both if (fit.kd_M.low, fit.kd_M.high) != (None, None))
+        verdict, reasons = judge(fits, misfit(one.residuals, data), data, service)
     kinetics = ReplicateKinetics(
         name=name,
         replicate=replicate,
         unit=unit,
         concentrations_nM=tuple(rounded(curve.concentration_M * 1e9) for curve in subtracted),
         verdict=verdict,
-        reasons=reasons,
+        reasons=(*reasons, *left_out),
         fits=fits,
         service=service,
     )
@@ -75,12 +81,12 @@ def _fitted(curve: Curve, one: GlobalFit, two: TwoStepFit, number: int, data: Ma
 
 def _global(curve: Curve, fit: GlobalFit, association_s: float) -> FloatArray:
     kon, koff = np.exp(fit.rates.kon.best), np.exp(fit.rates.koff.best)
-    return np.asarray(fit.rmax * response(curve.time_s, kon, koff, curve.concentration_M, association_s))
+    return np.asarray(fit.rmax * unit_curve(curve.time_s, kon, koff, curve.concentration_M, association_s))
 
 
 def _steps(curve: Curve, fit: TwoStepFit, number: int, association_s: float) -> FloatArray:
     kon, koff = np.exp(fit.rates.kon.best), np.exp(fit.rates.koff.best)
-    rising = fit.rmax[number] * response(curve.time_s, kon, koff, curve.concentration_M, association_s)
+    rising = fit.rmax[number] * unit_curve(curve.time_s, kon, koff, curve.concentration_M, association_s)
     after = (
         fit.amplitude[number] * np.exp(-koff * np.maximum(curve.time_s - association_s, 0))
         + fit.offset[number]

@@ -12,15 +12,18 @@ import numpy as np
 from prefect_assay.results.kinetics.curves import FloatArray
 from prefect_assay.results.kinetics.global_fit import Rates, rate_bounds
 from prefect_assay.results.kinetics.intervals import LogInterval, interval, minimum
-from prefect_assay.results.kinetics.noise import Noise, noise_of
+from prefect_assay.results.kinetics.noise import Noise, influence, noise_of
 from prefect_assay.results.kinetics.prepare import Matrix
 from prefect_assay.results.kinetics.response import Bins, saturation
 
 _FAST_S: Final = (2.0, 60.0)
+_FAST_SHARE: Final = 5.0
 _SEPARATE: Final = 2.0
 _FAST_GAIN: Final = 0.5
 _RATES: Final = 24
 _STEP: Final = 1e-4
+_VANISHED: Final = 5.0
+_EXACT: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +43,33 @@ def fit_two_step(data: Matrix, crop_s: float | None = None) -> TwoStepFit:
     crop = fast_phase(data) if crop_s is None else crop_s
     on, off = rate_bounds(data)
     dissociation = _Dissociation(data, crop)
+    if crop > 0:  # what is faster has vanished within the crop
+        off = (off[0], min(off[1], float(np.log(_VANISHED / crop))))
     koff = minimum(dissociation.squares, off)
-    off_ends = interval(dissociation.squares, koff, dissociation.growth(koff), off)
+    off_ends = interval(
+        dissociation.squares, koff, _growth(dissociation.noise(koff), dissociation.slope(koff)), off
+    )
     association = _Association(data)
 
     def kon_at(log_koff: float) -> float:
         return minimum(lambda log_kon: association.squares(log_kon, log_koff), on)
 
     kon = kon_at(koff)
-    on_ends = interval(
-        lambda log_kon: association.squares(log_kon, koff), kon, association.growth(kon, koff), on
-    )
-    shifted = [None if end is None else kon_at(end) for end in (off_ends.low, off_ends.high)]
+    growth = _growth(association.noise(kon, koff), association.slope(kon, koff))
+    on_ends = interval(lambda log_kon: association.squares(log_kon, koff), kon, growth, on)
+    by_off = [None if end is None else kon_at(end) - kon for end in (off_ends.low, off_ends.high)]
+    of_kd = [
+        None if end is None or move is None else end - koff - move
+        for end, move in zip((off_ends.low, off_ends.high), by_off, strict=True)
+    ]
+    errors = _Errors(association, dissociation, kon, koff, association.moved_by_koff(kon, koff))
     amplitude, offset = dissociation.linear(koff)
     return TwoStepFit(
-        Rates(_kon(on_ends, shifted), off_ends, _kd(on_ends, off_ends, shifted)),
+        Rates(
+            _combined(kon, on_ends, by_off, errors.widening(1.0, 0.0)),
+            off_ends,
+            _combined(koff - kon, _mirrored(on_ends), of_kd, errors.widening(-1.0, 1.0)),
+        ),
         association.rmax(kon, koff),
         amplitude,
         offset,
@@ -68,7 +83,10 @@ def fast_phase(data: Matrix) -> float:
     step = _Dissociation(data, 0.0)
     _, off = rate_bounds(data)
     single = float(step.squares(np.array([minimum(step.squares, off)]))[0])
-    fast = -np.log(_FAST_S)[::-1]
+    if single < _EXACT * float(np.sum((data.weights * data.signal) ** 2)):
+        return 0.0
+    longest = float(data.phases[1].centre_s[-1]) / _FAST_SHARE
+    fast = -np.log([min(_FAST_S[1], longest), _FAST_S[0]])
     low, high = np.array([fast[0], off[0]]), np.array([fast[1], fast[1]])
     best, double = np.array([fast[0], off[0]]), single
     for _ in range(4):
@@ -124,11 +142,13 @@ class _Dissociation:
         shape = self._shapes(np.array([log_koff]))[0]
         return np.asarray(self._centred - (self._centred @ shape)[:, None] * shape / (shape @ shape))
 
-    def growth(self, log_koff: float) -> float:
+    def slope(self, log_koff: float) -> FloatArray:
+        above, below = (self.residuals(log_koff + step) for step in (_STEP, -_STEP))
+        return np.asarray((above - below) / (2 * _STEP))
+
+    def noise(self, log_koff: float) -> Noise:
         left = self.residuals(log_koff)
-        slope = (self.residuals(log_koff + _STEP) - self.residuals(log_koff - _STEP)) / (2 * _STEP)
-        noise = _noise(left, self._drift, 1 + 2 * len(left), self._data)
-        return noise.growth(slope[..., None], np.ones(1))
+        return _noise(left, self._drift, 1 + 2 * len(left), self._data)
 
     def linear(self, log_koff: float) -> tuple[FloatArray, FloatArray]:
         columns = [self._bins.decay(np.exp(np.array(log_koff))) * self._weights, self._weights]
@@ -170,46 +190,66 @@ class _Association:
         shape = self._shapes(np.array(log_kon), log_koff)
         return np.asarray(self._target - self.rmax(log_kon, log_koff)[:, None] * shape)
 
-    def growth(self, log_kon: float, log_koff: float) -> float:
-        left = self.residuals(log_kon, log_koff)
+    def slope(self, log_kon: float, log_koff: float) -> FloatArray:
         above, below = (self.residuals(log_kon + step, log_koff) for step in (_STEP, -_STEP))
-        noise = _noise(left, self._drift, 1 + len(left), self._data)
-        return noise.growth(((above - below) / (2 * _STEP))[..., None], np.ones(1))
+        return np.asarray((above - below) / (2 * _STEP))
+
+    def moved_by_koff(self, log_kon: float, log_koff: float) -> float:
+        """How much the logarithm of k_on moves with that of k_off, at the minimum."""
+        slope = self.slope(log_kon, log_koff)
+        above, below = (self.residuals(log_kon, log_koff + step) for step in (_STEP, -_STEP))
+        return -float(np.sum(slope * (above - below)) / (2 * _STEP) / np.sum(slope**2))
+
+    def noise(self, log_kon: float, log_koff: float) -> Noise:
+        left = self.residuals(log_kon, log_koff)
+        return _noise(left, self._drift, 1 + len(left), self._data)
+
+
+class _Errors:
+    """Drift moves both steps, so their errors are not independent."""
+
+    def __init__(
+        self, association: _Association, dissociation: _Dissociation, kon: float, koff: float, moved: float
+    ) -> None:
+        self._noises = association.noise(kon, koff), dissociation.noise(koff)
+        slopes = association.slope(kon, koff), dissociation.slope(koff)
+        self._effects = [influence(slope[..., None], np.ones(1)) for slope in slopes]
+        self._moved = moved
+
+    def widening(self, of_kon: float, of_koff: float) -> float:
+        """The error of a sum of both logarithms, over what it would be if the errors were independent."""
+        shares = (of_kon, of_koff + of_kon * self._moved)
+        parts = [
+            (share**2 * noise.random(effect), share * (effect @ noise.drift))
+            for share, noise, effect in zip(shares, self._noises, self._effects, strict=True)
+        ]
+        total = self._noises[0].total
+        joint = total(parts[0][0] + parts[1][0], parts[0][1] + parts[1][1])
+        return float(np.sqrt(joint / (total(*parts[0]) + total(*parts[1]))))
+
+
+def _growth(noise: Noise, slope: FloatArray) -> float:
+    return noise.growth(slope[..., None], np.ones(1))
 
 
 def _noise(residuals: FloatArray, drift: FloatArray, parameters: int, data: Matrix) -> Noise:
     return noise_of(residuals, drift, parameters, data.unit, has_blank=data.has_blank)
 
 
-def _kon(own: LogInterval, shifted: list[float | None]) -> LogInterval:
-    """k_on with its own error and that of k_off, which are independent."""
-    moves = [None if end is None else end - own.best for end in shifted]
-    return LogInterval(own.best, _end(own.best, own.low, moves, -1), _end(own.best, own.high, moves, 1))
+def _combined(best: float, own: LogInterval, moves: list[float | None], widening: float) -> LogInterval:
+    """An estimate from its own error and its `moves` with both ends of another one; open where one of them is."""
+    ends: list[float | None] = []
+    for side, end in ((-1.0, own.low), (1.0, own.high)):
+        if end is None or None in moves:
+            ends.append(None)
+            continue
+        furthest = max(0.0, *(side * move for move in moves if move is not None))
+        ends.append(best + side * widening * float(np.hypot(end - own.best, furthest)))
+    return LogInterval(best, ends[0], ends[1])
 
 
-def _kd(on: LogInterval, off: LogInterval, shifted: list[float | None]) -> LogInterval:
-    """K_D = k_off / k_on; a change of k_off moves k_on with it."""
-    best = off.best - on.best
-    moves = [
-        None if end is None or shift is None else (end - off.best) - (shift - on.best)
-        for end, shift in zip((off.low, off.high), shifted, strict=True)
-    ]
-    low = None if on.high is None else best - (on.high - on.best)
-    high = None if on.low is None else best + (on.best - on.low)
-    return LogInterval(best, _end(best, low, moves, -1), _end(best, high, moves, 1))
-
-
-def _end(best: float, own: float | None, moves: list[float | None], side: int) -> float | None:
-    """One end of an interval from two independent errors; open where one of them is."""
-    if own is None:
-        return None
-    matching = moves[0 if side < 0 else 1] if _same_side(moves, side) else moves[1 if side < 0 else 0]
-    return None if matching is None else best + side * float(np.hypot(own - best, max(0.0, side * matching)))
-
-
-def _same_side(moves: list[float | None], side: int) -> bool:
-    """Whether the end on this side moves the estimate to this side; if not, the other end does."""
-    low, high = moves
-    if low is not None:
-        return low <= 0 if side < 0 or high is None else high >= 0
-    return high is None or high >= 0
+def _mirrored(own: LogInterval) -> LogInterval:
+    """The interval of the negative."""
+    return LogInterval(
+        -own.best, None if own.high is None else -own.high, None if own.low is None else -own.low
+    )

@@ -1,35 +1,161 @@
 """The verdict on one replicate, with its reasons (docs/kinetics.md has the thresholds and how they were measured)."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from prefect_assay.results.kinetics.analysis import KineticsFit, ServiceValues, Verdict
+from prefect_assay.results.kinetics.analysis import Estimate, KineticsFit, ServiceValues, Verdict
+from prefect_assay.results.kinetics.curves import FloatArray
+from prefect_assay.results.kinetics.noise import OWN_DRIFT, less_drift, white_noise
 from prefect_assay.results.kinetics.prepare import Matrix
 
 AGREEMENT: Final = 0.25
 """How far a fitted value may lie from the service's, as a share of it."""
-RESPONSE: Final = {"nm": 0.3, "RU": 6.0}
-"""A curve that stays below has no response, in the unit of the signal."""
-MISFIT: Final = 0.02
-"""Root mean square residual of the 1:1 fit that is no noise any more, as a share of the highest signal."""
+NO_RESPONSE: Final = {"nm": 0.1, "RU": 2.0}
+"""Below this no curve has a response, in the unit of the signal."""
+CLEAR_RESPONSE: Final = {"nm": 1.0, "RU": 20.0}
+"""Above this there is binding, whatever the shape of the curve."""
+CURVATURE: Final = 0.022
+"""In between, a response that steps and straight lines describe this well, as a share of it, is no binding."""
+MISFIT: Final = 0.01
+"""Systematic residuals of the 1:1 fit from this share of the highest signal on are not noise."""
+MISFIT_DRIFTS: Final = 0.8
+"""They must also be larger than this many standard deviations of a sensor's own drift."""
+_END_S: Final = 10.0
+_NAMES: Final = (("kon_per_M_s", "k_on"), ("koff_per_s", "k_off"), ("kd_M", "K_D"))
+
+Judgement = tuple[Verdict, tuple[str, ...]]
 
 
-def binds(data: Matrix) -> bool:
-    """Whether any curve rises above what sensors without binding show."""
-    return float(np.max(data.signal)) > RESPONSE[data.unit]
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The highest response at the end of the association, and how far it is from steps and straight lines."""
+
+    height: float
+    curvature: float
+    unit: str
+
+    @property
+    def binds(self) -> bool:
+        """Whether the curves show binding."""
+        if self.height >= CLEAR_RESPONSE[self.unit]:
+            return True
+        return self.height >= NO_RESPONSE[self.unit] and self.curvature > CURVATURE
+
+    @property
+    def reason(self) -> str:
+        """Why the curves show no binding."""
+        if self.height < NO_RESPONSE[self.unit]:
+            return f"the response stays below {NO_RESPONSE[self.unit]:g} {self.unit}"
+        return (
+            f"a response of {self.height:.2g} {self.unit} with the shape of steps and drift: "
+            "bulk shift, unspecific binding, or kinetics that the curves do not resolve"
+        )
 
 
-def judge(fits: tuple[KineticsFit, ...], service: ServiceValues) -> tuple[Verdict, tuple[str, ...]]:
-    """Verdict and reasons of a replicate that binds."""
-    one, two = fits
-    reasons = []
-    for name in ("kon_per_M_s", "koff_per_s", "kd_M"):
-        estimate, reported = getattr(two, name), getattr(service, name)
-        if reported and abs(estimate.value / reported - 1) > AGREEMENT:
-            reasons.append(
-                f"{name} of two_step is {estimate.value / reported - 1:+.0%} off the service's value"
-            )
-    if one.relative_mae > MISFIT:
-        return Verdict.NOT_1_TO_1, (f"residuals of {one.relative_mae:.1%} of the highest signal", *reasons)
-    return (Verdict.REVIEW if reasons else Verdict.AGREES), tuple(reasons)
+def response_of(data: Matrix) -> Response:
+    """Measure the response of a replicate."""
+    first = len(data.phases[0].count)
+    last = np.flatnonzero(data.phases[0].centre_s > data.association_s - _END_S)
+    ends = np.average(data.signal[:, last], axis=1, weights=data.phases[0].count[last])
+    height = float(ends.max())
+    parts = []
+    for phase, kept in zip(data.phases, (slice(0, first), slice(first, None)), strict=True):
+        weights = data.weights[kept]
+        basis, _ = np.linalg.qr(np.stack([weights, weights * phase.centre_s], axis=1))
+        signal = data.signal[:, kept] * weights
+        parts.append(signal - (signal @ basis) @ basis.T)
+    left = _systematic(np.concatenate(parts, axis=1), data)
+    return Response(height, left / height if height > 0 else 0.0, data.unit)
+
+
+def misfit(residuals: FloatArray, data: Matrix) -> float:
+    """Root mean square of the systematic residuals of a fit, in the unit of the signal.
+
+    Args:
+        residuals: weighted, shape (c, n).
+        data: what was fitted.
+    """
+    return _systematic(less_drift(residuals, data.weights * data.drift), data)
+
+
+def _systematic(residuals: FloatArray, data: Matrix) -> float:
+    noise = white_noise(residuals) ** 2 * residuals.size
+    samples = float(np.sum(data.weights**2)) * len(residuals)
+    return float(np.sqrt(max(0.0, float(np.sum(residuals**2)) - noise) / samples))
+
+
+def judge_response(response: Response, service: ServiceValues) -> Judgement | None:
+    """The verdict on a replicate that gets no number, because curves or service show no binding; else None."""
+    if not response.binds:
+        if service.binding == "true" or service.kd_M is not None:
+            return Verdict.REVIEW, (response.reason, "the service reports binding")
+        return Verdict.NO_BINDING, (response.reason,)
+    if service.binding != "false":
+        return None
+    called = f"the service reports no binding; the response is {response.height:.2g} {response.unit}"
+    clear = response.height >= CLEAR_RESPONSE[response.unit]
+    return (Verdict.REVIEW if clear else Verdict.NO_BINDING), (called,)
+
+
+def judge(fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: ServiceValues) -> Judgement:
+    """Verdict on a replicate that binds.
+
+    Args:
+        fits: of both models, without those that determine no K_D.
+        left: the `misfit` of `global_1to1`.
+        data: what was fitted.
+        service: what the laboratory reports.
+    """
+    highest = float(np.max(data.signal))
+    differences, open_ends = _differences(fits, service), _open_ends(fits)
+    if left > max(MISFIT * highest, MISFIT_DRIFTS * OWN_DRIFT[data.unit]):
+        reason = f"systematic residuals of the 1:1 fit are {left / highest:.1%} of the highest signal"
+        return Verdict.NOT_1_TO_1, (reason, *differences)
+    if service.kd_M is None:
+        return Verdict.REVIEW, ("the service reports no K_D", *open_ends)
+    if not any(_closed(fit) for fit in fits):
+        return Verdict.REVIEW, (*open_ends, *differences)
+    agreeing = [fit.model for fit in fits if _closed(fit) and not _differences((fit,), service)]
+    if not agreeing:
+        return Verdict.REVIEW, (*differences, *open_ends)
+    reason = f"{' and '.join(agreeing)} within {AGREEMENT:.0%} of the service's values, or their intervals hold them"
+    return Verdict.AGREES, (reason, *differences, *open_ends)
+
+
+def _closed(fit: KineticsFit) -> bool:
+    return all(None not in (estimate.low, estimate.high) for _, estimate in _estimates(fit))
+
+
+def _estimates(fit: KineticsFit) -> tuple[tuple[str, Estimate], ...]:
+    return tuple((label, getattr(fit, name)) for name, label in _NAMES)
+
+
+def _open_ends(fits: tuple[KineticsFit, ...]) -> list[str]:
+    found = []
+    for fit in fits:
+        for label, estimate in _estimates(fit):
+            if estimate.low is None or estimate.high is None:
+                both = estimate.low is None and estimate.high is None
+                limit = "" if both else (" from below" if estimate.low is None else " from above")
+                found.append(f"{fit.model}: the curves do not bound {label}{limit}")
+    return found
+
+
+def _differences(fits: tuple[KineticsFit, ...], service: ServiceValues) -> list[str]:
+    """One line per model whose values are neither within `AGREEMENT` of the service's nor hold them."""
+    found = []
+    for fit in fits:
+        far = []
+        for name, label in _NAMES:
+            estimate, reported = getattr(fit, name), getattr(service, name)
+            if reported is None or reported <= 0:
+                continue
+            holds = (estimate.low or 0.0) <= reported <= (estimate.high or np.inf)
+            difference = estimate.value / reported - 1
+            if abs(difference) > AGREEMENT and not holds:
+                far.append(f"{label} {difference:+.0%}")
+        if far:
+            found.append(f"{fit.model} against the service: {', '.join(far)}")
+    return found

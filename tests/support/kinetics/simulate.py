@@ -1,0 +1,114 @@
+"""Sensorgrams with known constants: 1:1, two sites, mass transport, induced fit; and the noise of real sensors.
+
+Independent of the product: the curves are solutions of the differential equations by SciPy. Times in s, signals in nm.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from prefect_assay.results.kinetics.curves import Curve
+
+CONCENTRATIONS_M = (31.6e-9, 100e-9, 316.2e-9, 1000e-9)
+NOISE_NM = 0.004
+SHARED_DRIFT_NM = 0.15
+OWN_DRIFT_NM = 0.015
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When samples are taken: every `step_s` until `end_s`; the dissociation starts at `association_s`."""
+
+    association_s: float = 180.0
+    end_s: float = 479.0
+    step_s: float = 1.0
+
+    @property
+    def times(self):
+        return np.round(np.arange(int(self.end_s / self.step_s + 1e-9) + 1) * self.step_s, 6)
+
+
+def solved(
+    rates: Callable[[float, np.ndarray], np.ndarray],
+    states: int,
+    schedule: Schedule,
+    concentrations=CONCENTRATIONS_M,
+) -> dict[float, np.ndarray]:
+    """Integrate d(state)/dt = rates(c, state) with c = 0 in the dissociation; the signal is the sum of the states."""
+    found = {}
+    for concentration in concentrations:
+        start, signal = np.zeros(states), []
+        for amount, first, last in (
+            (concentration, 0.0, schedule.association_s),
+            (0.0, schedule.association_s, schedule.end_s),
+        ):
+            inside = schedule.times[(schedule.times >= first) & (schedule.times <= last)]
+            solution = solve_ivp(
+                lambda _, state, c=amount: rates(c, state),
+                (first, last),
+                start,
+                t_eval=np.unique(np.append(inside, last)),
+                method="LSODA",
+                rtol=1e-9,
+                atol=1e-11,
+            )
+            start = solution.y[:, -1]
+            signal.append(np.interp(inside, solution.t, solution.y.sum(axis=0))[1 if signal else 0 :])
+        found[concentration] = np.concatenate(signal)
+    return found
+
+
+def one_to_one(kon, koff, rmax, schedule=Schedule(), concentrations=CONCENTRATIONS_M):
+    return solved(lambda c, r: kon * c * (rmax - r) - koff * r, 1, schedule, concentrations)
+
+
+def two_sites(kon, koff, rmax, *, fold, share, schedule=Schedule()):
+    """Two independent sites; the second, with `share` of Rmax, dissociates `fold` times faster."""
+    on = np.array([kon, kon])
+    off = np.array([koff, koff * fold])
+    top = rmax * np.array([1 - share, share])
+    return solved(lambda c, r: on * c * (top - r) - off * r, 2, schedule)
+
+
+def mass_transport(kon, koff, rmax, *, limit, schedule=Schedule()):
+    """Transport to the surface as a two-compartment model at steady state; `limit` is kon Rmax / k_t."""
+
+    def rates(c, r):
+        return (kon * c * (rmax - r) - koff * r) / (1 + limit * (rmax - r) / rmax)
+
+    return solved(rates, 1, schedule)
+
+
+def induced_fit(kon, koff, rmax, *, forward, back, schedule=Schedule()):
+    """A + B <-> AB <-> AB*: the complex rearranges with the rates `forward` and `back` in 1/s."""
+
+    def rates(c, state):
+        bound, changed = state
+        turned = forward * bound - back * changed
+        return np.array([kon * c * (rmax - bound - changed) - koff * bound - turned, turned])
+
+    return solved(rates, 2, schedule)
+
+
+def measured(clean, rng, schedule=Schedule(), *, noise=NOISE_NM, own_drift=OWN_DRIFT_NM, correlation=0.0):
+    """Curves with a blank as sensors give them: shared and own linear drift, and noise (first-order, correlated)."""
+    times = schedule.times
+    shared = -SHARED_DRIFT_NM * rng.random()
+    curves = []
+    for concentration, signal in {0.0: np.zeros(len(times)), **clean}.items():
+        drift = (shared + own_drift * rng.standard_normal()) * times / schedule.end_s
+        curves.append(Curve(concentration, times, signal + drift + noise * _noise(rng, len(times), correlation)))
+    return curves
+
+
+def _noise(rng, count, correlation):
+    white = rng.standard_normal(count)
+    if not correlation:
+        return white
+    found = np.empty(count)
+    found[0] = white[0]
+    for i in range(1, count):
+        found[i] = correlation * found[i - 1] + np.sqrt(1 - correlation**2) * white[i]
+    return found
