@@ -1,36 +1,69 @@
 """The published curves in data/egfr_round1, through the whole path from zip to verdict."""
 
-import io
-import zipfile
-from importlib import resources
-
 import pytest
 
 from prefect_assay.results.kinetics.analysis import Verdict
-from prefect_assay.results.kinetics.package import analyze
+from prefect_assay.results.kinetics.prepare import complete_curves, less_blank, matrix
+from prefect_assay.results.kinetics.two_step import fit_two_step
 
-FOLDER = resources.files("prefect_assay.lab") / "data" / "egfr_round1"
-
-
-@pytest.fixture(scope="module")
-def package():
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("egfr_round1_summary.csv", (FOLDER / "egfr_round1_summary.csv").read_bytes())
-        for file in (FOLDER / "raw_data").iterdir():
-            archive.writestr(f"raw_data/{file.name}", file.read_bytes())
-    return analyze(buffer.getvalue()).analysis
+BINDER = "P01133-971-1023"
 
 
-@pytest.mark.parametrize("replicate", [1, 2])
-def test_two_step_is_within_15_percent_of_the_published_values(package, replicate):
-    (found,) = [r for r in package.kinetics if r.name == "P01133-971-1023" and r.replicate == replicate]
+def replicate_of(published, name, number):
+    return next(r for r in published.replicates if (r.kinetics.name, r.kinetics.replicate) == (name, number))
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_two_step_is_within_15_percent_of_the_published_values(published, number):
+    found = replicate_of(published, BINDER, number).kinetics
     fit, service = found.fit("two_step"), found.service
     assert fit.kon_per_M_s.value == pytest.approx(service.kon_per_M_s, rel=0.15)
     assert fit.koff_per_s.value == pytest.approx(service.koff_per_s, rel=0.15)
     assert fit.kd_M.value == pytest.approx(service.kd_M, rel=0.15)
 
 
-def test_a_non_binder_gets_no_number(package):
-    found = [r for r in package.kinetics if r.name == "gitter-yolo10"]
-    assert [(r.verdict, r.fits) for r in found] == [(Verdict.NO_BINDING, ())] * 2
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_published_binder_is_not_1_to_1(published, number):
+    found = replicate_of(published, BINDER, number).kinetics
+    assert found.verdict is Verdict.NOT_1_TO_1
+    assert "systematic residuals" in found.reasons[0]
+    assert found.fit("global_1to1").relative_mae > 3 * found.fit("two_step").relative_mae
+    assert found.fit("global_1to1").runs_p < 1e-6
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_non_binder_gets_no_number(published, number):
+    found = replicate_of(published, "gitter-yolo10", number)
+    assert (found.kinetics.verdict, found.kinetics.fits) == (Verdict.NO_BINDING, ())
+    assert all(curve.fitted == {} for curve in found.curves)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1, 14.1), (2, 11.6)])
+def test_the_crop_is_the_time_constant_of_the_fast_phase(published, number, expected):
+    data = fitted_matrix(published, number)
+    assert fit_two_step(data).crop_s == pytest.approx(expected, abs=0.2)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_dissociation_depends_on_the_crop(published, number):
+    """Why the crop is a rule and not a number: within 0 to 20 s, k_off falls by a third."""
+    rates = [fit_two_step(fitted_matrix(published, number), crop).rates.koff.best for crop in (0.0, 8.0, 20.0)]
+    assert rates[0] - rates[1] > 0.1
+    assert rates[1] - rates[2] > 0.1
+
+
+def test_fitted_curves_are_near_the_measured_ones(published):
+    found = replicate_of(published, BINDER, 1)
+    for curve in found.curves:
+        assert curve.fitted.keys() == {"global_1to1", "two_step"}
+        for fitted in curve.fitted.values():
+            assert fitted.shape == curve.curve.signal.shape
+            assert abs(fitted - curve.curve.signal).mean() < 0.1 * curve.curve.signal.max()
+
+
+def fitted_matrix(published, number):
+    """The curves of the analysis have their blank subtracted already."""
+    curves = [curve.curve for curve in replicate_of(published, BINDER, number).curves]
+    complete, left_out = complete_curves(curves)
+    assert left_out == ()
+    return matrix(less_blank(complete), 180.0, has_blank=True, unit="nm")

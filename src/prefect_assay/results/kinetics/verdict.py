@@ -18,9 +18,9 @@ CLEAR_RESPONSE: Final = {"nm": 1.0, "RU": 20.0}
 """Above this there is binding, whatever the shape of the curve."""
 CURVATURE: Final = 0.022
 """In between, a response that steps and straight lines describe this well, as a share of it, is no binding."""
-MISFIT: Final = 0.01
+MISFIT: Final = 0.008
 """Systematic residuals of the 1:1 fit from this share of the highest signal on are not noise."""
-MISFIT_DRIFTS: Final = 0.8
+MISFIT_DRIFTS: Final = 0.6
 """They must also be larger than this many standard deviations of a sensor's own drift."""
 _END_S: Final = 10.0
 _NAMES: Final = (("kon_per_M_s", "k_on"), ("koff_per_s", "k_off"), ("kd_M", "K_D"))
