@@ -1,7 +1,7 @@
 """`prefect-assay kinetics`: fits of raw curves beside the service's values."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -44,76 +44,79 @@ def show_kinetics(packages: Sequence[Path], *, as_json: bool) -> None:
 
 
 def _show(console: Console, path: Path, analysis: PackageAnalysis) -> None:
-    if analysis.kinetics:
-        console.print(_table(f"{path.name}: kinetics", _KINETICS, map(_kinetics_rows, analysis.kinetics)))
-    if analysis.melting:
-        console.print(_table(f"{path.name}: melting", _MELTING, map(_melting_rows, analysis.melting)))
+    parts: list[tuple[str, _Row, list[tuple[_Analysed, list[_Row]]]]] = [
+        ("kinetics", _KINETICS, [(item, _kinetics_rows(item)) for item in analysis.kinetics]),
+        ("melting", _MELTING, [(item, _melting_rows(item)) for item in analysis.melting]),
+    ]
+    for title, columns, groups in parts:
+        if groups:
+            console.print(_table(f"{path.name}: {title}", columns, groups))
+        for item, _ in groups:
+            _say(console, f"{_label(item)}: {item.verdict}: {'; '.join(item.reasons)}", _STYLES[item.verdict])
     if not analysis.kinetics and not analysis.melting:
-        console.print(f"{path.name}: no raw binding or melting curves", markup=False, highlight=False)
+        _say(console, f"{path.name}: no raw binding or melting curves")
     for note in analysis.notes:
-        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+        _say(console, f"note: {note}", "yellow")
 
 
 _Row = tuple[str, ...]
-_KINETICS = ("Design", "Replicate", "Verdict", "Fit", "k_on /M/s", "k_off /s", "K_D", "Residuals")
-_MELTING = ("Design", "Replicate", "Verdict", "Tm °C", "Derivative", "Service")
+_Analysed = ReplicateKinetics | ReplicateMelting
+_KINETICS: _Row = ("Design, replicate", "Verdict", "Fit", "k_on /M/s", "k_off /s", "K_D", "Residuals")
+_MELTING: _Row = ("Design, replicate", "Verdict", "Tm °C", "Derivative °C", "Service °C")
 
 
-def _table(
-    title: str, columns: _Row, groups: Iterable[tuple[Verdict, Iterable[_Row], Sequence[str]]]
-) -> Table:
+def _say(console: Console, line: str, style: str | None = None) -> None:
+    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def _label(item: _Analysed) -> str:
+    return item.name if item.replicate is None else f"{item.name} {item.replicate}"
+
+
+def _table(title: str, columns: _Row, groups: Iterable[tuple[_Analysed, list[_Row]]]) -> Table:
     table = Table(title=title)
     for column in columns:
         table.add_column(column)
-    for verdict, rows, reasons in groups:
-        for row in rows:
-            cells = [Text(cell) for cell in row]
-            cells[2].stylize(_STYLES[verdict])
-            table.add_row(*cells)
-        if reasons:
-            table.add_row(*[""] * 3, Text("; ".join(reasons), style="dim"))
+    for item, rows in groups:
+        heads = [(Text(_label(item)), Text(item.verdict, style=_STYLES[item.verdict]))]
+        heads += [(Text(""), Text(""))] * (len(rows) - 1)
+        for head, row in zip(heads, rows, strict=True):
+            table.add_row(*head, *map(Text, row))
         table.add_section()
     return table
 
 
-def _kinetics_rows(item: ReplicateKinetics) -> tuple[Verdict, Iterator[_Row], tuple[str, ...]]:
-    def rows() -> Iterator[_Row]:
-        head = (item.name, _text(item.replicate), item.verdict.value)
-        for fit in item.fits:
-            values = (_rate(fit.kon_per_M_s), _rate(fit.koff_per_s), _molar(fit.kd_M))
-            yield (*head, fit.model, *values, f"{fit.relative_mae:.1%}")
-            head = ("", "", "")
-        service = item.service
-        values = (rate(service.kon_per_M_s, ""), rate(service.koff_per_s, ""), molar(service.kd_M))
-        residuals = _EMPTY if service.relative_mae is None else f"{service.relative_mae:.1%}"
-        yield (*head, "service", *values, residuals)
+def _kinetics_rows(item: ReplicateKinetics) -> list[_Row]:
+    service = item.service
+    values = (
+        rate(service.kon_per_M_s, "").strip(),
+        rate(service.koff_per_s, "").strip(),
+        molar(service.kd_M),
+    )
+    residuals = _EMPTY if service.relative_mae is None else f"{service.relative_mae:.1%}"
+    fitted = [
+        (
+            fit.model,
+            _with_ends(fit.kon_per_M_s, "{:.2e}".format),
+            _with_ends(fit.koff_per_s, "{:.2e}".format),
+            _with_ends(fit.kd_M, molar),
+            f"{fit.relative_mae:.1%}",
+        )
+        for fit in item.fits
+    ]
+    return [*fitted, ("service", *values, residuals)]
 
-    return item.verdict, rows(), item.reasons
 
-
-def _melting_rows(item: ReplicateMelting) -> tuple[Verdict, list[_Row], tuple[str, ...]]:
+def _melting_rows(item: ReplicateMelting) -> list[_Row]:
     fitted = _EMPTY if item.tm_C is None else _with_ends(item.tm_C, "{:.2f}".format)
-    values = (fitted, _celsius(item.derivative_tm_C), _celsius(item.service.tm_C))
-    return item.verdict, [(item.name, _text(item.replicate), item.verdict.value, *values)], item.reasons
-
-
-def _text(value: int | None) -> str:
-    return _EMPTY if value is None else str(value)
+    return [(fitted, _celsius(item.derivative_tm_C), _celsius(item.service.tm_C))]
 
 
 def _celsius(value: float | None) -> str:
     return _EMPTY if value is None else f"{value:.2f}"
 
 
-def _rate(estimate: Estimate) -> str:
-    return _with_ends(estimate, "{:.2e}".format)
-
-
-def _molar(estimate: Estimate) -> str:
-    return _with_ends(estimate, molar)
-
-
 def _with_ends(estimate: Estimate, text_of: Callable[[float], str]) -> str:
-    """The value and its interval; an open end is an ellipsis."""
+    """The value over its interval; an open end is an ellipsis."""
     low, high = (None if end is None else text_of(end) for end in (estimate.low, estimate.high))
-    return f"{text_of(estimate.value)} ({low or '…'} to {high or '…'})"
+    return f"{text_of(estimate.value)}\n{low or '…'} to {high or '…'}"

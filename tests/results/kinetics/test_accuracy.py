@@ -54,6 +54,7 @@ def coverage(prepared):
     return {key: np.mean(values) for key, values in held.items()}
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("model", ["global", "two_step"])
 @pytest.mark.parametrize("name", ["kon", "koff", "kd"])
 def test_intervals_hold_the_truth_in_93_to_97_percent(coverage, model, name):

@@ -47,7 +47,9 @@ def test_the_crop_is_the_time_constant_of_the_fast_phase(published, number, expe
 @pytest.mark.parametrize("number", [1, 2])
 def test_the_dissociation_depends_on_the_crop(published, number):
     """Why the crop is a rule and not a number: within 0 to 20 s, k_off falls by a third."""
-    rates = [fit_two_step(fitted_matrix(published, number), crop).rates.koff.best for crop in (0.0, 8.0, 20.0)]
+    rates = [
+        fit_two_step(fitted_matrix(published, number), crop).rates.koff.best for crop in (0.0, 8.0, 20.0)
+    ]
     assert rates[0] - rates[1] > 0.1
     assert rates[1] - rates[2] > 0.1
 

@@ -4,7 +4,7 @@ import io
 import zipfile
 from importlib import resources
 
-from support.kinetics.simulate import CONCENTRATIONS_M, Schedule
+from support.kinetics.simulate import CONCENTRATIONS_M
 
 PUBLISHED = resources.files("prefect_assay.lab") / "data" / "egfr_round1"
 SUMMARY_COLUMNS = ("name", "replicate", "expression", "binding", "kd", "kon", "koff", "sequence")
@@ -42,6 +42,6 @@ def summary_file(*rows) -> dict[str, str]:
     return {"x_summary.csv": "\ufeff" + "\n".join(lines) + "\n"}
 
 
-def flat(schedule=Schedule()):
+def flat(schedule):
     """Curves of a design that does not bind."""
-    return {concentration: 0.0 * schedule.times for concentration in CONCENTRATIONS_M}
+    return dict.fromkeys(CONCENTRATIONS_M, 0.0 * schedule.times)

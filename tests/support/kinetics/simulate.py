@@ -99,7 +99,9 @@ def measured(clean, rng, schedule=Schedule(), *, noise=NOISE_NM, own_drift=OWN_D
     curves = []
     for concentration, signal in {0.0: np.zeros(len(times)), **clean}.items():
         drift = (shared + own_drift * rng.standard_normal()) * times / schedule.end_s
-        curves.append(Curve(concentration, times, signal + drift + noise * _noise(rng, len(times), correlation)))
+        curves.append(
+            Curve(concentration, times, signal + drift + noise * _noise(rng, len(times), correlation))
+        )
     return curves
 
 

@@ -30,6 +30,7 @@ _AMPLITUDE: Final = 5.0
 _SMOOTH_C: Final = 4.0
 _UNSTRUCTURED: Final = 1e-6
 _POINTS_MIN: Final = 20
+_GRID: Final = 12
 
 
 def unfolded(celsius: FloatArray, tm: FloatArray, enthalpy: FloatArray) -> FloatArray:
@@ -88,7 +89,8 @@ def analyze_melt(
         name=name,
         replicate=replicate,
         verdict=Verdict.REVIEW if reasons else Verdict.AGREES,
-        reasons=reasons or (f"within {AGREEMENT_C:g} °C of the service's value, {DERIVATIVE_C:g} °C of the derivative",),
+        reasons=reasons
+        or (f"within {AGREEMENT_C:g} °C of the service's value, {DERIVATIVE_C:g} °C of the derivative",),
         tm_C=tm,
         derivative_tm_C=None if steepest is None else rounded(steepest),
         service=service,
@@ -117,7 +119,7 @@ def _fit(celsius: FloatArray, signal: FloatArray) -> tuple[Estimate, FloatArray]
         return np.asarray(np.sum(signal**2) - np.sum(np.einsum("...np,n->...p", basis, signal) ** 2, axis=-1))
 
     bounds = np.array([[low, high], np.log(_ENTHALPIES)])
-    axes = [np.linspace(*side, 14)[1:-1] for side in bounds]
+    axes = [np.linspace(side[0], side[1], _GRID + 2)[1:-1] for side in bounds]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
     start = grid[int(np.argmin(squares(grid)))]
     found = least_squares(

@@ -19,10 +19,15 @@ from prefect_assay.results.kinetics.noise import runs_p
 from prefect_assay.results.kinetics.prepare import Matrix, complete_curves, less_blank, matrix
 from prefect_assay.results.kinetics.response import curve as unit_curve
 from prefect_assay.results.kinetics.two_step import TwoStepFit, fit_two_step
-from prefect_assay.results.kinetics.verdict import judge, judge_response, misfit, response_of
+from prefect_assay.results.kinetics.verdict import (
+    judge,
+    judge_one_concentration,
+    judge_response,
+    misfit,
+    response_of,
+)
 
 _CONCENTRATIONS_MIN: Final = 2
-_ONE_CONCENTRATION: Final = ("the curves bind; one concentration is a screening call and gives no affinity",)
 _TOO_SHORT: Final = ("the curves cover too little of association and dissociation",)
 
 
@@ -47,7 +52,7 @@ def analyze_replicate(
     if judged:
         verdict, reasons = judged
     elif data is not None and len(set(data.concentration_M)) < _CONCENTRATIONS_MIN:
-        reasons = _ONE_CONCENTRATION
+        verdict, reasons = judge_one_concentration(service)
     elif data is not None:
         one, two = fit_global(data), fit_two_step(data)
         fitted = tuple(_fitted(curve, one, two, number, data) for number, curve in enumerate(subtracted))

@@ -14,14 +14,16 @@ AGREEMENT: Final = 0.25
 """How far a fitted value may lie from the service's, as a share of it."""
 NO_RESPONSE: Final = {"nm": 0.1, "RU": 2.0}
 """Below this no curve has a response, in the unit of the signal."""
+REPORTED_RESPONSE: Final = 3.0
+"""So many times higher, it is fitted whatever its shape, if the service reports binding: slow binding is straight."""
 CLEAR_RESPONSE: Final = {"nm": 1.0, "RU": 20.0}
 """Above this there is binding, whatever the shape of the curve."""
 CURVATURE: Final = 0.022
-"""In between, a response that steps and straight lines describe this well, as a share of it, is no binding."""
+"""In between, a response that steps and straight lines describe to this share of it is no binding."""
 MISFIT: Final = 0.008
 """Systematic residuals of the 1:1 fit from this share of the highest signal on are not noise."""
-MISFIT_DRIFTS: Final = 0.6
-"""They must also be larger than this many standard deviations of a sensor's own drift."""
+SYSTEMATIC_DRIFTS: Final = 0.6
+"""Both must also be larger than this many standard deviations of a sensor's own drift."""
 _END_S: Final = 10.0
 _NAMES: Final = (("kon_per_M_s", "k_on"), ("koff_per_s", "k_off"), ("kd_M", "K_D"))
 
@@ -30,7 +32,10 @@ Judgement = tuple[Verdict, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The highest response at the end of the association, and how far it is from steps and straight lines."""
+    """The highest response at the end of the association, and how far all curves are from steps and straight lines.
+
+    `curvature` is that root mean square distance, in the unit of the signal.
+    """
 
     height: float
     curvature: float
@@ -41,7 +46,8 @@ class Response:
         """Whether the curves show binding."""
         if self.height >= CLEAR_RESPONSE[self.unit]:
             return True
-        return self.height >= NO_RESPONSE[self.unit] and self.curvature > CURVATURE
+        straight = max(CURVATURE * self.height, SYSTEMATIC_DRIFTS * OWN_DRIFT[self.unit])
+        return self.height >= NO_RESPONSE[self.unit] and self.curvature > straight
 
     @property
     def reason(self) -> str:
@@ -66,8 +72,7 @@ def response_of(data: Matrix) -> Response:
         basis, _ = np.linalg.qr(np.stack([weights, weights * phase.centre_s], axis=1))
         signal = data.signal[:, kept] * weights
         parts.append(signal - (signal @ basis) @ basis.T)
-    left = _systematic(np.concatenate(parts, axis=1), data)
-    return Response(height, left / height if height > 0 else 0.0, data.unit)
+    return Response(height, _systematic(np.concatenate(parts, axis=1), data), data.unit)
 
 
 def misfit(residuals: FloatArray, data: Matrix) -> float:
@@ -90,6 +95,8 @@ def judge_response(response: Response, service: ServiceValues) -> Judgement | No
     """The verdict on a replicate that gets no number, because curves or service show no binding; else None."""
     if not response.binds:
         if service.binding == "true" or service.kd_M is not None:
+            if response.height >= REPORTED_RESPONSE * NO_RESPONSE[response.unit]:
+                return None
             return Verdict.REVIEW, (response.reason, "the service reports binding")
         return Verdict.NO_BINDING, (response.reason,)
     if service.binding != "false":
@@ -97,6 +104,15 @@ def judge_response(response: Response, service: ServiceValues) -> Judgement | No
     called = f"the service reports no binding; the response is {response.height:.2g} {response.unit}"
     clear = response.height >= CLEAR_RESPONSE[response.unit]
     return (Verdict.REVIEW if clear else Verdict.NO_BINDING), (called,)
+
+
+def judge_one_concentration(service: ServiceValues) -> Judgement:
+    """Curves that bind, at one concentration: a screening call is not an affinity."""
+    if service.binding == "true" and service.kd_M is None:
+        return Verdict.AGREES, (
+            "the curves bind, as the service reports; one concentration gives no affinity",
+        )
+    return Verdict.REVIEW, ("the curves bind; one concentration gives no affinity",)
 
 
 def judge(fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: ServiceValues) -> Judgement:
@@ -110,18 +126,25 @@ def judge(fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: Ser
     """
     highest = float(np.max(data.signal))
     differences, open_ends = _differences(fits, service), _open_ends(fits)
-    if left > max(MISFIT * highest, MISFIT_DRIFTS * OWN_DRIFT[data.unit]):
+    agreement = _agreement(fits, service)
+    if left > max(MISFIT * highest, SYSTEMATIC_DRIFTS * OWN_DRIFT[data.unit]):
         reason = f"systematic residuals of the 1:1 fit are {left / highest:.1%} of the highest signal"
-        return Verdict.NOT_1_TO_1, (reason, *differences)
+        return Verdict.NOT_1_TO_1, (reason, *agreement, *differences)
     if service.kd_M is None:
         return Verdict.REVIEW, ("the service reports no K_D", *open_ends)
     if not any(_closed(fit) for fit in fits):
         return Verdict.REVIEW, (*open_ends, *differences)
+    verdict = Verdict.AGREES if agreement else Verdict.REVIEW
+    return verdict, (*agreement, *differences, *open_ends)
+
+
+def _agreement(fits: tuple[KineticsFit, ...], service: ServiceValues) -> list[str]:
     agreeing = [fit.model for fit in fits if _closed(fit) and not _differences((fit,), service)]
-    if not agreeing:
-        return Verdict.REVIEW, (*differences, *open_ends)
-    reason = f"{' and '.join(agreeing)} within {AGREEMENT:.0%} of the service's values, or their intervals hold them"
-    return Verdict.AGREES, (reason, *differences, *open_ends)
+    if not agreeing or service.kd_M is None:
+        return []
+    return [
+        f"{' and '.join(agreeing)}: within {AGREEMENT:.0%} of the service's values, or the intervals hold them"
+    ]
 
 
 def _closed(fit: KineticsFit) -> bool:

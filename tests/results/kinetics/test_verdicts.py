@@ -1,0 +1,184 @@
+"""Verdicts on simulated curves. The thresholds of `verdict` were chosen with the seeds 1, 11 and 101."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prefect_assay.results.kinetics.analysis import ServiceValues, Verdict
+from prefect_assay.results.kinetics.global_fit import fit_global
+from prefect_assay.results.kinetics.replicate import analyze_replicate
+from prefect_assay.results.kinetics.response import curve
+from prefect_assay.results.kinetics.verdict import misfit
+from support.kinetics.packages import flat
+from support.kinetics.simulate import (
+    CONCENTRATIONS_M,
+    Schedule,
+    induced_fit,
+    mass_transport,
+    measured,
+    one_to_one,
+    two_sites,
+)
+
+SEED = 202
+SEPARABLE = 0.01  # of the highest signal: how far the curves without noise are from their best 1:1 fit
+CURVES = 60
+SCHEDULE = Schedule(step_s=1.0)
+RMAX_NM = (6.0, 3.0, 1.2)
+
+
+def judged(curves, service=None, unit="nm"):
+    service = service or ServiceValues(binding="unknown")
+    return analyze_replicate("design", 1, unit, curves, service, 180.0).kinetics
+
+
+def closed_form(kon, koff, rmax):
+    return {c: rmax * curve(SCHEDULE.times, kon, koff, c, 180.0) for c in CONCENTRATIONS_M}
+
+
+def drawn(chance):
+    return 10 ** chance.uniform(4.3, 5.8), 10 ** chance.uniform(-3.0, -1.3)
+
+
+def two_sites_drawn(chance, rmax):
+    kon, koff = drawn(chance)
+    fold, share = 10 ** chance.uniform(0.5, 1.7), chance.uniform(0.2, 0.7)
+    return two_sites(kon, koff, rmax, fold=fold, share=share, schedule=SCHEDULE)
+
+
+def mass_transport_drawn(chance, rmax):
+    kon, koff = drawn(chance)
+    return mass_transport(3 * kon, koff, rmax, limit=10 ** chance.uniform(0.0, 1.5), schedule=SCHEDULE)
+
+
+def induced_fit_drawn(chance, rmax):
+    kon, koff = drawn(chance)
+    forward, back = 10 ** chance.uniform(-2.5, -1.3), 10 ** chance.uniform(-3.0, -1.7)
+    return induced_fit(kon, 3 * koff, rmax, forward=forward, back=back, schedule=SCHEDULE)
+
+
+@pytest.mark.parametrize("draw", [two_sites_drawn, mass_transport_drawn, induced_fit_drawn])
+def test_other_mechanisms_are_flagged(exact, draw):
+    chance, verdicts, number = np.random.default_rng(SEED), [], 0
+    while len(verdicts) < CURVES:
+        number += 1
+        clean = draw(chance, RMAX_NM[number % 3])
+        data = exact(clean, SCHEDULE)
+        highest = data.signal.max()
+        # Separable, and more than a sensor's own drift.
+        if misfit(fit_global(data).residuals, data) < max(SEPARABLE * highest, 0.01) or highest < 0.3:
+            continue
+        verdicts.append(judged(measured(clean, chance, SCHEDULE)).verdict)
+    assert verdicts.count(Verdict.NOT_1_TO_1) >= 0.95 * CURVES
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_noisy_1_to_1_curves_are_not_flagged(correlation):
+    chance, verdicts = np.random.default_rng(SEED + 1), []
+    for number in range(2 * CURVES):
+        clean = closed_form(*drawn(chance), RMAX_NM[number % 3])
+        curves = measured(clean, chance, SCHEDULE, correlation=correlation)
+        verdicts.append(judged(curves).verdict)
+    assert verdicts.count(Verdict.NOT_1_TO_1) <= 0.05 * len(verdicts)
+
+
+@pytest.mark.parametrize("own_drift", [0.015, 0.03])
+def test_curves_without_binding_get_no_number(own_drift):
+    chance = np.random.default_rng(SEED + 2)
+    for _ in range(CURVES):
+        found = judged(measured(flat(SCHEDULE), chance, SCHEDULE, own_drift=own_drift))
+        assert (found.verdict, found.fits) == (Verdict.NO_BINDING, ())
+
+
+def test_unspecific_binding_and_bulk_shift_are_no_binding():
+    """Like the bundled non-binder: a step at the start, a slow rise with concentration, hardly any return."""
+    chance = np.random.default_rng(SEED + 3)
+    times = SCHEDULE.times
+    for _ in range(CURVES):
+        rise, step, power = chance.uniform(0.1, 0.5), chance.uniform(0.0, 0.3), chance.uniform(0.7, 1.5)
+        walk = np.cumsum(0.001 * chance.standard_normal((4, len(times))), axis=1)
+        clean = {
+            c: (c / 1e-6) ** power * (np.where(times <= 180, step, 0) + rise * np.minimum(times, 180) / 180)
+            + w
+            for c, w in zip(CONCENTRATIONS_M, walk, strict=True)
+        }
+        found = judged(measured(clean, chance, SCHEDULE))
+        assert (found.verdict, found.fits) == (Verdict.NO_BINDING, ())
+
+
+def simulated(kon=1e5, koff=1e-2, rmax=3.0, seed=SEED):
+    return measured(closed_form(kon, koff, rmax), np.random.default_rng(seed), SCHEDULE)
+
+
+TRUE = ServiceValues(binding="true", kon_per_M_s=1e5, koff_per_s=1e-2, kd_M=1e-7)
+
+
+def test_curves_that_give_the_services_values_agree():
+    found = judged(simulated(), TRUE)
+    assert found.verdict is Verdict.AGREES
+    assert "global_1to1 and two_step: within 25%" in found.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("service", "reason"),
+    [
+        (TRUE.model_copy(update={"kd_M": 3e-7}), "K_D -6"),
+        (TRUE.model_copy(update={"kd_M": None}), "the service reports no K_D"),
+    ],
+)
+def test_curves_that_do_not_are_for_review(service, reason):
+    found = judged(simulated(), service)
+    assert found.verdict is Verdict.REVIEW
+    assert any(reason in line for line in found.reasons)
+
+
+def test_a_binder_that_the_service_calls_none_gets_no_number():
+    found = judged(simulated(), ServiceValues(binding="false"))
+    assert (found.verdict, found.fits) == (Verdict.REVIEW, ())
+    assert "reports no binding" in found.reasons[0]
+
+
+def test_a_non_binder_that_the_service_calls_a_binder_is_for_review():
+    found = judged(measured(flat(SCHEDULE), np.random.default_rng(SEED), SCHEDULE), TRUE)
+    assert (found.verdict, found.fits) == (Verdict.REVIEW, ())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_complex_that_does_not_dissociate_has_an_open_end_and_no_absurd_number(seed):
+    service = ServiceValues(binding="true", kon_per_M_s=1e5, koff_per_s=1e-7, kd_M=1e-12)
+    found = judged(simulated(koff=1e-7, seed=seed), service)
+    fit = found.fit("global_1to1")
+    assert (fit.koff_per_s.low, fit.kd_M.low) == (None, None)
+    assert fit.kd_M.value <= fit.kd_M.high < 1e-8
+    assert found.verdict is Verdict.REVIEW
+    assert any("do not bound k_off from below" in reason for reason in found.reasons)
+    assert all(1e-13 < other.kd_M.value < 1e-5 for other in found.fits)
+
+
+def test_one_concentration_gives_no_affinity():
+    found = judged([curve for curve in simulated() if curve.concentration_M in {0.0, 1000e-9}], TRUE)
+    assert (found.verdict, found.fits) == (Verdict.REVIEW, ())
+    assert "one concentration" in found.reasons[0]
+
+
+def test_a_curve_that_ends_early_is_left_out_and_named():
+    curves = simulated()
+    cut = replace(curves[2], time_s=curves[2].time_s[:200], signal=curves[2].signal[:200])
+    found = judged([*curves[:2], cut, *curves[3:]], TRUE)
+    assert found.verdict is Verdict.AGREES
+    assert found.concentrations_nM == (31.6, 316.2, 1000.0)
+    assert "left out: the curve at 100 nM" in found.reasons[-1]
+
+
+def test_spr_is_judged_by_its_own_unit():
+    curves = [replace(c, signal=20 * c.signal) for c in simulated()]
+    assert judged(curves, TRUE, unit="RU").verdict is Verdict.AGREES
+    silent = measured(flat(SCHEDULE), np.random.default_rng(SEED), SCHEDULE)
+    assert judged([replace(c, signal=20 * c.signal) for c in silent], unit="RU").verdict is Verdict.NO_BINDING
+
+
+def test_the_simulations_by_equations_and_by_formula_are_the_same():
+    solved, formula = one_to_one(1e5, 1e-2, 3.0, SCHEDULE), closed_form(1e5, 1e-2, 3.0)
+    for concentration, signal in solved.items():
+        np.testing.assert_allclose(signal, formula[concentration], atol=1e-6)
