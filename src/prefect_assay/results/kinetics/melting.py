@@ -16,7 +16,7 @@ from prefect_assay.results.kinetics.noise import influence, noise_of, runs_p, wh
 AGREEMENT_C: Final = 1.0
 """How far a fitted melting temperature may lie from the service's."""
 DERIVATIVE_C: Final = 2.0
-"""How far from that of the derivative, which noise moves by up to 1.7 °C in curves of the local lab."""
+"""How far the curve may be steepest from where its fit is; noise moves this by up to 1.7 °C in curves of the local lab."""
 _GAS: Final = 8.314462618
 _ZERO_C: Final = 273.15
 # Heat capacity over enthalpy, both per residue (Robertson and Murphy, Chem. Rev. 97, 1251, 1997): 58 J/(mol K) and
@@ -29,6 +29,7 @@ _GAIN: Final = 1.5
 _AMPLITUDE: Final = 5.0
 _SMOOTH_C: Final = 4.0
 _UNSTRUCTURED: Final = 1e-6
+_MISFIT: Final = 0.005
 _POINTS_MIN: Final = 20
 _GRID: Final = 12
 
@@ -69,28 +70,26 @@ def analyze_melt(
     fit = _fit(celsius, signal) if len(celsius) >= _POINTS_MIN else None
     if fit is None:
         verdict = Verdict.AGREES if service.tm_C is None else Verdict.REVIEW
-        said = "reports none, either" if service.tm_C is None else "reports one"
-        reasons = (
-            "the curve shows no transition between its first and last temperature",
-            f"the service {said}",
+        said = "the service reports none, either" if service.tm_C is None else "the service reports one"
+        nothing = ReplicateMelting(
+            name=name,
+            replicate=replicate,
+            verdict=verdict,
+            reasons=("the curve shows no transition between its first and last temperature", said),
+            service=service,
         )
-        return FittedMelt(
-            ReplicateMelting(
-                name=name, replicate=replicate, verdict=verdict, reasons=reasons, service=service
-            ),
-            celsius,
-            signal,
-            None,
-        )
+        return FittedMelt(nothing, celsius, signal, None)
     tm, fitted = fit
     steepest = derivative_tm(celsius, signal)
-    reasons = _reasons(tm, steepest, signal - fitted, service)
+    expected = derivative_tm(celsius, fitted)
+    shift = None if steepest is None or expected is None else steepest - expected
+    reasons = _reasons(tm, shift, signal - fitted, float(np.ptp(signal)), service)
     melting = ReplicateMelting(
         name=name,
         replicate=replicate,
         verdict=Verdict.REVIEW if reasons else Verdict.AGREES,
         reasons=reasons
-        or (f"within {AGREEMENT_C:g} °C of the service's value, {DERIVATIVE_C:g} °C of the derivative",),
+        or (f"within {AGREEMENT_C:g} °C of the service's value, and steepest where the fit is",),
         tm_C=tm,
         derivative_tm_C=None if steepest is None else rounded(steepest),
         service=service,
@@ -147,20 +146,18 @@ def _fit(celsius: FloatArray, signal: FloatArray) -> tuple[Estimate, FloatArray]
 
 
 def _reasons(
-    tm: Estimate, steepest: float | None, residuals: FloatArray, service: ServiceValues
+    tm: Estimate, shift: float | None, residuals: FloatArray, span: float, service: ServiceValues
 ) -> tuple[str, ...]:
     found = []
     if service.tm_C is None:
         found.append("the service reports no melting temperature")
     elif abs(tm.value - service.tm_C) > AGREEMENT_C:
         found.append(f"{tm.value - service.tm_C:+.1f} °C against the service")
-    if steepest is None or abs(tm.value - steepest) > DERIVATIVE_C:
-        found.append(
-            "the derivative has no maximum"
-            if steepest is None
-            else f"the derivative is highest {steepest - tm.value:+.1f} °C from the fitted value"
-        )
-    if runs_p(residuals[None]) < _UNSTRUCTURED:
+    if shift is None:
+        found.append("the derivative has no maximum")
+    elif abs(shift) > DERIVATIVE_C:
+        found.append(f"the curve is steepest {shift:+.1f} °C from where its fit is")
+    if runs_p(residuals[None]) < _UNSTRUCTURED and float(np.std(residuals)) > _MISFIT * span:
         found.append("the residuals are not noise: two states do not describe the curve")
     if tm.low is None or tm.high is None:
         found.append("the curve does not bound the melting temperature")

@@ -98,12 +98,14 @@ def columns(text: str) -> tuple[tuple[str, str], FloatArray, FloatArray]:
     names = tuple(name.strip().strip('"') for name in head.split(","))
     if len(names) != _COLUMNS:
         raise UnreadableFile(f"has {len(names)} columns instead of {_COLUMNS}")
+    if not body.strip():
+        raise UnreadableFile("has no rows")
     try:
         values = np.loadtxt(io.StringIO(body), delimiter=",", ndmin=2)
     except ValueError as error:
         raise UnreadableFile(f"is not numeric: {error}") from None
-    if values.size == 0 or values.shape[1] != _COLUMNS:
-        raise UnreadableFile("has no rows")
+    if values.shape[1] != _COLUMNS:
+        raise UnreadableFile(f"has rows of {values.shape[1]} columns instead of {_COLUMNS}")
     values = values[np.isfinite(values).all(axis=1)]
     values = values[np.argsort(values[:, 0], kind="stable")]
     distinct = np.concatenate([[True], np.diff(values[:, 0]) > 0])

@@ -1,0 +1,80 @@
+"""Melting curves: two states by Gibbs and Helmholtz, with their own heat capacity."""
+
+import numpy as np
+import pytest
+
+from prefect_assay.lab.measure.model import unfolded_fraction
+from prefect_assay.results.kinetics.analysis import ServiceValues, Verdict
+from prefect_assay.results.kinetics.melting import analyze_melt
+
+CELSIUS = np.arange(20.0, 95.01, 0.5)
+NOISE = 0.0015
+
+
+def ratio(tm, *, residues=120, noise=0.0, seed=0, second=None):
+    """F350/F330 as sensors give it; `second` adds half of another transition."""
+    share = unfolded(tm, residues)
+    if second is not None:
+        share = 0.5 * (share + unfolded(second, residues))
+    folded, opened = 0.72 + 0.0006 * CELSIUS, 1.02 + 0.0009 * CELSIUS
+    random = np.random.default_rng(seed).standard_normal(len(CELSIUS))
+    return (1 - share) * folded + share * opened + noise * random
+
+
+def unfolded(tm, residues):
+    enthalpy, capacity = residues * (2_920 + 58 * (tm - 60)), 58.0 * residues
+    return np.array([unfolded_fraction(t, tm=tm, enthalpy=enthalpy, heat_capacity=capacity) for t in CELSIUS])
+
+
+def melt(signal, tm=None):
+    return analyze_melt("design", 1, CELSIUS, signal, ServiceValues(tm_C=tm)).melting
+
+
+@pytest.mark.parametrize("tm", [42.0, 55.5, 62.0, 85.0])
+@pytest.mark.parametrize("residues", [50, 120, 180])
+def test_the_melting_temperature_is_exact_without_noise(tm, residues):
+    found = melt(ratio(tm, residues=residues), tm)
+    assert found.tm_C.value == pytest.approx(tm, abs=0.02)
+    # A broad transition between sloped baselines is steepest above its midpoint.
+    assert found.derivative_tm_C == pytest.approx(tm, abs=1.0 if residues > 50 else 4.0)
+    assert found.verdict is Verdict.AGREES
+
+
+def test_intervals_hold_the_truth_in_93_to_97_percent():
+    chance, held = np.random.default_rng(7), []
+    for seed in range(300):
+        tm = chance.uniform(45, 80)
+        found = melt(ratio(tm, residues=chance.uniform(60, 160), noise=NOISE, seed=seed), tm)
+        held.append(found.tm_C.low <= tm <= found.tm_C.high)
+    assert 0.93 <= np.mean(held) <= 0.97
+
+
+def test_a_curve_that_gives_the_services_value_agrees():
+    assert melt(ratio(62.0, noise=NOISE), 62.2).verdict is Verdict.AGREES
+
+
+@pytest.mark.parametrize(
+    ("signal", "service", "reason"),
+    [
+        (ratio(62.0, noise=NOISE), 65.0, "-3.0 °C against the service"),
+        (ratio(62.0, noise=NOISE), None, "reports no melting temperature"),
+        (ratio(50.0, noise=NOISE, second=68.0), 60.0, "two states do not describe the curve"),
+    ],
+)
+def test_a_curve_that_does_not_is_for_review(signal, service, reason):
+    found = melt(signal, service)
+    assert found.verdict is Verdict.REVIEW
+    assert any(reason in line for line in found.reasons)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_curve_without_a_transition_has_no_melting_temperature(seed):
+    signal = 0.72 + 0.0006 * CELSIUS + NOISE * np.random.default_rng(seed).standard_normal(len(CELSIUS))
+    found = melt(signal)
+    assert (found.tm_C, found.verdict) == (None, Verdict.AGREES)
+    assert melt(signal, 60.0).verdict is Verdict.REVIEW
+
+
+def test_the_fitted_curve_is_near_the_signal():
+    found = analyze_melt("design", 1, CELSIUS, ratio(62.0, noise=NOISE), ServiceValues(tm_C=62.0))
+    assert np.abs(found.fitted - found.signal).max() < 5 * NOISE
