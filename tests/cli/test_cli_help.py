@@ -8,6 +8,7 @@ from support.command import command
 HEAVY = (
     "prefect",
     "numpy",
+    "scipy",
     "pyarrow",
     "httpx",
     "boto3",
@@ -34,6 +35,7 @@ COMMANDS = (
     ["sequences"],
     ["sequences", "check"],
     ["drift"],
+    ["kinetics"],
 )
 _PROBE = """
 import sys

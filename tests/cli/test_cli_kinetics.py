@@ -1,0 +1,45 @@
+import pytest
+
+from support.command import command
+from support.kinetics.packages import published_files, zipped
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    path = tmp_path_factory.mktemp("kinetics") / "egfr.zip"
+    path.write_bytes(zipped(published_files()))
+    return str(path)
+
+
+def test_both_models_are_shown_beside_the_services_values(package):
+    done = command("kinetics", package)
+    assert done.code == 0, done.err
+    for part in ("global_1to1", "two_step", "service", "96.0 nM", "not_1_to_1", "no_binding"):
+        assert part in done.out
+    assert "P01133-971-1023 1: not_1_to_1: systematic residuals" in done.out
+
+
+def test_json_is_the_analysis_of_each_package(package):
+    (found,) = command("kinetics", package, "--json").json()
+    assert found["package"] == package
+    verdicts = {(r["name"], r["replicate"]): r["verdict"] for r in found["kinetics"]}
+    assert verdicts["gitter-yolo10", 1] == "no_binding"
+    assert [fit["model"] for fit in found["kinetics"][0]["fits"]] == ["global_1to1", "two_step"]
+
+
+def test_a_file_that_is_no_package_is_named(tmp_path):
+    path = tmp_path / "designs.fasta"
+    path.write_text(">a\nMKV\n")
+    done = command("kinetics", str(path))
+    assert done.code == 2
+    assert "cannot be read as a zip" in done.err
+    missing = command("kinetics", str(tmp_path / "gone.zip"), "--json")
+    assert missing.code == 2
+    assert "there is no data package" in missing.json()["error"]["message"]
+
+
+def test_without_the_extra_one_line_says_how_to_get_it(tmp_path, package):
+    (tmp_path / "scipy.py").write_text("raise ImportError('not installed')\n")
+    done = command("kinetics", package, PYTHONPATH=str(tmp_path))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "Error: fitting raw curves needs an extra: pip install 'prefect-assay[kinetics]'\n"
