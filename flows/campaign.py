@@ -10,20 +10,20 @@ from typing import Annotated
 
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
-from prefect.runtime import flow_run as current_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
 from prefect_assay.approvals.questions import unanswered
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
+from prefect_assay.designs import Reading
 from prefect_assay.errors import (
     ApprovalExpired,
-    ArchiveError,
     CampaignFailed,
     OrderMismatch,
     OrderOutcomeUnknown,
 )
 from prefect_assay.flows.campaign_budget import approved_limits
+from prefect_assay.flows.campaign_plan import CampaignInput, make_plan, pinned_plan
 from prefect_assay.flows.experiment import experiment
 from prefect_assay.flows.run_options import DEADLINE_DAYS, CampaignRun, ExperimentRun, RunOptions
 from prefect_assay.models.job import Order
@@ -35,23 +35,16 @@ from prefect_assay.runs import can_suspend
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.children import call_children, start_child, wait_for_children, wake_waiting_parent
 from prefect_assay.runs.crashes import stop_crash_loop
-from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
+from prefect_assay.runs.durable import durable_flow
 from prefect_assay.runs.tags import (
-    CAMPAIGN_TAG,
-    CHILDREN_TAG,
     WAITS_TAG,
-    add_tags,
     campaign_group,
     own_tags,
-    tag_values,
 )
 from prefect_assay.sweeping.cancellations import report_cancellation
-from prefect_assay.tasks.archive import check_archive, kept_location
-from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
-from prefect_assay.tasks.estimate import check_access, resolve_target
+from prefect_assay.tasks.archive import kept_location
+from prefect_assay.tasks.collate import collate_campaign
 from prefect_assay.tasks.order import find_order
-from prefect_assay.tasks.pay import require_rail
-from prefect_assay.tasks.read import plan_campaign, read_designs
 from prefect_assay.tasks.report import report_campaign
 
 __all__ = ["campaign"]
@@ -79,6 +72,10 @@ def campaign(
     sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
     deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
     poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
+    name_column: str | None = None,
+    sequence_column: str | None = None,
+    keep_native: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
+    designs_name: str | None = None,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, collate.
 
@@ -97,6 +94,10 @@ def campaign(
         sequences_per_experiment: most designs in one experiment.
         deadline_days: how long to wait for an experiment, counted from its order.
         poll_seconds: longest pause between two polls of a run that is not deployed.
+        name_column: title of the table's column of names. Empty: found by usual titles.
+        sequence_column: title of the table's column of sequences. Empty: found by usual titles.
+        keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
+        designs_name: what pasted text is called in messages and artifacts, such as the file it came from.
 
     Returns:
         CampaignReport: every experiment with its archive or its problem, and the table of all rows.
@@ -120,8 +121,16 @@ def campaign(
         poll_seconds=poll_seconds,
     )
     run = CampaignRun(options)
-    plan = run.outlasting("plan", lambda: _pinned_plan(run))
-    plan = plan or _make_plan(run, designs, assay, campaign_id, sequences_per_experiment)
+    given = CampaignInput(
+        designs,
+        designs_name,
+        Reading(name_column, sequence_column, keep_native),
+        assay,
+        campaign_id,
+        sequences_per_experiment,
+    )
+    plan = run.outlasting("plan", lambda: pinned_plan(run))
+    plan = plan or make_plan(run, given)
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
     try:
         # A run with started children has its approval; their results count, whatever they are.
@@ -134,43 +143,6 @@ def campaign(
     else:
         problems = _run_here(run, plan, limits)
     return run.outlasting("report", lambda: _report(run, plan, problems))
-
-
-def _pinned_plan(run: CampaignRun) -> Plan | None:
-    """The plan of this run's first execution, found by the run's tag.
-
-    A run with a plan never makes another one: its designs file may contain the next round by now.
-    """
-    for campaign_id in tag_values(own_tags(), CAMPAIGN_TAG):
-        plan = kept_plan(run.options.archive, campaign_id)
-        if plan is None or plan.archive_id not in {None, run.options.books.archive_id}:
-            raise ArchiveError(
-                f"the plan of campaign {campaign_id} is no longer in this archive; nothing new was ordered. "
-                "Restore the archive, or point its block to it, and run it again"
-            )
-        return plan
-    return None
-
-
-def _make_plan(
-    run: CampaignRun, designs: str, assay: Assay, campaign_id: str | None, sequences_per_experiment: int
-) -> Plan:
-    """Read, validate, deduplicate, split; then archive the plan before anything costs money."""
-    refuse_unknown_parameters()
-    require_blocks("wallet", "webhook")
-    require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
-    check_archive(run.options.archive)
-    sequences = read_designs(designs)
-    check_access(run.options.credentials)
-    target = resolve_target(run.options.credentials, assay)
-    plan = plan_campaign(
-        sequences, assay, target, campaign_id=campaign_id, per_experiment=sequences_per_experiment
-    )
-    keep_plan(run.options.archive, plan.model_copy(update={"archive_id": run.options.books.archive_id}))
-    if can_suspend():
-        group = campaign_group(plan.campaign_id, run.options.scope)
-        add_tags(current_run.id, [CAMPAIGN_TAG + plan.campaign_id, CHILDREN_TAG + group])
-    return plan
 
 
 def _group(run: CampaignRun, plan: Plan) -> str:

@@ -15,6 +15,7 @@ from prefect.logging import get_run_logger
 from pydantic import Field
 
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
+from prefect_assay.designs import Reading
 from prefect_assay.errors import AssayError, InvalidSequences
 from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.run_options import DEADLINE_DAYS, RunOptions
@@ -47,6 +48,7 @@ class _LoopRun:
     assay: Assay
     sequences_per_experiment: int
     designer: str | None
+    reading: Reading
 
     @property
     def round_timeout(self) -> timedelta:
@@ -57,9 +59,13 @@ class _LoopRun:
         """The flat parameters of `campaign` for one round."""
         own = {
             "designs": str(file),
+            "designs_name": None,  # a path names itself
             "assay": self.assay,
             "campaign_id": campaign_id,
             "sequences_per_experiment": self.sequences_per_experiment,
+            "name_column": self.reading.name_column,
+            "sequence_column": self.reading.sequence_column,
+            "keep_native": self.reading.keep_native,
         }
         return own | self.options.parameters()
 
@@ -82,6 +88,9 @@ def design_build_test(
     sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
     deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
     poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
+    name_column: str | None = None,
+    sequence_column: str | None = None,
+    keep_native: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
 ) -> LoopReport:
     """Run one campaign per design file of a folder, in the order of their names, until rounds or goal end it.
 
@@ -105,6 +114,9 @@ def design_build_test(
         sequences_per_experiment: most designs in one experiment.
         deadline_days: how long to wait for an experiment, counted from its order.
         poll_seconds: longest pause between two polls of a run that is not deployed.
+        name_column: title of the tables' column of names. Empty: found by usual titles.
+        sequence_column: title of the tables' column of sequences. Empty: found by usual titles.
+        keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
 
     Returns:
         LoopReport: every round with its table and best K_D (M), and why the loop stopped.
@@ -131,6 +143,7 @@ def design_build_test(
         assay=assay,
         sequences_per_experiment=sequences_per_experiment,
         designer=designer,
+        reading=Reading(name_column, sequence_column, keep_native),
     )
     rounds: list[RoundReport] = []
     stopped = "every design file has been measured; the next run takes the files that come"

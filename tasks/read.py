@@ -10,7 +10,16 @@ from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
-from prefect_assay.designs import campaign_digest, check_spec, kept_attributes, read_sequences, split
+from prefect_assay.designs import (
+    AS_WRITTEN,
+    Reading,
+    campaign_digest,
+    check_spec,
+    is_pasted,
+    kept_attributes,
+    read_sequences,
+    split,
+)
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Outcome, OutcomeKind
@@ -26,13 +35,20 @@ EndOfWait = Ready | Failed | PastDeadline  # the decisions that end a wait
 
 
 @task(name="read-designs", **ONCE)
-def read_designs(source: str) -> Sequences:
-    """Read and check designs from a path, an s3:// URI or pasted FASTA text.
+def read_designs(source: str, name: str | None = None, reading: Reading = AS_WRITTEN) -> Sequences:
+    """Read and check designs from a path, an s3:// URI or pasted text.
+
+    Args:
+        source: the path, the address or the text.
+        name: what pasted text is called in messages and artifacts, such as the file it came from.
+        reading: columns of a table, and how FASTA records are named.
 
     Raises:
         InvalidSequences: with every finding, each naming file, line or sequence.
     """
-    return read_sequences(source)
+    if name and is_pasted(source):
+        return read_sequences(name, text=source, reading=reading)
+    return read_sequences(source, reading=reading)
 
 
 @task(name="plan-campaign", **ONCE)

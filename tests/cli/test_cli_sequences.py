@@ -1,5 +1,7 @@
 from importlib.resources import files
 
+from prefect_assay.cli.run import _designs
+from prefect_assay.tasks.read import read_designs
 from support.command import command
 
 EGFR = str(files("prefect_assay.lab") / "data" / "egfr_round1_designs.fasta")
@@ -65,3 +67,40 @@ def test_rules_of_the_assay_are_applied(tmp_path):
     done = command("sequences", "check", str(path), "--type", "epitope_binning")
     assert done.code == 1
     assert "multiples of 4" in done.err
+
+
+def test_warnings_notes_and_columns_are_shown_and_nothing_is_refused(tmp_path):
+    path = tmp_path / "3HTN.fa"
+    path.write_text(
+        ">3HTN, score=1.1, fixed_chains=[], designed_chains=['A'], model_name=v_48_020, seed=37\nMKVLAXX\n"
+        ">T=0.1, sample=1, score=0.7, seq_recovery=0.5\nMKVLCNGS\n"
+    )
+    done = command("sequences", "check", str(path))
+    assert done.code == 0, done.err
+    assert "the native input of ProteinMPNN left out: 3HTN" in done.out
+    assert "1 of 1 designs have an odd number of cysteines" in done.out
+    summary = command("sequences", "check", str(path), "--json").json()
+    assert len(summary["warnings"]) == 4
+    assert {"T", "sample", "score", "backbone"} <= set(summary["columns"])
+    assert command("sequences", "check", str(path), "--keep-native").code == 1
+
+
+def test_columns_are_chosen_by_their_titles(tmp_path):
+    path = tmp_path / "designs.csv"
+    path.write_text("id,Construct,seq,Chain\n1,c1,AAA,MKVLAAGG\n")
+    chosen = ("--name-column", "Construct", "--sequence-column", "Chain")
+    done = command("sequences", "check", str(path), "--json", *chosen)
+    assert done.json()["residues"]["longest"] == 8
+    wrong = command("sequences", "check", str(path), "--name-column", "Name of it")
+    assert wrong.code == 1
+    assert "no column 'Name of it' in [id, Construct, seq, Chain]" in wrong.err
+
+
+def test_a_file_that_is_sent_as_text_keeps_its_name(tmp_path):
+    path = tmp_path / "round-1.fasta"
+    path.write_text(">a\nMKV\n")
+    assert _designs(str(path)) == {"designs": ">a\nMKV\n", "designs_name": str(path)}
+    assert _designs(">a\nMKV\n") == {"designs": ">a\nMKV\n"}
+    assert _designs("s3://designs/a.fasta") == {"designs": "s3://designs/a.fasta"}
+    sent = read_designs.fn(source=">a\nMKV\n", name=str(path))
+    assert sent.source == str(path)

@@ -101,7 +101,8 @@ def test_names_are_the_first_words_or_the_whole_lines_and_nothing_is_lost(writte
         return
     names = [s.name for s in named.items]
     whole = [name for name, _ in written]
-    first = [name.partition(" ")[0].partition("\t")[0].rstrip(",;") for name in whole]
+    spaced = [(name, name.partition(" ")[0].partition("\t")[0]) for name in whole]
+    first = [word.rstrip(",;") if word != name else name for name, word in spaced]
     assert names == (first if len({n.casefold() for n in first if n}) == len(first) else whole)
     assert named.renamed == (names != whole)
     assert [s.aa_string for s in named.items] == [residues for _, residues in written]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.designs import Reading
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.flows.design_build_test import _LoopRun
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
@@ -57,10 +58,22 @@ def test_a_limit_of_the_campaign_is_handed_on():
 
 def test_a_loop_hands_a_campaign_all_its_parameters():
     assay = Assay(experiment_type="expression")
-    run = _LoopRun(OPTIONS, loop_id="l", assay=assay, sequences_per_experiment=4, designer=None)
+    run = _LoopRun(
+        OPTIONS,
+        loop_id="l",
+        assay=assay,
+        sequences_per_experiment=4,
+        designer=None,
+        reading=Reading("Construct", "Chain", keep_native=True),
+    )
     given = run.parameters("l-one", Path("one.fasta"))
     assert given.keys() == parameters_of(campaign).keys()
     assert (given["campaign_id"], given["sequences_per_experiment"]) == ("l-one", 4)
+    assert (given["name_column"], given["sequence_column"], given["keep_native"]) == (
+        "Construct",
+        "Chain",
+        True,
+    )
 
 
 @pytest.mark.parametrize(("limit", "cap"), [(None, 100), (50, 50), (150, 100)])

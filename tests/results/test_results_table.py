@@ -3,9 +3,11 @@
 import csv
 import io
 
+import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from moto import mock_aws
 
 from prefect_assay.errors import InputError
 from prefect_assay.results import COLUMNS, Level, Outcome, ResultRow, collate, from_csv, to_csv, to_parquet
@@ -130,3 +132,23 @@ def test_collate_keeps_the_later_of_a_row_that_comes_twice():
 def test_collate_keeps_replicates_without_a_number_and_equal_names_of_other_experiments():
     twins = [row(level="replicate", kd_M=1e-9), row(level="replicate", kd_M=1e-9)]
     assert len(collate([twins, [row(experiment_code="F")]])) == 3
+
+
+def test_a_table_is_read_from_bytes_text_and_places(tmp_path, monkeypatch):
+    table = (row("a"), row("b"))
+    data = to_csv(table)
+    path = tmp_path / "results.csv"
+    path.write_bytes(data)
+    assert from_csv(data.decode()) == from_csv(path) == from_csv(str(path)) == from_csv(data) == table
+    with pytest.raises(InputError, match=r"none\.csv: no such file"):
+        from_csv(tmp_path / "none.csv")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="results")
+        client.put_object(Bucket="results", Key="round 1/results.csv", Body=data)
+        assert from_csv("s3://results/round 1/results.csv") == table
+        with pytest.raises(InputError, match="no such object"):
+            from_csv("s3://results/none.csv")

@@ -28,6 +28,11 @@ OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unk
 
 ArchiveFolder = Annotated[Path | None, typer.Argument(help="An archive in a folder.")]
 ArchiveBlock = Annotated[str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")]
+NameColumn = Annotated[str | None, typer.Option(help="The table's column of names, by its title.")]
+SequenceColumn = Annotated[str | None, typer.Option(help="The table's column of sequences, by its title.")]
+KeepNative = Annotated[
+    bool, typer.Option("--keep-native", help="Also measure the native inputs in files of ProteinMPNN.")
+]
 
 app = typer.Typer(
     help="Measure protein designs: order once, pay once, wait without a process, archive.",
@@ -82,11 +87,15 @@ def run(
         bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the campaign until it ends.")] = False,
+    name_column: NameColumn = None,
+    sequence_column: SequenceColumn = None,
+    keep_native: KeepNative = False,
     as_json: AsJson = False,
 ) -> None:
     """Start a campaign: check the designs, then order, pay, wait, archive and collate."""
     with reported(as_json=as_json):
         from prefect_assay.cli.run import CampaignRequest, run_campaign
+        from prefect_assay.designs import Reading
 
         request = CampaignRequest(
             designs=designs,
@@ -103,6 +112,7 @@ def run(
             campaign_id=campaign_id,
             per_experiment=per_experiment,
             deadline_days=deadline_days,
+            reading=Reading(name_column, sequence_column, keep_native),
         )
         run_campaign(request, here=here, wait=wait, as_json=as_json)
 
@@ -272,13 +282,18 @@ def sequences_check(
     per_experiment: Annotated[
         int, typer.Option(min=1, max=384, help="Designs that one experiment takes at most.")
     ] = 96,
+    name_column: NameColumn = None,
+    sequence_column: SequenceColumn = None,
+    keep_native: KeepNative = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a design file as a campaign would, without ordering anything; exit code 1 when it cannot be ordered."""
     with reported(as_json=as_json):
         from prefect_assay.cli.sequences import check_sequences
+        from prefect_assay.designs import Reading
 
-        check_sequences(file, experiment_type, per_experiment, as_json=as_json)
+        reading = Reading(name_column, sequence_column, keep_native)
+        check_sequences(file, experiment_type, per_experiment, reading, as_json=as_json)
 
 
 @app.command()

@@ -16,8 +16,8 @@ from prefect_assay.cli.prefect_api import (
     run_url,
     start_temporary_server,
 )
-from prefect_assay.cli.sequences import check_locally, read_file
-from prefect_assay.designs.read import is_pasted
+from prefect_assay.cli.sequences import check_locally, read_file, warnings_of
+from prefect_assay.designs import Reading, is_pasted
 from prefect_assay.errors import AssayError, CampaignFailed, ConfigurationError, InvalidSpec
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Assay
@@ -52,6 +52,7 @@ class CampaignRequest:
     campaign_id: str | None
     per_experiment: int
     deadline_days: int
+    reading: Reading
 
     def assay(self) -> Assay:
         """The assay that the options describe."""
@@ -71,7 +72,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         SystemExit: with 1, if `wait` or `here` is set and the campaign ended without results.
     """
     assay = request.assay()
-    sequences = read_file(request.designs)
+    sequences = read_file(request.designs, request.reading)
     _check_target(assay)
     experiments = check_locally(sequences, assay, request.per_experiment)
     # Without an id the flow derives one, from the designs and the target that it has looked up.
@@ -81,6 +82,8 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         Console(stderr=True).print(
             f"{len(sequences)} designs, {experiments} experiments{named}", highlight=False
         )
+        for line in warnings_of(sequences):
+            Console(stderr=True).print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
     if here:
         start_temporary_server()
     else:
@@ -93,6 +96,9 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
             "payment_method": PaymentMethod(request.payment),
             "sequences_per_experiment": request.per_experiment,
             "deadline_days": request.deadline_days,
+            "name_column": request.reading.name_column,
+            "sequence_column": request.reading.sequence_column,
+            "keep_native": request.reading.keep_native,
         }
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
@@ -101,7 +107,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         from prefect_assay.tasks.archive import refuse_relative
 
         refuse_relative(cast("Archive", blocks["archive"]))
-        run = start_run(DEPLOYMENT, {"designs": _designs(request.designs), **settings, **blocks})
+        run = start_run(DEPLOYMENT, {**_designs(request.designs), **settings, **blocks})
     _announce(run, campaign_id, as_json=as_json and not wait)
     if wait:
         from prefect_assay.cli.status import follow
@@ -145,16 +151,18 @@ def _load_blocks(request: CampaignRequest) -> dict[str, "Block"]:
     return {name: block for name, block in blocks.items() if block is not None}
 
 
-def _designs(source: str) -> str:
-    """The parameter for the worker: the file's text, which needs no shared folder, or else its address."""
+def _designs(source: str) -> dict[str, str]:
+    """The parameters for the worker: the file's text and name, which need no shared folder, or else its address."""
     if "://" in source or is_pasted(source):
-        return source
+        return {"designs": source}
     path = Path(source).expanduser().absolute()
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        return str(path)
-    return text if is_pasted(text) and len(text.encode()) <= _TEXT_MAX else str(path)
+        return {"designs": str(path)}
+    if is_pasted(text) and len(text.encode()) <= _TEXT_MAX:
+        return {"designs": text, "designs_name": source}
+    return {"designs": str(path)}
 
 
 def _announce(run: "FlowRun", campaign_id: str | None, *, as_json: bool) -> None:

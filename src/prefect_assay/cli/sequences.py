@@ -8,7 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 from prefect_assay.cli.failures import FAILED, describe
-from prefect_assay.designs import campaign_digest, check_spec, read_sequences, split
+from prefect_assay.designs import (
+    Reading,
+    campaign_digest,
+    check_spec,
+    design_warnings,
+    read_sequences,
+    split,
+)
 from prefect_assay.errors import InputError, InvalidSpec
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec
@@ -19,11 +26,13 @@ _ANY_TARGET = "00000000-0000-0000-0000-000000000000"
 _DUPLICATES_SHOWN = 20
 
 
-def check_sequences(file: str, experiment_type: str, per_experiment: int, *, as_json: bool) -> None:
+def check_sequences(
+    file: str, experiment_type: str, per_experiment: int, reading: Reading, *, as_json: bool
+) -> None:
     """Print a summary of the designs, or every finding and exit with 1."""
     assay = Assay(experiment_type=ExperimentType(experiment_type))
     try:
-        sequences = read_file(file)
+        sequences = read_file(file, reading)
         experiments = check_locally(sequences, assay, per_experiment)
     except InputError as error:
         if as_json:
@@ -51,9 +60,14 @@ def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> in
     return len(batches)
 
 
-def read_file(file: str) -> Sequences:
+def read_file(file: str, reading: Reading) -> Sequences:
     """Read the designs of a file, an address or pasted text."""
-    return read_sequences(str(Path(file).expanduser()) if file.startswith("~") else file)
+    return read_sequences(str(Path(file).expanduser()) if file.startswith("~") else file, reading=reading)
+
+
+def warnings_of(sequences: Sequences) -> tuple[str, ...]:
+    """Notes on what was read, and what is worth a second look."""
+    return (*sequences.notes, *design_warnings((s.name, s.aa_string) for s in sequences.items))
 
 
 def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, object]:
@@ -65,6 +79,9 @@ def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, 
         "multi_chain": sum(":" in item.aa_string for item in sequences.items),
         "residues": {"shortest": min(lengths), "median": median(lengths), "longest": max(lengths)},
         "duplicates": [{"name": d.name, "same_as": d.same_as} for d in sequences.duplicates],
+        "columns": sorted({title for item in sequences.items for title in item.attributes}),
+        "notes": list(sequences.notes),
+        "warnings": list(design_warnings((s.name, s.aa_string) for s in sequences.items)),
         "experiment_type": str(assay.experiment_type),
         "experiments": experiments,
         "digest": campaign_digest(sequences, assay),
@@ -81,6 +98,8 @@ def _show(sequences: Sequences, summary: dict[str, object]) -> None:
     console = Console()
     console.print(f"{sequences.source}: can be ordered", style="green", markup=False)
     console.print(table)
+    for line in warnings_of(sequences):
+        console.print(f"  {line}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for duplicate in sequences.duplicates[:_DUPLICATES_SHOWN]:
         console.print(f"  {duplicate.name} is the same as {duplicate.same_as}", markup=False, highlight=False)
     if len(sequences.duplicates) > _DUPLICATES_SHOWN:

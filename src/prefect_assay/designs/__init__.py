@@ -4,13 +4,17 @@ Knows neither the service nor Prefect.
 """
 
 from prefect_assay.designs.campaign import campaign_digest, kept_attributes, split
-from prefect_assay.designs.read import Reading, read_pool, read_sequences
+from prefect_assay.designs.liabilities import design_warnings
+from prefect_assay.designs.read import AS_WRITTEN, Reading, is_pasted, read_pool, read_sequences
 from prefect_assay.models.spec_rules import check_spec
 
 __all__ = [
+    "AS_WRITTEN",
     "Reading",
     "campaign_digest",
     "check_spec",
+    "design_warnings",
+    "is_pasted",
     "kept_attributes",
     "read_pool",
     "read_sequences",

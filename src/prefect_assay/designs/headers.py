@@ -27,8 +27,8 @@ from prefect_assay.designs.records import Rows, name_key
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
 
 DESCRIPTION: Final = "description"
-_PAIR = re.compile(r"([A-Za-z_][\w.%-]*)[=:](\S+)")
-_BETWEEN = re.compile(r"[\s,;|]+")
+_PAIR = re.compile(r"([A-Za-z_][\w.%-]*)[=:]([^\s,;|]+)")
+_PAIRS = re.compile(rf"(?:{_PAIR.pattern}(?:[\s,;|]+|$))+")
 # A comma in brackets, as in ['A', 'B'], separates nothing.
 _COMMA = re.compile(r",\s*(?=[A-Za-z_][\w.%-]*=)")
 _COMMA_PAIR = re.compile(r"([A-Za-z_][\w.%-]*)=(.*)", re.DOTALL)
@@ -38,10 +38,11 @@ def header_fields(text: str) -> dict[str, str]:
     """The columns in the text behind a header's name."""
     if not text:
         return {}
-    for parts, pair in ((_BETWEEN.split(text.strip(" \t,;|")), _PAIR), (_COMMA.split(text), _COMMA_PAIR)):
-        found = [pair.fullmatch(part) for part in parts]
-        if all(found):
-            return {match[1]: match[2].strip() for match in found if match}
+    if _PAIRS.fullmatch(text):
+        return dict(_PAIR.findall(text))
+    found = [_COMMA_PAIR.fullmatch(part) for part in _COMMA.split(text)]
+    if all(found):
+        return {match[1]: match[2].strip() for match in found if match}
     return {DESCRIPTION: text}
 
 
@@ -61,7 +62,8 @@ def first_words(headers: Sequence[str]) -> tuple[list[str], list[str]] | None:
 
 
 def _word(header: str) -> str:
-    return header.partition(" ")[0].partition("\t")[0].rstrip(",;")
+    word = header.partition(" ")[0].partition("\t")[0]
+    return word.rstrip(",;") if len(word) < len(header) else word
 
 
 _PROTEIN_SAMPLE = re.compile(

@@ -26,7 +26,7 @@ class Reading:
     """How a source is read.
 
     `name_column` and `sequence_column` are titles of a table, which FASTA has not. `keep_native` keeps the native
-    inputs of ProteinMPNN. `whole_lines` names FASTA records as versions before 0.2 did: by their whole header lines.
+    inputs of ProteinMPNN. `whole_lines` names FASTA records as earlier versions did: by their whole header lines.
     """
 
     name_column: str | None = None

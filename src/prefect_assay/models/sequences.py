@@ -87,9 +87,14 @@ class Pool:
         )
 
     def __iter__(self) -> Iterator[ProteinSequence]:
-        if self.controls or self.metadata or any(self.extras):
+        if self.controls or self.metadata:
             return map(self.__getitem__, range(len(self.names)))
-        return map(ProteinSequence, self.names, self.residues)  # the usual pool, in half the time
+        # The usual pool, in half the time.
+        if not any(self.extras):
+            return map(ProteinSequence, self.names, self.residues)
+        columns = zip(self.names, self.residues, self.extras, strict=True)
+        unpack = self.unpack
+        return (ProteinSequence(n, r, attributes=unpack(x) if x else {}) for n, r, x in columns)
 
 
 class Batch(Model):

@@ -16,6 +16,7 @@ from prefect.client.schemas.sorting import ArtifactSort
 from prefect.events import emit_event
 from prefect.runtime import flow_run as current_run
 
+from prefect_assay.designs import design_warnings
 from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import CampaignReport, LoopReport
@@ -77,6 +78,9 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
     if plan.duplicates:
         lines += ["", f"{len(plan.duplicates)} duplicates are left out:", ""]
         lines += [f"- {d.name} (same as {d.same_as})" for d in plan.duplicates[:_ROWS_SHOWN]]
+    residues = {n: s.aa_string for planned in plan.experiments for n, s in planned.spec.sequences.items()}
+    if warnings := design_warnings(residues.items()):
+        lines += ["", "Worth a second look:", "", *(f"- {_verbatim(warning)}" for warning in warnings)]
     _show(lines, key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}", description=plan.campaign_id)
 
 

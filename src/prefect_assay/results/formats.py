@@ -7,6 +7,7 @@ significant digits, and 7.4 nM instead of 7.4e-9.
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow
+from prefect_assay.sources import UnreadableSource, opened
 
 _FLOATS: Final = frozenset(
     {"kd_M", "log10_kd", "kd_log_std", "kon_per_M_s", "koff_per_s", "tm_C", "concentration_nM"}
@@ -32,8 +34,17 @@ def to_csv(rows: Iterable[ResultRow]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def from_csv(data: bytes) -> tuple[ResultRow, ...]:
-    """Read a table of this or an earlier version of `to_csv`; InputError names the faulty row."""
+def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
+    """Read a table of this or an earlier version of `to_csv`.
+
+    Args:
+        source: the table as bytes or as text (which has line ends), a path, or an `s3://bucket/key` address.
+
+    Raises:
+        InputError: there is no such file, or it is no results table; the faulty row is named.
+        ServiceUnavailable: the object storage did not answer; try again later.
+    """
+    data = _content(source)
     csv.field_size_limit(_FIELD_LIMIT)  # `extra` may hold more than the module's 128 KiB
     try:
         lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
@@ -52,6 +63,18 @@ def from_csv(data: bytes) -> tuple[ResultRow, ...]:
         except ValueError:
             raise InputError(f"row {number} has {len(cells)} cells, the header {len(header)}") from None
     return tuple(found)
+
+
+def _content(source: str | bytes | Path) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, str) and ("\n" in source or "\r" in source):
+        return source.encode()
+    try:
+        with opened(str(source)) as stream:
+            return stream.read()
+    except UnreadableSource as error:
+        raise InputError(f"{source}: {error}") from None
 
 
 def to_parquet(rows: Iterable[ResultRow]) -> bytes:

@@ -1,0 +1,117 @@
+"""The plan of a campaign: read designs, fix the plan in the archive, find the plan of an earlier start.
+
+The first execution fixes the plan, because a campaign waits for days and its designs file may change meanwhile.
+"""
+
+from dataclasses import dataclass, replace
+
+from prefect.logging import get_run_logger
+from prefect.runtime import flow_run as current_run
+
+from prefect_assay.designs import Reading, design_warnings
+from prefect_assay.errors import ArchiveError, InvalidSequences, InvalidSpec
+from prefect_assay.flows.run_options import CampaignRun
+from prefect_assay.models.sequences import Sequences
+from prefect_assay.models.spec import Assay, Plan, Target
+from prefect_assay.runs import can_suspend
+from prefect_assay.runs.block_references import require_blocks
+from prefect_assay.runs.durable import refuse_unknown_parameters
+from prefect_assay.runs.tags import CAMPAIGN_TAG, CHILDREN_TAG, add_tags, campaign_group, own_tags, tag_values
+from prefect_assay.tasks.archive import check_archive
+from prefect_assay.tasks.collate import keep_plan, kept_plan
+from prefect_assay.tasks.estimate import check_access, resolve_target
+from prefect_assay.tasks.pay import require_rail
+from prefect_assay.tasks.read import plan_campaign, read_designs
+
+__all__ = ["CampaignInput", "make_plan", "pinned_plan"]
+
+
+@dataclass(frozen=True)
+class CampaignInput:
+    """The parameters of `campaign` from which its plan follows."""
+
+    designs: str
+    designs_name: str | None
+    reading: Reading
+    assay: Assay
+    campaign_id: str | None
+    sequences_per_experiment: int
+
+    def plan(self, sequences: Sequences, target: Target | None) -> Plan:
+        """Split the designs into experiments and check every specification."""
+        return plan_campaign(
+            sequences,
+            self.assay,
+            target,
+            campaign_id=self.campaign_id,
+            per_experiment=self.sequences_per_experiment,
+        )
+
+
+def pinned_plan(run: CampaignRun) -> Plan | None:
+    """The plan of this run's first execution, found by the run's tag.
+
+    A run with a plan never makes another one: its designs file may contain the next round by now.
+    """
+    for campaign_id in tag_values(own_tags(), CAMPAIGN_TAG):
+        plan = kept_plan(run.options.archive, campaign_id)
+        if plan is None or plan.archive_id not in {None, run.options.books.archive_id}:
+            raise ArchiveError(
+                f"the plan of campaign {campaign_id} is no longer in this archive; nothing new was ordered. "
+                "Restore the archive, or point its block to it, and run it again"
+            )
+        return plan
+    return None
+
+
+def make_plan(run: CampaignRun, given: CampaignInput) -> Plan:
+    """Read, validate, deduplicate, split; then archive the plan before anything costs money."""
+    refuse_unknown_parameters()
+    require_blocks("wallet", "webhook")
+    require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
+    check_archive(run.options.archive)
+    sequences = read_designs(given.designs, given.designs_name, given.reading)
+    check_access(run.options.credentials)
+    target = resolve_target(run.options.credentials, given.assay)
+    plan = earlier_plan(run, given, target) if sequences.renamed else None
+    plan = plan or given.plan(sequences, target)
+    keep_plan(run.options.archive, plan.model_copy(update={"archive_id": run.options.books.archive_id}))
+    if can_suspend():
+        group = campaign_group(plan.campaign_id, run.options.scope)
+        add_tags(current_run.id, [CAMPAIGN_TAG + plan.campaign_id, CHILDREN_TAG + group])
+    _log(sequences, plan)
+    return plan
+
+
+def earlier_plan(run: CampaignRun, given: CampaignInput, target: Target | None) -> Plan | None:
+    """The plan under the names that earlier versions gave, if this archive has it: its orders must be found.
+
+    Those versions took whole header lines of FASTA as names, and native inputs as designs.
+    """
+    archive = run.options.archive
+    if given.campaign_id and kept_plan(archive, given.campaign_id) is None:
+        return None
+    try:
+        whole = read_designs(given.designs, given.designs_name, replace(given.reading, whole_lines=True))
+        plan = given.plan(whole, target)
+    except (InvalidSequences, InvalidSpec):
+        return None  # such a version could not order it
+    kept = kept_plan(archive, plan.campaign_id)
+    # An id of the user's own may belong to the names of this version.
+    if kept is None or (given.campaign_id and kept.order_keys != plan.order_keys):
+        return None
+    get_run_logger().info(
+        "Campaign %s was ordered by an earlier version; its designs keep their names", plan.campaign_id
+    )
+    return plan
+
+
+def _log(sequences: Sequences, plan: Plan) -> None:
+    logger = get_run_logger()
+    for note in sequences.notes:
+        logger.info("%s: %s", sequences.source, note)
+    for warning in design_warnings((s.name, s.aa_string) for s in sequences.items):
+        logger.warning("%s", warning)
+    if plan.attributes_left_out:
+        left = plan.attributes_left_out
+        logger.warning("The plan has no room for %d columns: %s", len(left), ", ".join(left[:10]))

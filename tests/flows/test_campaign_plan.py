@@ -1,0 +1,104 @@
+"""The plan of a campaign: an order under the names of an earlier version is found and not repeated."""
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from prefect_assay.blocks import LocalArchive
+from prefect_assay.designs import Reading, read_sequences
+from prefect_assay.errors import InvalidSpec
+from prefect_assay.flows import campaign_plan
+from prefect_assay.flows.campaign_plan import CampaignInput, make_plan
+from prefect_assay.models.spec import Assay
+from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.read import plan_campaign, read_designs
+
+ASSAY = Assay(experiment_type=ExperimentType.EXPRESSION)
+FASTA = ">d1 ipTM=0.9\nMKVLAAGICDE\n>d2 ipTM=0.8\nMKVLAAGICDF\n"
+MPNN = (
+    ">3HTN, score=1.1, fixed_chains=[], designed_chains=['A'], model_name=v_48_020, seed=37\nMKVLA\n"
+    ">T=0.1, sample=1, score=0.7, seq_recovery=0.5\nMKVLG\n>T=0.1, sample=2, score=0.8, seq_recovery=0.5\nMKVLC\n"
+)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A campaign's run without Prefect and without a service."""
+    for name in ("require_blocks", "require_rail", "check_archive", "check_access"):
+        monkeypatch.setattr(campaign_plan, name, lambda *_: None)
+    monkeypatch.setattr(campaign_plan, "refuse_unknown_parameters", lambda: None)
+    monkeypatch.setattr(campaign_plan, "resolve_target", lambda *_: None)
+    monkeypatch.setattr(campaign_plan, "can_suspend", lambda: False)
+    monkeypatch.setattr(campaign_plan, "get_run_logger", lambda: logging.getLogger("plan"))
+    for task in (read_designs, plan_campaign, keep_plan):
+        monkeypatch.setattr(campaign_plan, task.fn.__name__, task.fn)
+    archive = LocalArchive(root=str(tmp_path))
+    options = SimpleNamespace(
+        archive=archive,
+        payment_method=None,
+        policy=None,
+        wallet=None,
+        credentials=None,
+        books=SimpleNamespace(archive_id="archive"),
+    )
+    return SimpleNamespace(options=options)
+
+
+def given(designs, campaign_id=None, **changes) -> CampaignInput:
+    values = {
+        "designs": designs,
+        "designs_name": "designs.fasta",
+        "reading": Reading(),
+        "assay": ASSAY,
+        "campaign_id": campaign_id,
+        "sequences_per_experiment": 96,
+    }
+    return CampaignInput(**(values | changes))
+
+
+def order_by_earlier_version(run, designs, campaign_id=None):
+    """The plan as an earlier version made and archived it: names are whole header lines."""
+    whole = read_sequences(designs, reading=Reading(whole_lines=True))
+    plan = plan_campaign.fn(whole, ASSAY, None, campaign_id=campaign_id, per_experiment=96)
+    keep_plan.fn(run.options.archive, plan)
+    return plan
+
+
+@pytest.mark.parametrize("campaign_id", [None, "mine"])
+@pytest.mark.parametrize("designs", [FASTA, MPNN], ids=["words", "proteinmpnn"])
+def test_an_order_under_whole_header_lines_is_found(run, designs, campaign_id):
+    ordered = order_by_earlier_version(run, designs, campaign_id)
+    found = make_plan(run, given(designs, campaign_id))
+    assert found.campaign_id == ordered.campaign_id
+    assert found.order_keys == ordered.order_keys
+
+
+@pytest.mark.parametrize("campaign_id", [None, "mine"])
+def test_without_such_an_order_names_are_first_words(run, campaign_id):
+    order_by_earlier_version(run, ">other x\nAAAKLM\n")
+    first = make_plan(run, given(FASTA, campaign_id))
+    assert set(first.experiments[0].spec.sequences) == {"d1", "d2"}
+    assert first.attributes["d1"] == {"ipTM": "0.9"}
+    assert first.source == "designs.fasta"
+    assert make_plan(run, given(FASTA, campaign_id)).order_keys == first.order_keys
+
+
+def test_an_id_that_other_designs_have_used_is_still_refused(run):
+    order_by_earlier_version(run, ">other x\nAAAKLM\n", "mine")
+    with pytest.raises(InvalidSpec, match="has been used for other designs"):
+        make_plan(run, given(FASTA, "mine"))
+
+
+def test_an_earlier_order_in_other_batches_is_refused_and_not_repeated(run):
+    order_by_earlier_version(run, FASTA)
+    with pytest.raises(InvalidSpec, match="has been used for other designs"):
+        make_plan(run, given(FASTA, sequences_per_experiment=1))
+
+
+def test_warnings_and_notes_are_logged(run, caplog):
+    with caplog.at_level(logging.INFO, logger="plan"):
+        make_plan(run, given(MPNN))
+    assert "the native input of ProteinMPNN left out: 3HTN" in caplog.text
+    assert "1 of 2 designs have an odd number of cysteines" in caplog.text
