@@ -1,0 +1,38 @@
+"""The estimate of a campaign warns of what is worth a second look, once per design."""
+
+import pytest
+
+from prefect_assay.models.sequences import ProteinSequence, Sequences
+from prefect_assay.models.spec import Assay
+from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.reporting import artifacts
+from prefect_assay.tasks.read import plan_campaign
+
+PLAIN = "MKVLAAEIEKWLEEAKKLIEEAKKLAEEGRLE"
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    lines = []
+    monkeypatch.setattr(artifacts, "_show", lambda given, **_: lines.extend(given))
+    return lines
+
+
+def plan(*designs: ProteinSequence):
+    assay = Assay(experiment_type=ExperimentType.EXPRESSION)
+    sequences = Sequences(source="designs.fasta", items=designs)
+    return plan_campaign.fn(sequences, assay, None, campaign_id="c", per_experiment=2)
+
+
+def test_a_control_of_every_experiment_is_counted_once(shown):
+    control = ProteinSequence("control", PLAIN + "C", control=True)
+    designs = [ProteinSequence(f"d{n}", PLAIN + "A" * (n + 1)) for n in range(3)]
+    artifacts.show_campaign_estimate(plan(control, *designs), {})
+    assert "Source: `designs.fasta`" in shown
+    warning = "- `1 of 4 designs have an odd number of cysteines, so at least one is unpaired: 'control'`"
+    assert shown[-4:] == ["", "Worth a second look:", "", warning]
+
+
+def test_plain_designs_have_no_such_section(shown):
+    artifacts.show_campaign_estimate(plan(ProteinSequence("d", PLAIN)), {})
+    assert "Worth a second look:" not in shown
