@@ -171,6 +171,20 @@ def test_a_curve_that_ends_early_is_left_out_and_named():
     assert "left out: the curve at 100 nM" in found.reasons[-1]
 
 
+def test_drift_without_a_blank_is_not_another_mechanism():
+    curves = [curve for curve in simulated() if curve.concentration_M > 0]
+    found = judged(curves, TRUE)
+    assert found.verdict is Verdict.AGREES
+    assert "there is no blank" in found.reasons[-1]
+
+
+def test_noise_alone_is_no_response():
+    chance = np.random.default_rng(SEED)
+    curves = measured(flat(SCHEDULE), chance, SCHEDULE, noise=2.0)
+    assert (judged(curves).verdict, judged(curves).fits) == (Verdict.NO_BINDING, ())
+    assert (judged(curves, TRUE).verdict, judged(curves, TRUE).fits) == (Verdict.REVIEW, ())
+
+
 def test_spr_is_judged_by_its_own_unit():
     curves = [replace(c, signal=20 * c.signal) for c in simulated()]
     assert judged(curves, TRUE, unit="RU").verdict is Verdict.AGREES

@@ -13,8 +13,8 @@ from scipy.stats import f as f_distribution
 
 from prefect_assay.results.kinetics.curves import FloatArray
 
-OWN_DRIFT: Final = {"nm": 0.015, "RU": 0.3}
-"""Standard deviation of what one sensor drifts apart from the others over a run, in the unit of the signal."""
+_OWN_DRIFT: Final = {"nm": 0.015, "RU": 0.3}
+_WITHOUT_BLANK: Final = 10.0
 _BLOCK: Final = 5
 _NORMAL_QUARTILE: Final = 0.6745
 
@@ -64,6 +64,14 @@ class Noise:
         return random + self.own_drift**2 * (float(np.sum(drifts**2)) + blank)
 
 
+def drift_deviation(unit: str, *, has_blank: bool) -> float:
+    """Standard deviation of what a sensor drifts over a run, in the unit of the signal.
+
+    With a blank it is the drift apart from the others; without one, that which all sensors share is still in the curves.
+    """
+    return _OWN_DRIFT[unit] * (1.0 if has_blank else _WITHOUT_BLANK)
+
+
 def influence(jacobian: FloatArray, direction: FloatArray) -> FloatArray:
     """How much each weighted residual moves the estimate of one function of the parameters, shape (c, n).
 
@@ -94,7 +102,7 @@ def noise_of(
         inflation=inflation(left),
         freedom=max(blocks - parameters - len(left), 1),
         drift=drift,
-        own_drift=OWN_DRIFT[unit],
+        own_drift=drift_deviation(unit, has_blank=has_blank),
         has_blank=has_blank,
     )
 

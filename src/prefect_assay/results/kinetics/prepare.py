@@ -19,7 +19,7 @@ _LATE_S: Final = 5.0
 _TURN_S: Final = 10.0
 _TURN_NOISES: Final = 10.0
 _SAME_S: Final = 5.0
-_POINTS_MIN: Final = 40
+_POINTS_MIN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)

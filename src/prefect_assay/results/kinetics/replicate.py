@@ -28,6 +28,7 @@ from prefect_assay.results.kinetics.verdict import (
 )
 
 _CONCENTRATIONS_MIN: Final = 2
+_NO_BLANK: Final = ("there is no blank: the drift that all sensors share is not subtracted",)
 _TOO_SHORT: Final = ("the curves cover too little of association and dissociation",)
 
 
@@ -69,7 +70,7 @@ def analyze_replicate(
         unit=unit,
         concentrations_nM=tuple(rounded(curve.concentration_M * 1e9) for curve in subtracted),
         verdict=verdict,
-        reasons=(*reasons, *left_out),
+        reasons=(*reasons, *left_out, *(() if has_blank else _NO_BLANK)),
         fits=fits,
         service=service,
     )

@@ -7,13 +7,15 @@ import numpy as np
 
 from prefect_assay.results.kinetics.analysis import Estimate, KineticsFit, ServiceValues, Verdict
 from prefect_assay.results.kinetics.curves import FloatArray
-from prefect_assay.results.kinetics.noise import OWN_DRIFT, less_drift, white_noise
+from prefect_assay.results.kinetics.noise import drift_deviation, less_drift, white_noise
 from prefect_assay.results.kinetics.prepare import Matrix
 
 AGREEMENT: Final = 0.25
 """How far a fitted value may lie from the service's, as a share of it."""
 NO_RESPONSE: Final = {"nm": 0.1, "RU": 2.0}
 """Below this no curve has a response, in the unit of the signal."""
+RESPONSE_NOISES: Final = 5.0
+"""Below so many standard errors it is no response, either."""
 REPORTED_RESPONSE: Final = 3.0
 """So many times higher, it is fitted whatever its shape, if the service reports binding: slow binding is straight."""
 CLEAR_RESPONSE: Final = {"nm": 1.0, "RU": 20.0}
@@ -34,24 +36,37 @@ Judgement = tuple[Verdict, tuple[str, ...]]
 class Response:
     """The highest response at the end of the association, and how far all curves are from steps and straight lines.
 
-    `curvature` is that root mean square distance, in the unit of the signal.
+    `curvature` is that root mean square distance, `noise` the standard error of `height`, `drift` the deviation of a
+    sensor's drift; all in the unit of the signal.
     """
 
     height: float
     curvature: float
+    noise: float
+    drift: float
     unit: str
 
     @property
     def binds(self) -> bool:
         """Whether the curves show binding."""
+        if self.height < RESPONSE_NOISES * self.noise:
+            return False
         if self.height >= CLEAR_RESPONSE[self.unit]:
             return True
-        straight = max(CURVATURE * self.height, SYSTEMATIC_DRIFTS * OWN_DRIFT[self.unit])
+        straight = max(CURVATURE * self.height, SYSTEMATIC_DRIFTS * self.drift)
         return self.height >= NO_RESPONSE[self.unit] and self.curvature > straight
+
+    @property
+    def is_reportable(self) -> bool:
+        """Whether it is high enough to be fitted on the service's word."""
+        lowest = REPORTED_RESPONSE * NO_RESPONSE[self.unit]
+        return self.height >= max(lowest, RESPONSE_NOISES * self.noise)
 
     @property
     def reason(self) -> str:
         """Why the curves show no binding."""
+        if self.height < RESPONSE_NOISES * self.noise:
+            return "no response above the noise"
         if self.height < NO_RESPONSE[self.unit]:
             return f"the response stays below {NO_RESPONSE[self.unit]:g} {self.unit}"
         return (
@@ -72,7 +87,14 @@ def response_of(data: Matrix) -> Response:
         basis, _ = np.linalg.qr(np.stack([weights, weights * phase.centre_s], axis=1))
         signal = data.signal[:, kept] * weights
         parts.append(signal - (signal @ basis) @ basis.T)
-    return Response(height, _systematic(np.concatenate(parts, axis=1), data), data.unit)
+    left = np.concatenate(parts, axis=1)
+    return Response(
+        height,
+        _systematic(left, data),
+        white_noise(left) / float(np.sqrt(data.phases[0].count[last].sum())),
+        drift_deviation(data.unit, has_blank=data.has_blank),
+        data.unit,
+    )
 
 
 def misfit(residuals: FloatArray, data: Matrix) -> float:
@@ -95,7 +117,7 @@ def judge_response(response: Response, service: ServiceValues) -> Judgement | No
     """The verdict on a replicate that gets no number, because curves or service show no binding; else None."""
     if not response.binds:
         if service.binding == "true" or service.kd_M is not None:
-            if response.height >= REPORTED_RESPONSE * NO_RESPONSE[response.unit]:
+            if response.is_reportable:
                 return None
             return Verdict.REVIEW, (response.reason, "the service reports binding")
         return Verdict.NO_BINDING, (response.reason,)
@@ -127,7 +149,8 @@ def judge(fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: Ser
     highest = float(np.max(data.signal))
     differences, open_ends = _differences(fits, service), _open_ends(fits)
     agreement = _agreement(fits, service)
-    if left > max(MISFIT * highest, SYSTEMATIC_DRIFTS * OWN_DRIFT[data.unit]):
+    drift = drift_deviation(data.unit, has_blank=data.has_blank)
+    if left > max(MISFIT * highest, SYSTEMATIC_DRIFTS * drift):
         reason = f"systematic residuals of the 1:1 fit are {left / highest:.1%} of the highest signal"
         return Verdict.NOT_1_TO_1, (reason, *agreement, *differences)
     if service.kd_M is None:
