@@ -95,7 +95,13 @@ def test_interrupted_then_run_again_to_a_verified_archive_and_kept_up(demo, tmp_
     row = next(line for line in output.splitlines() if "P01133-971-1023" in line)
     kd = float(re.search(r"([\d.]+) nM", row)[1])
     assert 60 < kd < 130  # published: 9e-8 M
-    assert output.count("no binding") == 10
+    results, _, report = output.partition("\nReport ")
+    assert results.count("no binding") == 10
+    assert "P01133-971-1023" in report
+    page = tmp_path / "assay-demo" / "2" / "archive" / "egfr-round1" / "REPORT" / "v001" / "report.html"
+    assert f"report: {page.relative_to(tmp_path)}" in report
+    assert "prefect-assay report egfr-round1 assay-demo/2/archive --open" in report
+    assert "P01133-971-1023" in page.read_text(encoding="utf-8")
     assert re.search(r"archive verify: assay-demo/2/archive: intact; \d+ files", output)
     assert "is Suspended" in output
     assert re.search(r"below the serving process \d+: 0", output)

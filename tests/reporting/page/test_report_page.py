@@ -172,10 +172,10 @@ def test_the_same_archive_gives_the_same_bytes_elsewhere(made, archive):
 
 
 def test_an_unchanged_report_writes_nothing_and_the_archive_stays_intact(made, archive, store):
-    first = archive_report(store, "", CAMPAIGN, made.documents, now=NOW)
+    first = archive_report(store, "", made, now=NOW)
     before = sorted(archive.rglob("*"))
     again = make_report(store, "", CAMPAIGN)
-    assert archive_report(store, "", CAMPAIGN, again.documents, now=NOW).unchanged
+    assert archive_report(store, "", again, now=NOW).unchanged
     assert sorted(archive.rglob("*")) == before
     assert first.version == 1
     assert kept_report(store, "", CAMPAIGN).read("report.html") == made.page

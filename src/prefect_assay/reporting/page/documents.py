@@ -134,7 +134,7 @@ def _fits(analyses: dict[tuple[str, str], PackageAnalysis]) -> Iterator[Document
     for (code, result_id), analysis in analyses.items():
         text = json.dumps(analysis.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False)
         yield Document(
-            path=f"kinetics/{code}/{result_id}.json", content_type=_JSON, body=f"{text}\n".encode()
+            path=f"kinetics/{code.lower()}/{result_id}.json", content_type=_JSON, body=f"{text}\n".encode()
         )
 
 

@@ -1,0 +1,50 @@
+"""The report of 96 designs in three replicates: size of the page, time by part, and peak memory.
+
+The lab measures eleven published designs and 85 modelled ones. Making the report is compared, in turns, with importing its
+libraries alone, so that the machine's mood hits both alike.
+"""
+
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+from side_by_side import compare, python
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from prefect_assay.archive import LocalStore
+from prefect_assay.lab.measure.bundled import data_folder
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.reporting.page.documents import make_report
+from support.archive.campaign_archive import lab_campaign
+from support.lab.designs import invented_designs
+
+LIMIT_BYTES = 5_000_000
+LIBRARIES = "import prefect_assay.reporting.page.documents, matplotlib.figure, scipy.optimize, jinja2"
+MAKE = (
+    "from prefect_assay.archive import LocalStore; from prefect_assay.reporting.page.documents import make_report; "
+    "make_report(LocalStore({folder!r}), '', 'round-1')"
+)
+
+with tempfile.TemporaryDirectory() as folder:
+    fasta = (data_folder() / "egfr_round1_designs.fasta").read_text(encoding="utf-8")
+    fasta += "".join(f">{design['name']}\n{design['aa_string']}\n" for design in invented_designs(85))
+    with LocalLab() as lab:
+        lab_campaign(lab, Path(folder), fasta)
+    made = make_report(LocalStore(folder), "", "round-1")
+    size = len(made.page or b"")
+    figures = (made.page or b"").count(b"<title>Sensorgrams of ")
+    print(
+        f"{len(made.summaries)} designs, {figures} sensorgrams: {size / 1e6:.2f} MB of {LIMIT_BYTES / 1e6:.0f} allowed"
+    )
+    print(f"{len(made.documents)} files, {sum(len(d.body) for d in made.documents) / 1e6:.2f} MB")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    medians = compare(
+        {"libraries": python(LIBRARIES), "report": python(MAKE.format(folder=folder))}, rounds=3
+    )
+    for name, seconds in medians.items():
+        print(f"{name:10} {seconds:6.1f} s")
+    print(f"the report alone {medians['report'] - medians['libraries']:.1f} s")
+    if size >= LIMIT_BYTES:
+        raise SystemExit("the page is too large")
