@@ -150,7 +150,8 @@ def test_a_complex_that_does_not_dissociate_has_an_open_end_and_no_absurd_number
     found = judged(simulated(koff=1e-7, seed=seed), service)
     fit = found.fit("global_1to1")
     assert (fit.koff_per_s.low, fit.kd_M.low) == (None, None)
-    assert fit.kd_M.high / 10.01 <= fit.kd_M.value <= fit.kd_M.high < 1e-8  # near the end that the curves give
+    # Near the end that the curves give.
+    assert fit.kd_M.high / 10.01 <= fit.kd_M.value <= fit.kd_M.high < 1e-8
     assert found.verdict is Verdict.REVIEW
     assert any("do not bound k_off from below" in reason for reason in found.reasons)
     assert all(1e-13 < other.kd_M.value < 1e-5 for other in found.fits)
