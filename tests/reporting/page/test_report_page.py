@@ -4,6 +4,7 @@ import hashlib
 import html
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -148,6 +149,7 @@ def test_it_says_what_was_paid_what_failed_and_of_what_it_is_made(made, page, la
     assert "1 of 3 experiments have no archived results" in page.text
     assert "The design expressed, and the laboratory reports no binding." in page.text
     assert "simulated" in page.text
+    assert re.search(r"Made with Python [\d.]+, prefect-assay [\w.]+, numpy [\d.]+, scipy", page.text)
     assert "github.com/agitter/adaptyvbio-egfr" in page.text
     for experiment in made.contents.experiments:
         folder = lab_archive[0] / CAMPAIGN / experiment.code / "v001"
