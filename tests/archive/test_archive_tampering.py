@@ -100,14 +100,16 @@ def test_a_path_in_a_manifest_that_leads_outside_is_no_way_out(folder):
 
 
 class Watching(LocalStore):
-    """Verifies before and after each write, as somebody else may at any time."""
+    """Verifies before and after each write, as somebody else may at any time; files are written side by side."""
 
-    reports = ()
+    def __init__(self, root):
+        super().__init__(root)
+        self.reports = []
 
     def put_if_absent(self, key, data, content_type, *, sha256=None):
         before = verify(LocalStore(self.root))
         written = super().put_if_absent(key, data, content_type, sha256=sha256)
-        self.reports = (*self.reports, before, verify(LocalStore(self.root)))
+        self.reports.extend((before, verify(LocalStore(self.root))))
         return written
 
 

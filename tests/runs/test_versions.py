@@ -57,6 +57,10 @@ PARAMETERS = {
         "assay": {"experiment_type": "affinity", "method": "bli", "target": "EGFR"},
         "campaign_id": "c-1",
         "sequences_per_experiment": 96,
+        "name_column": None,
+        "sequence_column": None,
+        "keep_native": False,
+        "designs_name": None,
         "poll_seconds": 300.0,
     },
     "design_build_test": {
@@ -68,6 +72,9 @@ PARAMETERS = {
         "goal_kd_nM": None,
         "designer": None,
         "sequences_per_experiment": 96,
+        "name_column": None,
+        "sequence_column": None,
+        "keep_native": False,
         "poll_seconds": 300.0,
     },
 }
