@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-long docs schema fuzz crash soak browser check install lock bench clean
+.PHONY: demo test test-long docs golden screenshots schema fuzz crash soak browser check install lock bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,8 @@ help:
 	@echo "make check    lint, types, import rules (what CI runs first)"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     write docs/service.md again"
+	@echo "make golden   make the golden archive again, when the archive's format changes"
+	@echo "make screenshots  take the pictures of a report again (needs Chromium)"
 	@echo "make schema   write the tables of the server's database again, when the oldest Prefect changes"
 	@echo "make lock     resolve requirements.lock again"
 	@echo "make bench    side-by-side benchmarks"
@@ -102,6 +104,13 @@ lock:
 
 docs: $(VENV)/.installed
 	@$(BIN)/python tests/support/interface/coverage_table.py
+
+golden: $(VENV)/.installed
+	@cd tests && ../$(BIN)/python -m support.golden.make
+
+screenshots: $(VENV)/.installed
+	@cd tests && ../$(BIN)/python -m support.browser.screenshots \
+	  golden/archive/golden-affinity/REPORT/v001/report.html ../docs/images
 
 schema: $(VENV)/.installed
 	@cd tests && ../$(BIN)/python -m support.runs.database_schema
