@@ -13,6 +13,7 @@ from prefect_assay.errors import ArchiveError, InvalidSequences, InvalidSpec
 from prefect_assay.flows.run_options import CampaignRun
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, Plan, Target
+from prefect_assay.ordering import find_order
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.durable import refuse_unknown_parameters
@@ -84,26 +85,31 @@ def make_plan(run: CampaignRun, given: CampaignInput) -> Plan:
 
 
 def earlier_plan(run: CampaignRun, given: CampaignInput, target: Target | None) -> Plan | None:
-    """The plan under the names that earlier versions gave, if this archive has it: its orders must be found.
+    """The plan under the names that earlier versions gave, if it was ordered: its orders must be found.
 
     Those versions took whole header lines of FASTA as names, and native inputs as designs.
     """
-    archive = run.options.archive
-    if given.campaign_id and kept_plan(archive, given.campaign_id) is None:
-        return None
     try:
         whole = read_designs(given.designs, given.designs_name, replace(given.reading, whole_lines=True))
         plan = given.plan(whole, target)
     except (InvalidSequences, InvalidSpec):
         return None  # such a version could not order it
-    kept = kept_plan(archive, plan.campaign_id)
+    kept = kept_plan(run.options.archive, plan.campaign_id)
+    if kept is None and not _is_ordered(run, plan):
+        return None
     # An id of the user's own may belong to the names of this version.
-    if kept is None or (given.campaign_id and kept.order_keys != plan.order_keys):
+    if kept is not None and given.campaign_id and kept.order_keys != plan.order_keys:
         return None
     get_run_logger().info(
         "Campaign %s was ordered by an earlier version; its designs keep their names", plan.campaign_id
     )
     return plan
+
+
+def _is_ordered(run: CampaignRun, plan: Plan) -> bool:
+    """Return True if the service has an experiment of the plan, by its order key: its archive may be lost."""
+    with run.options.credentials.get_client() as client:
+        return any(find_order(client, planned.order_key, planned.spec) for planned in plan.experiments)
 
 
 def _log(sequences: Sequences, plan: Plan) -> None:

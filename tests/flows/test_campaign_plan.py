@@ -4,14 +4,18 @@ import logging
 from types import SimpleNamespace
 
 import pytest
+from pydantic import SecretStr
 
-from prefect_assay.blocks import LocalArchive
+from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.designs import Reading, read_sequences
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.flows import campaign_plan
 from prefect_assay.flows.campaign_plan import CampaignInput, make_plan
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.ordering import experiment_name
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.read import plan_campaign, read_designs
 
@@ -23,9 +27,15 @@ MPNN = (
 )
 
 
+@pytest.fixture(scope="module")
+def credentials():
+    with LocalLab() as lab:
+        yield AssayCredentials(base_url=lab.base_url, token=SecretStr(lab.token))
+
+
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """A campaign's run without Prefect and without a service."""
+def run(tmp_path, monkeypatch, credentials):
+    """A campaign's run without Prefect."""
     for name in ("require_blocks", "require_rail", "check_archive", "check_access"):
         monkeypatch.setattr(campaign_plan, name, lambda *_: None)
     monkeypatch.setattr(campaign_plan, "refuse_unknown_parameters", lambda: None)
@@ -40,7 +50,7 @@ def run(tmp_path, monkeypatch):
         payment_method=None,
         policy=None,
         wallet=None,
-        credentials=None,
+        credentials=credentials,
         books=SimpleNamespace(archive_id="archive"),
     )
     return SimpleNamespace(options=options)
@@ -73,6 +83,18 @@ def test_an_order_under_whole_header_lines_is_found(run, designs, campaign_id):
     found = make_plan(run, given(designs, campaign_id))
     assert found.campaign_id == ordered.campaign_id
     assert found.order_keys == ordered.order_keys
+
+
+@pytest.mark.parametrize("campaign_id", [None, "lost"])
+def test_an_order_whose_archive_is_lost_is_found_at_the_service(run, campaign_id):
+    designs = FASTA.replace("MKV", f"MK{'C' if campaign_id else 'D'}V")
+    whole = read_sequences(designs, reading=Reading(whole_lines=True))
+    ordered = plan_campaign.fn(whole, ASSAY, None, campaign_id=campaign_id, per_experiment=96)
+    (planned,) = ordered.experiments
+    with run.options.credentials.get_client() as client:
+        name = experiment_name(ordered.campaign_id, 0, 1, planned.order_key)
+        client.create(CreateRequest(name=name, experiment_spec=planned.spec, skip_draft=True))
+    assert make_plan(run, given(designs, campaign_id)).order_keys == ordered.order_keys
 
 
 @pytest.mark.parametrize("campaign_id", [None, "mine"])
