@@ -177,6 +177,13 @@ def test_a_missing_word_between_spaces_is_an_error():
         read("name sequence score\nd1 MKV 0.5\nd2 ACD\n")
 
 
+@pytest.mark.parametrize("sign", ["#", ";"])
+def test_the_words_of_a_comment_are_no_header(sign):
+    comment = f"{sign} name and sequence of each design\n"
+    for body in ("name,sequence\nd1,MKVLAAGIC\n", ">d1\nMKVLAAGIC\n", "name sequence\nd1 MKVLAAGIC\n"):
+        assert [item.name for item in read_sequences("d.csv", text=comment + body).items] == ["d1"]
+
+
 def test_columns_may_be_named():
     text = "id,Construct,seq,Binder Chain\n1,c1,AAA,MKV\n2,c2,CCC,ACD\n"
     how = Reading(name_column="Construct", sequence_column="binder_chain")

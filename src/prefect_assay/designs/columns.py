@@ -51,6 +51,7 @@ PARTIAL: Final = "designed sequence"
 
 SPACE: Final = " "
 DELIMITERS: Final = (",", "\t", ";", "|")
+COMMENTS: Final = (";", "#")  # how a line above the header may start
 _FIELD_LIMIT = 2**31 - 1
 _NOISE = re.compile(r"[\s_\-]+")
 
@@ -97,8 +98,9 @@ def find_header(line: str, named: ColumnNames) -> Header | None:
     found = [
         header for delimiter in DELIMITERS if (header := _header(cells(line, delimiter), delimiter, named))
     ]
-    # Spaces last: they may also be part of a title.
-    return max(found, key=lambda header: header.width, default=_header(cells(line, SPACE), SPACE, named))
+    # Spaces last: they may also be part of a title, and a comment has words, too.
+    words = [] if line.startswith(COMMENTS) else cells(line, SPACE)
+    return max(found, key=lambda header: header.width, default=_header(words, SPACE, named))
 
 
 def explain(line: str, named: ColumnNames) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from prefect_assay.designs.columns import (
+    COMMENTS,
     SPACE,
     ColumnNames,
     Header,
@@ -20,7 +21,7 @@ from prefect_assay.designs.columns import (
     reader,
     repeated,
 )
-from prefect_assay.designs.fasta import COMMENT, is_header, name_records, read_fasta
+from prefect_assay.designs.fasta import is_header, name_records, read_fasta
 from prefect_assay.designs.records import Halt, Rows, SourceErrors
 from prefect_assay.designs.text import Block
 from prefect_assay.models.spec_rules import quoted
@@ -72,7 +73,7 @@ def _table_header(line: str, number: int, columns: ColumnNames) -> Header | None
         if twice:
             raise Halt(f"two columns are called {twice!r}; rename one", number)
         return header
-    if line.startswith((COMMENT, "#")) or _DELIMITER_HINT.fullmatch(line):
+    if line.startswith(COMMENTS) or _DELIMITER_HINT.fullmatch(line):
         return None
     if _BARE.fullmatch(line.strip()):
         raise Halt("a sequence without a name; put a line '>name' above it", number)
