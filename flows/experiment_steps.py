@@ -226,6 +226,8 @@ def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: E
         spec=run.spec,
         results_status=str(found.results_status),
     )
+    if kept.record.unchanged and found.results_status != ResultsStatus.ALL:
+        return kept.record  # a wake-up while the rest is measured: its artifact is there
     plots = plot_results(run.options.archive, run.campaign_id, kept.record.experiment_code)
     artifacts.show_results(run.label, kept, images=plots.images, notes=plots.notes)
     return kept.record

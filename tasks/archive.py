@@ -117,8 +117,8 @@ def archive_experiment(
 
 def _lake_notes(archive: Archive, campaign_id: str, experiment_code: str) -> Iterator[str]:
     """Add the experiment's newest version to the lake; a note if that fails, because the version is safe without it."""
-    store = archive.get_store()
     try:
+        store = archive.get_store()
         version = latest(store, archive.prefix, campaign_id, experiment_code)
         if version is not None:
             lake.add(store, archive.prefix, version)

@@ -56,8 +56,9 @@ class Sequences(Model):
 class Pool:
     """A pool to choose from: up to a million checked designs in the order of their source, in little memory.
 
-    Iterating or indexing makes each `ProteinSequence` when it is needed.     `names[i]`, `residues[i]` and `extras[i]` belong to one design; `unpack(extras[i])` gives its attributes. `controls`
-    and `metadata` are by position. `duplicates` are pairs of names: left out, kept.
+    Iterating or indexing makes each `ProteinSequence` when it is needed. `names[i]`, `residues[i]` and `extras[i]` belong
+    to one design; `unpack(extras[i])` gives its attributes. `controls` and `metadata` are by position. `duplicates` are
+    pairs of names: left out, kept.
     """
 
     source: str
