@@ -34,6 +34,19 @@ def test_the_start_of_the_dissociation_is_found(exact, association_s):
     assert np.exp(rates.kd.best) == pytest.approx(5e-8, rel=0.01)
 
 
+@pytest.mark.parametrize("association_s", [60.0, 180.0, 600.0])
+@pytest.mark.parametrize(("kon", "koff"), [(1e6, 1e-3), (1e7, 1e-2), (2e5, 1e-4), (1e4, 1e-4)])
+def test_a_fast_association_or_a_slow_curve_does_not_hide_the_dissociation(kon, koff, association_s):
+    schedule = Schedule(association_s=association_s, end_s=2 * association_s + 180)
+    clean = {c: 3.0 * curve(schedule.times, kon, koff, c, association_s) for c in CONCENTRATIONS_M}
+    chance = np.random.default_rng(2)
+    exact = measured(clean, chance, schedule, noise=0.0, own_drift=0.0)
+    assert association_time([exact]) == pytest.approx(association_s, abs=1.0)
+    if koff >= 1e-2:  # else nothing falls by more than the noise within ten seconds
+        noisy = measured(clean, chance, schedule)
+        assert association_time([noisy]) == pytest.approx(association_s, abs=5.0)
+
+
 @pytest.fixture(scope="module")
 def coverage(prepared):
     """Shares of 500 simulations whose intervals hold the truth, per model and constant."""

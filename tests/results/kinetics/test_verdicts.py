@@ -139,6 +139,29 @@ def test_a_binder_that_the_service_calls_none_gets_no_number():
     assert "reports no binding" in found.reasons[0]
 
 
+@pytest.mark.parametrize(
+    "disturbed",
+    [
+        lambda c, t: 1.5 * (t > 90) * (c == CONCENTRATIONS_M[1]),
+        lambda c, t: 2.5e6 * c * np.minimum(t, 180.0) / 180.0,
+    ],
+    ids=["a jump of one sensor", "strong drift that grows with the concentration"],
+)
+def test_what_is_no_kinetics_does_not_contradict_a_report_of_no_binding(disturbed):
+    clean = {c: disturbed(c, SCHEDULE.times) for c in CONCENTRATIONS_M}
+    curves = measured(clean, np.random.default_rng(SEED), SCHEDULE)
+    found = judged(curves, ServiceValues(binding="false"))
+    assert (found.verdict, found.fits) == (Verdict.NO_BINDING, ())
+
+
+def test_a_review_always_has_a_reason():
+    clean = {c: 3.0 * curve(SCHEDULE.times, 1e3, 1e-4, c, 180.0) for c in CONCENTRATIONS_M}
+    curves = measured(clean, np.random.default_rng(SEED), SCHEDULE, noise=0.0, own_drift=0.0)
+    found = judged(curves, TRUE)
+    assert (found.verdict, found.fits) == (Verdict.REVIEW, ())
+    assert "neither" in found.reasons[0]
+
+
 def test_a_non_binder_that_the_service_calls_a_binder_is_for_review():
     found = judged(measured(flat(SCHEDULE), np.random.default_rng(SEED), SCHEDULE), TRUE)
     assert (found.verdict, found.fits) == (Verdict.REVIEW, ())

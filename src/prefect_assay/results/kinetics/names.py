@@ -14,8 +14,8 @@ from typing import Final
 from prefect_assay.results.kinetics.analysis import ServiceValues
 from prefect_assay.results.kinetics.zip_reader import PackageFiles, UnreadableFile, number, table
 
-_CURVE: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)_(?P<nM>[0-9.eE+-]+)\.csv", re.DOTALL)
-_MELT: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)\.csv", re.DOTALL)
+_CURVE: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)_(?P<nM>[0-9.eE+-]+)\.(?i:csv)", re.DOTALL)
+_MELT: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)\.(?i:csv)", re.DOTALL)
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST: Final = re.compile(r"-[0-9a-f]{8}$")
 
@@ -85,7 +85,7 @@ def read_index(files: PackageFiles) -> Index:
         tail = _tail(path)
         if not (tail.endswith("_summary.csv") or tail in {"aux/replicate_info.csv", "aux/curve_sources.csv"}):
             continue
-        if "raw_data/" in path or "fit_data/" in path:
+        if "raw_data/" in path or "fit_data/" in path or "__MACOSX/" in path:
             continue
         try:
             rows = table(files.read(path))

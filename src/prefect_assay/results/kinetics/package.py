@@ -28,6 +28,8 @@ _SENSORGRAM = ("t", "y")
 _MELTING = ("T", "ratio")
 _POINTS_MIN = 10
 _NM = 1e-9
+_HEADS = tuple(f"{mark}{name}{mark}{sign}" for name in "tT" for mark in ("", '"') for sign in ",;")
+_MAC_COPIES = "__MACOSX"  # folder of what macOS keeps beside the files of a zip
 
 
 def analyze(package: Path | bytes | BinaryIO) -> AnalyzedPackage:
@@ -45,7 +47,8 @@ def analyze(package: Path | bytes | BinaryIO) -> AnalyzedPackage:
         sensorgrams: dict[tuple[str, int], list[tuple[RawFile, Curve]]] = defaultdict(list)
         melts: list[tuple[RawFile, FloatArray, FloatArray]] = []
         for path in files.paths:
-            if "raw_data" in path.split("/")[:-1] and path.endswith(".csv"):
+            folders = path.split("/")[:-1]
+            if "raw_data" in folders and _MAC_COPIES not in folders and path.lower().endswith(".csv"):
                 try:
                     _read(path, files, index, sensorgrams, melts)
                 except UnreadableFile as error:
@@ -86,7 +89,7 @@ def _read(
     try:
         names, first, second = columns(text)
     except UnreadableFile as error:
-        if not text.startswith(("t,", '"t",', "T,", '"T",')):
+        if text.strip() and not text.startswith(_HEADS):
             return
         raise UnreadableFile(f"{path} {error}") from None
     if names not in {_SENSORGRAM, _MELTING}:

@@ -5,6 +5,7 @@ The blank (0 nM) is subtracted point by point, and with it the drift that all se
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -70,21 +71,29 @@ def complete_curves(curves: Sequence[Curve]) -> tuple[tuple[Curve, ...], tuple[s
 def dissociation_start(curves: Sequence[Curve]) -> float | None:
     """When the dissociation of the highest curve starts, in s; None where no curve shows it.
 
-    There the signal turns from rising or level to falling: the second difference over `_TURN_S` has its lowest value.
+    It is where the signal turns from rising or level to falling. The fall counts, not the turn: a fast association
+    bends more sharply where it levels off, but nothing falls there. Among the times with at least half of the largest
+    fall, the second difference over `_TURN_S` has its lowest value.
     """
-    curve = max(curves, key=lambda curve: float(np.max(curve.signal)))
+    subtracted = less_blank(complete_curves(curves)[0])
+    if not subtracted:
+        return None
+    curve = max(subtracted, key=lambda curve: float(np.max(curve.signal)))
     step = float(np.median(np.diff(curve.time_s)))
     lag = max(1, round(_TURN_S / step))
     times = np.arange(int((curve.time_s[-1] - curve.time_s[0]) / step)) * step + curve.time_s[0]
     if len(times) <= 2 * lag:
         return None
     signal = np.interp(times, curve.time_s, curve.signal)
-    middle = signal[lag:-lag]
-    turn = signal[2 * lag :] - 2 * middle + signal[: -2 * lag]
-    turn[signal[2 * lag :] >= middle] = 0.0
-    noise = float(np.median(np.abs(np.diff(signal))))
-    lowest = int(np.argmin(turn))
-    return float(times[lag + lowest]) if turn[lowest] < -_TURN_NOISES * noise else None
+    before, middle, after = signal[: -2 * lag], signal[lag:-lag], signal[2 * lag :]
+    falls = middle - after - np.maximum(before - middle, 0.0)
+    largest = float(np.max(falls))
+    # Second differences: in first ones the slope of a curve without noise would pass for noise.
+    noise = float(np.median(np.abs(np.diff(signal, 2)))) / sqrt(3.0)
+    if largest <= _TURN_NOISES * noise:
+        return None
+    turn = np.where(falls >= 0.5 * largest, after - 2 * middle + before, np.inf)
+    return float(times[lag + int(np.argmin(turn))])
 
 
 def less_blank(curves: Sequence[Curve]) -> tuple[Curve, ...]:

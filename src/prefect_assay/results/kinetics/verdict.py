@@ -36,11 +36,13 @@ Judgement = tuple[Verdict, tuple[str, ...]]
 class Response:
     """The highest response at the end of the association, and how far all curves are from steps and straight lines.
 
-    `curvature` is that root mean square distance, `noise` the standard error of `height`, `drift` the deviation of a
-    sensor's drift; all in the unit of the signal.
+    `second` is the next highest response (the same at a single concentration), `curvature` that root mean square
+    distance, `noise` the standard error of `height`, `drift` the deviation of a sensor's drift; all in the unit of the
+    signal.
     """
 
     height: float
+    second: float
     curvature: float
     noise: float
     drift: float
@@ -53,8 +55,16 @@ class Response:
             return False
         if self.height >= CLEAR_RESPONSE[self.unit]:
             return True
-        straight = max(CURVATURE * self.height, SYSTEMATIC_DRIFTS * self.drift)
-        return self.height >= NO_RESPONSE[self.unit] and self.curvature > straight
+        return self.height >= NO_RESPONSE[self.unit] and self._is_curved
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the curves speak against a report of no binding: a jump of one curve, or drift, does not."""
+        return self.second >= CLEAR_RESPONSE[self.unit] and self._is_curved
+
+    @property
+    def _is_curved(self) -> bool:
+        return self.curvature > max(CURVATURE * self.height, SYSTEMATIC_DRIFTS * self.drift)
 
     @property
     def is_reportable(self) -> bool:
@@ -80,7 +90,7 @@ def response_of(data: Matrix) -> Response:
     first = len(data.phases[0].count)
     last = np.flatnonzero(data.phases[0].centre_s > data.association_s - _END_S)
     ends = np.average(data.signal[:, last], axis=1, weights=data.phases[0].count[last])
-    height = float(ends.max())
+    height, second = float(ends.max()), float(np.sort(ends)[-2:][0])
     parts = []
     for phase, kept in zip(data.phases, (slice(0, first), slice(first, None)), strict=True):
         weights = data.weights[kept]
@@ -90,6 +100,7 @@ def response_of(data: Matrix) -> Response:
     left = np.concatenate(parts, axis=1)
     return Response(
         height,
+        second,
         _systematic(left, data),
         white_noise(left) / float(np.sqrt(data.phases[0].count[last].sum())),
         drift_deviation(data.unit, has_blank=data.has_blank),
@@ -124,8 +135,7 @@ def judge_response(response: Response, service: ServiceValues) -> Judgement | No
     if service.binding != "false":
         return None
     called = f"the service reports no binding; the response is {response.height:.2g} {response.unit}"
-    clear = response.height >= CLEAR_RESPONSE[response.unit]
-    return (Verdict.REVIEW if clear else Verdict.NO_BINDING), (called,)
+    return (Verdict.REVIEW if response.contradicts else Verdict.NO_BINDING), (called,)
 
 
 def judge_one_concentration(service: ServiceValues) -> Judgement:
@@ -155,6 +165,8 @@ def judge(fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: Ser
         return Verdict.NOT_1_TO_1, (reason, *agreement, *differences)
     if service.kd_M is None:
         return Verdict.REVIEW, ("the service reports no K_D", *open_ends)
+    if not fits:
+        return Verdict.REVIEW, ("the curves bound K_D neither from below nor from above: no number",)
     if not any(_closed(fit) for fit in fits):
         return Verdict.REVIEW, (*open_ends, *differences)
     verdict = Verdict.AGREES if agreement else Verdict.REVIEW
