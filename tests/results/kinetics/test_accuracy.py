@@ -47,6 +47,14 @@ def test_a_fast_association_or_a_slow_curve_does_not_hide_the_dissociation(kon, 
         assert association_time([noisy]) == pytest.approx(association_s, abs=5.0)
 
 
+@pytest.mark.parametrize(("kon", "koff"), [(1e7, 1e-3), (1e7, 1e-1)])
+def test_a_rate_that_only_low_concentrations_show_is_within_the_bounds(exact, kon, koff):
+    schedule = Schedule(step_s=1.0)
+    data = exact(one_to_one(kon, koff, 3.0, schedule), schedule)
+    for rates in (fit_global(data).rates, fit_two_step(data).rates):
+        assert np.exp([rates.kon.best, rates.koff.best]) == pytest.approx([kon, koff], rel=0.01)
+
+
 @pytest.fixture(scope="module")
 def coverage(prepared):
     """Shares of 500 simulations whose intervals hold the truth, per model and constant."""

@@ -154,6 +154,17 @@ def test_what_is_no_kinetics_does_not_contradict_a_report_of_no_binding(disturbe
     assert (found.verdict, found.fits) == (Verdict.NO_BINDING, ())
 
 
+@pytest.mark.parametrize(("service", "numbers"), [(ServiceValues(binding="unknown"), False), (TRUE, True)])
+def test_waves_that_no_one_calls_binding_get_no_number(service, numbers):
+    clean = {
+        c: 1.5 * curve(SCHEDULE.times, 1e5, 1e-2, c, 180.0) + 6e5 * c * np.sin(SCHEDULE.times / 25)
+        for c in CONCENTRATIONS_M
+    }
+    found = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE), service)
+    assert (found.verdict, bool(found.fits)) == (Verdict.NOT_1_TO_1, numbers)
+    assert ("no number" in found.reasons[0]) is not numbers
+
+
 def test_a_review_always_has_a_reason():
     clean = {c: 3.0 * curve(SCHEDULE.times, 1e3, 1e-4, c, 180.0) for c in CONCENTRATIONS_M}
     curves = measured(clean, np.random.default_rng(SEED), SCHEDULE, noise=0.0, own_drift=0.0)

@@ -34,12 +34,15 @@ class GlobalFit:
 
 
 def rate_bounds(data: Matrix) -> tuple[Bounds, Bounds]:
-    """Natural logarithms of the slowest and fastest k_on and k_off that the times of the curves can show."""
+    """Natural logarithms of the slowest and fastest k_on and k_off that the times of the curves can show.
+
+    The highest concentration shows the slowest k_on, the lowest one the fastest.
+    """
     slow, fast = 1e-3, 3.0
     step = data.phases[0].step_s
-    highest = float(data.concentration_M.max())
+    highest, lowest = float(data.concentration_M.max()), float(data.concentration_M.min())
     end = float(data.phases[1].centre_s[-1])
-    on = (float(np.log(slow / data.association_s / highest)), float(np.log(fast / step / highest)))
+    on = (float(np.log(slow / data.association_s / highest)), float(np.log(fast / step / lowest)))
     return on, (float(np.log(slow / end)), float(np.log(fast / step)))
 
 
@@ -64,7 +67,7 @@ def fit_global(data: Matrix) -> GlobalFit:
         return np.asarray((target - shape * (np.sum(shape * target) / np.sum(shape**2))).ravel())
 
     on, off = rate_bounds(data)
-    axes = [np.linspace(*bounds, _GRID + 2)[1:-1] for bounds in (on, off)]
+    axes = [np.linspace(low, high, max(_GRID, int(high - low)) + 2)[1:-1] for low, high in (on, off)]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
     start = grid[int(np.argmin(squares(grid)))]
     found = least_squares(residuals, start, bounds=np.array([on, off]).T, xtol=1e-10, ftol=1e-12, gtol=1e-14)

@@ -25,6 +25,7 @@ from prefect_assay.results.kinetics.verdict import (
     judge_response,
     misfit,
     response_of,
+    usable,
 )
 
 _CONCENTRATIONS_MIN: Final = 2
@@ -61,9 +62,9 @@ def analyze_replicate(
             _fit("global_1to1", one.rates, (one.rmax,), fitted, one.residuals),
             _fit("two_step", two.rates, tuple(map(float, two.rmax)), fitted, two.residuals),
         )
-        # A K_D without either end is not a number.
-        fits = tuple(fit for fit in both if (fit.kd_M.low, fit.kd_M.high) != (None, None))
-        verdict, reasons = judge(fits, misfit(one.residuals, data), data, service)
+        left = misfit(one.residuals, data)
+        fits = usable(both, left, data, service)
+        verdict, reasons = judge(fits, left, data, service)
     kinetics = ReplicateKinetics(
         name=name,
         replicate=replicate,

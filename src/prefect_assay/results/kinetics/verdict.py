@@ -26,6 +26,8 @@ MISFIT: Final = 0.008
 """Systematic residuals of the 1:1 fit from this share of the highest signal on are not noise."""
 SYSTEMATIC_DRIFTS: Final = 0.6
 """Both must also be larger than this many standard deviations of a sensor's own drift."""
+UNUSABLE: Final = 0.1
+"""Curves that a fit misses by this share of the highest signal get a number only if the service reports binding."""
 _END_S: Final = 10.0
 _NAMES: Final = (("kon_per_M_s", "k_on"), ("koff_per_s", "k_off"), ("kd_M", "K_D"))
 
@@ -147,11 +149,28 @@ def judge_one_concentration(service: ServiceValues) -> Judgement:
     return Verdict.REVIEW, ("the curves bind; one concentration gives no affinity",)
 
 
+def usable(
+    fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: ServiceValues
+) -> tuple[KineticsFit, ...]:
+    """The fits that give a number: K_D has an end, and waves and jumps that no one calls binding are left out.
+
+    Args:
+        fits: of both models.
+        left: the `misfit` of `global_1to1`.
+        data: what was fitted.
+        service: what the laboratory reports.
+    """
+    reported = service.binding == "true" or service.kd_M is not None
+    if left > UNUSABLE * float(np.max(data.signal)) and not reported:
+        return ()
+    return tuple(fit for fit in fits if (fit.kd_M.low, fit.kd_M.high) != (None, None))
+
+
 def judge(fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: ServiceValues) -> Judgement:
     """Verdict on a replicate that binds.
 
     Args:
-        fits: of both models, without those that determine no K_D.
+        fits: those of both models that are `usable`.
         left: the `misfit` of `global_1to1`.
         data: what was fitted.
         service: what the laboratory reports.
@@ -161,7 +180,8 @@ def judge(fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: Ser
     agreement = _agreement(fits, service)
     drift = drift_deviation(data.unit, has_blank=data.has_blank)
     if left > max(MISFIT * highest, SYSTEMATIC_DRIFTS * drift):
-        reason = f"systematic residuals of the 1:1 fit are {left / highest:.1%} of the highest signal"
+        number = "" if fits else ", so there is no number"
+        reason = f"systematic residuals of the 1:1 fit are {left / highest:.1%} of the highest signal{number}"
         return Verdict.NOT_1_TO_1, (reason, *agreement, *differences)
     if service.kd_M is None:
         return Verdict.REVIEW, ("the service reports no K_D", *open_ends)
