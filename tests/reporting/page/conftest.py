@@ -35,7 +35,7 @@ def table_of_designs() -> str:
 
 @pytest.fixture(scope="session")
 def lab_archive(tmp_path_factory):
-    """The folder and the plan; nobody writes to it."""
+    """The folder and the plan; read only."""
     folder = tmp_path_factory.mktemp("page") / "archive"
     with LocalLab() as lab:
         plan = lab_campaign(lab, folder, table_of_designs(), per_experiment=4, measured=2)

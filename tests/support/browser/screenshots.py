@@ -27,7 +27,7 @@ class Shot:
 SHOTS = (
     Shot("report-light", 1400, 1500, dark=False),
     Shot("report-dark", 1400, 1500, dark=True),
-    # Headless Chromium has no window below 500 pixels: a frame of 400 stands for the phone.
+    # Headless Chromium has no window below 500 pixels; a frame of 400 shows what a phone does.
     Shot("report-narrow", 400, 1200, dark=False),
     Shot("report-narrow-dark", 400, 1200, dark=True),
 )
