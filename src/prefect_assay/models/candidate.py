@@ -1,0 +1,49 @@
+"""One proposed design with what its designer says about it: the parents it was made from, its method, its scores."""
+
+from typing import Any, Final, Self
+
+from pydantic import Field
+
+from prefect_assay.models.base import StoredModel
+from prefect_assay.models.sequences import ProteinSequence
+
+PARENT_COLUMNS: Final = ("parents", "parent")  # the first that a design has counts
+_SEPARATOR: Final = ";"
+
+
+class Candidate(StoredModel):
+    """A design that may be bought. `sequence` is as in `ProteinSequence.aa_string`.
+
+    `parents` are names of the designs it was made from; `columns` are the designer's own, such as method, ipTM or round.
+    """
+
+    name: str
+    sequence: str
+    parents: tuple[str, ...] = ()
+    columns: dict[str, str] = Field(default_factory=dict)
+    control: bool = False
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, design: ProteinSequence) -> Self:
+        """A design of a file; its column `parents` or `parent` names the parents, with `;` between them."""
+        return cls(
+            name=design.name,
+            sequence=design.aa_string,
+            parents=parents_of(design.attributes),
+            columns={title: cell for title, cell in design.attributes.items() if title not in PARENT_COLUMNS},
+            control=design.control,
+            metadata=design.metadata,
+        )
+
+    def attributes(self) -> dict[str, str]:
+        """The designer's columns with the parents among them, as the attributes of a `ProteinSequence`."""
+        if not self.parents:
+            return dict(self.columns)
+        return {**self.columns, PARENT_COLUMNS[0]: f"{_SEPARATOR} ".join(self.parents)}
+
+
+def parents_of(attributes: dict[str, str]) -> tuple[str, ...]:
+    """The names of the parents in the designer's columns of one design."""
+    cell = next((attributes[title] for title in PARENT_COLUMNS if title in attributes), "")
+    return tuple(name for part in cell.split(_SEPARATOR) if (name := part.strip()))

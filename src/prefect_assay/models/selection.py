@@ -1,0 +1,133 @@
+"""Which designs of a pool are bought next: how it is decided, the choices with their reasons, and the fate of all others."""
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from pydantic import Field
+
+from prefect_assay.models.base import Model, StoredModel
+from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.sequences import ProteinSequence
+
+REASON_COLUMN: Final = "selection_reason"
+
+
+class SelectionPolicy(StrEnum):
+    """How candidates are ranked."""
+
+    TOP_SCORE = "top_score"  # by the designer's score
+    METHOD_HISTORY = "method_history"  # by the hit rates of methods, scores and parents in the history
+    GP = "gp"  # by a Gaussian process on the sequences, fitted to the history
+    RANDOM = "random"
+
+
+class Objective(StrEnum):
+    """What a round should improve."""
+
+    AFFINITY = "affinity"  # low K_D
+    MELTING = "melting"  # high melting temperature
+    EXPRESSION = "expression"  # high concentration
+
+
+class Acquisition(StrEnum):
+    """How `gp` turns predictions into a ranking."""
+
+    EXPECTED_IMPROVEMENT = "expected_improvement"
+    THOMPSON = "thompson"
+
+
+class SelectionSettings(Model):
+    """How the designs of the next round are chosen. Limits do not count controls."""
+
+    policy: SelectionPolicy = Field(SelectionPolicy.METHOD_HISTORY, description="How candidates are ranked.")
+    seed: int = Field(0, ge=0, description="The same seed and input give the same choices.")
+    score_column: str | None = Field(None, description="The designer's column to rank by, such as ipTM.")
+    higher_is_better: bool = Field(True, description="Whether a high score is a good one.")
+    method_column: str = Field("method", description="The designer's column that names the method.")
+    objective: Objective = Field(Objective.AFFINITY, description="What the next round should improve.")
+    hit_kd_nM: float | None = Field(  # noqa: N815 - units are spelled as scientists spell them
+        None, gt=0, description="A binder is a hit below this K_D in nM. Default: every binder is a hit."
+    )
+    acquisition: Acquisition = Field(
+        Acquisition.EXPECTED_IMPROVEMENT, description="How gp turns predictions into a ranking."
+    )
+    controls: tuple[str, ...] = Field((), description="Names of designs that are always bought.")
+    repeat_measured: bool = Field(False, description="Also buy designs that were measured already.")
+    max_per_method: int | None = Field(None, ge=1, description="Designs of one method at most.")
+    max_per_parent: int | None = Field(None, ge=1, description="Designs of one parent at most.")
+    identity: float | None = Field(
+        None, ge=0.5, le=1, description="Designs at least this identical are one cluster: 0.9 is 90 %."
+    )
+    max_per_cluster: int = Field(1, ge=1, description="With identity: designs of one cluster at most.")
+
+
+class Fate(StrEnum):
+    """What became of a candidate, in the order of the checks."""
+
+    CHOSEN = "chosen"
+    CONTROL = "control"  # bought in any case
+    MEASURED = "measured"  # its residues are in the history
+    NO_SCORE = "no_score"  # the policy needs a score, and it has none
+    METHOD_LIMIT = "method_limit"
+    PARENT_LIMIT = "parent_limit"
+    CLUSTER_LIMIT = "cluster_limit"
+    RANKED_LOWER = "ranked_lower"  # others were better, and there was no room left
+
+
+FATES: Final = tuple(Fate)
+
+
+class Choice(StoredModel):
+    """One design to buy. `rank` counts from 1; `price_cents` is without VAT; `reason` is one line."""
+
+    candidate: Candidate
+    rank: int
+    score: float | None = None
+    price_cents: int | None = None
+    reason: str
+
+    def design(self) -> ProteinSequence:
+        """The design as a campaign takes it, with the reason among the designer's columns."""
+        chosen = self.candidate
+        return ProteinSequence(
+            name=chosen.name,
+            aa_string=chosen.sequence,
+            control=chosen.control,
+            metadata=dict(chosen.metadata),
+            attributes={**chosen.attributes(), REASON_COLUMN: self.reason},
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """The choices, controls first, then by rank, and one byte and one score per candidate of the pool, by its position.
+
+    `fates[i]` is the place of a `Fate` in `FATES`; `scores[i]` is what the policy ranked by, NaN for candidates that it did
+    not rank. `notes` says what was decided in a special way, one line each.
+    """
+
+    choices: tuple[Choice, ...]
+    policy: SelectionPolicy
+    seed: int
+    pool_size: int
+    fates: bytes
+    scores: "array[float]"
+    notes: tuple[str, ...] = ()
+
+    def fate(self, position: int) -> Fate:
+        """What became of the candidate at this position of the pool."""
+        return FATES[self.fates[position]]
+
+    def counts(self) -> dict[Fate, int]:
+        """The number of candidates of each fate, without those that none had."""
+        found = Counter(self.fates)
+        return {fate: found[place] for place, fate in enumerate(FATES) if found[place]}
+
+    @property
+    def price_cents(self) -> int | None:
+        """What the choices cost together, without VAT; None if a price is not known."""
+        prices = [choice.price_cents for choice in self.choices]
+        return None if None in prices else sum(price for price in prices if price is not None)
