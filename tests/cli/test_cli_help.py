@@ -34,6 +34,8 @@ COMMANDS = (
     ["results"],
     ["sequences"],
     ["sequences", "check"],
+    ["designs"],
+    ["designs", "select"],
     ["drift"],
     ["kinetics"],
 )
@@ -73,6 +75,7 @@ def test_choices_are_the_vocabulary():
     from typing import get_args
 
     from prefect_assay.cli import app
+    from prefect_assay.models.selection import Acquisition, Objective, SelectionPolicy
     from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
     from prefect_assay.results import Outcome
 
@@ -80,6 +83,9 @@ def test_choices_are_the_vocabulary():
     assert set(get_args(app.MethodWord)) == set(Method)
     assert set(get_args(app.PaymentWord)) == set(PaymentMethod)
     assert set(get_args(app.OutcomeWord)) == set(Outcome)
+    assert set(get_args(app.PolicyWord)) == set(SelectionPolicy)
+    assert set(get_args(app.ObjectiveWord)) == set(Objective)
+    assert set(get_args(app.AcquisitionWord)) == set(Acquisition)
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["archive", "verify", "--nope"], ["unknown"]])

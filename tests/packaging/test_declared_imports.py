@@ -18,6 +18,7 @@ PRODUCT = ("src", "flows", "tasks", "blocks", "deployments")
 ROOMS_OF_EXTRAS = {
     "lab": ("src/prefect_assay/lab/", "src/prefect_assay/localstack/"),
     "kinetics": ("src/prefect_assay/results/kinetics/",),
+    "design": ("src/prefect_assay/selection/",),
     "report": ("src/prefect_assay/reporting/page/", "src/prefect_assay/reporting/plots/"),
     "demo": ("src/prefect_assay/cli/demo/",),
     "test": ("src/prefect_assay/lab/fixture.py",),  # a pytest plugin

@@ -26,6 +26,10 @@ PaymentWord = Literal["async_invoice", "x402-exact", "mpp-spt"]
 
 OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unknown", "pending", "missing"]
 
+PolicyWord = Literal["top_score", "method_history", "gp", "random"]
+ObjectiveWord = Literal["affinity", "melting", "expression"]
+AcquisitionWord = Literal["expected_improvement", "thompson"]
+
 ArchiveFolder = Annotated[Path | None, typer.Argument(help="An archive in a folder.")]
 ArchiveBlock = Annotated[str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")]
 NameColumn = Annotated[str | None, typer.Option(help="The table's column of names, by its title.")]
@@ -42,9 +46,11 @@ app = typer.Typer(
 )
 archive_app = typer.Typer(help="Work with archives.", no_args_is_help=True)
 sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
+designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)
 app.add_typer(services)
 app.add_typer(archive_app, name="archive")
 app.add_typer(sequences_app, name="sequences")
+app.add_typer(designs_app, name="designs")
 
 
 @app.command()
@@ -294,6 +300,93 @@ def sequences_check(
 
         reading = Reading(name_column, sequence_column, keep_native)
         check_sequences(file, experiment_type, per_experiment, reading, as_json=as_json)
+
+
+@designs_app.command("select")
+def designs_select(
+    pool: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file with candidates, or an s3:// address.")],
+    *,
+    history: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE.csv", help="Results of earlier rounds; can be repeated."),
+    ] = None,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, help="Designs to buy at most.")] = 24,
+    policy: Annotated[PolicyWord, typer.Option(help="How candidates are ranked.")] = "method_history",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed and input give the same choices.")] = 0,
+    score: Annotated[str | None, typer.Option(help="The column to rank by, by its title.")] = None,
+    lower_is_better: Annotated[
+        bool, typer.Option("--lower-is-better", help="With --score: a low score is a good one.")
+    ] = False,
+    method_column: Annotated[
+        str | None, typer.Option(help="The column that names the method. Default: method.")
+    ] = None,
+    objective: Annotated[ObjectiveWord, typer.Option(help="What the round should improve.")] = "affinity",
+    hit_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else."
+        ),
+    ] = None,
+    acquisition: Annotated[
+        AcquisitionWord, typer.Option(help="How gp turns predictions into a ranking.")
+    ] = "expected_improvement",
+    control: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A design that is always bought; can be repeated."),
+    ] = None,
+    repeat_measured: Annotated[
+        bool, typer.Option("--repeat-measured", help="Also buy designs that were measured already.")
+    ] = False,
+    max_per_method: Annotated[int | None, typer.Option(min=1, help="Designs of one method at most.")] = None,
+    max_per_parent: Annotated[int | None, typer.Option(min=1, help="Designs of one parent at most.")] = None,
+    identity: Annotated[
+        float | None, typer.Option(min=0.7, max=1, help="Designs at least this identical are one cluster.")
+    ] = None,
+    max_per_cluster: Annotated[
+        int, typer.Option(min=1, help="With --identity: designs of one cluster at most.")
+    ] = 1,
+    price_cents: Annotated[
+        int | None, typer.Option(min=0, help="Price of a design. Default: the median of the history.")
+    ] = None,
+    budget_cents: Annotated[int | None, typer.Option(min=0, help="What all may cost together.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The file of designs to write.")
+    ] = None,
+    name_column: NameColumn = None,
+    sequence_column: SequenceColumn = None,
+    keep_native: KeepNative = False,
+    as_json: AsJson = False,
+) -> None:
+    """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.designs import Purchase, select_designs
+        from prefect_assay.designs import Reading
+
+        chosen = {
+            "policy": policy,
+            "seed": seed,
+            "score_column": score,
+            "higher_is_better": not lower_is_better,
+            "method_column": method_column,
+            "objective": objective,
+            "hit_limit": hit_limit,
+            "acquisition": acquisition,
+            "controls": control or (),
+            "repeat_measured": repeat_measured,
+            "max_per_method": max_per_method,
+            "max_per_parent": max_per_parent,
+            "identity": identity,
+            "max_per_cluster": max_per_cluster,
+        }
+        select_designs(
+            pool,
+            history or (),
+            Purchase(number, price_cents, budget_cents),
+            chosen,
+            Reading(name_column, sequence_column, keep_native),
+            output=output,
+            as_json=as_json,
+        )
 
 
 @app.command()

@@ -5,6 +5,7 @@ Knows neither the service nor Prefect.
 
 from prefect_assay.designs.campaign import campaign_digest, kept_attributes, split
 from prefect_assay.designs.liabilities import design_warnings
+from prefect_assay.designs.proposed import choices_csv, pool_of
 from prefect_assay.designs.read import AS_WRITTEN, Reading, is_pasted, read_pool, read_sequences
 from prefect_assay.models.spec_rules import check_spec
 
@@ -13,9 +14,11 @@ __all__ = [
     "Reading",
     "campaign_digest",
     "check_spec",
+    "choices_csv",
     "design_warnings",
     "is_pasted",
     "kept_attributes",
+    "pool_of",
     "read_pool",
     "read_sequences",
     "split",

@@ -46,10 +46,15 @@ class SelectionSettings(Model):
     seed: int = Field(0, ge=0, description="The same seed and input give the same choices.")
     score_column: str | None = Field(None, description="The designer's column to rank by, such as ipTM.")
     higher_is_better: bool = Field(True, description="Whether a high score is a good one.")
-    method_column: str = Field("method", description="The designer's column that names the method.")
+    method_column: str | None = Field(
+        None, description="The designer's column that names the method. Default: method, if there is one."
+    )
     objective: Objective = Field(Objective.AFFINITY, description="What the next round should improve.")
-    hit_kd_nM: float | None = Field(  # noqa: N815 - units are spelled as scientists spell them
-        None, gt=0, description="A binder is a hit below this K_D in nM. Default: every binder is a hit."
+    hit_limit: float | None = Field(
+        None,
+        gt=0,
+        description="What a hit reaches: K_D in nM at most, melting temperature in degrees Celsius or concentration in nM "
+        "at least. Default: every design that binds, melts or expresses is a hit.",
     )
     acquisition: Acquisition = Field(
         Acquisition.EXPECTED_IMPROVEMENT, description="How gp turns predictions into a ranking."
@@ -59,7 +64,7 @@ class SelectionSettings(Model):
     max_per_method: int | None = Field(None, ge=1, description="Designs of one method at most.")
     max_per_parent: int | None = Field(None, ge=1, description="Designs of one parent at most.")
     identity: float | None = Field(
-        None, ge=0.5, le=1, description="Designs at least this identical are one cluster: 0.9 is 90 %."
+        None, ge=0.7, le=1, description="Designs at least this identical are one cluster: 0.9 is 90 %."
     )
     max_per_cluster: int = Field(1, ge=1, description="With identity: designs of one cluster at most.")
 
@@ -69,7 +74,7 @@ class Fate(StrEnum):
 
     CHOSEN = "chosen"
     CONTROL = "control"  # bought in any case
-    MEASURED = "measured"  # its residues are in the history
+    MEASURED = "measured"  # its residues are in the history, measured or ordered
     NO_SCORE = "no_score"  # the policy needs a score, and it has none
     METHOD_LIMIT = "method_limit"
     PARENT_LIMIT = "parent_limit"

@@ -44,7 +44,7 @@ def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
         InputError: there is no such file, or it is no results table; the faulty row is named.
         ServiceUnavailable: the object storage did not answer; try again later.
     """
-    data = _content(source)
+    data = table_content(source)
     csv.field_size_limit(_FIELD_LIMIT)  # `extra` may hold more than the module's 128 KiB
     try:
         lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
@@ -65,7 +65,8 @@ def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
     return tuple(found)
 
 
-def _content(source: str | bytes | Path) -> bytes:
+def table_content(source: str | bytes | Path) -> bytes:
+    """A table given as bytes or text, or by a path or an `s3://bucket/key` address; InputError if it cannot be read."""
     if isinstance(source, bytes):
         return source
     if isinstance(source, str) and ("\n" in source or "\r" in source):

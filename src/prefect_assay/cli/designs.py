@@ -1,0 +1,122 @@
+"""`prefect-assay designs select`: the designs of the next round, from a pool and the tables of earlier rounds."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from prefect_assay.designs import Reading, choices_csv, read_pool
+from prefect_assay.errors import ConfigurationError, InputError
+from prefect_assay.models.billing import usd
+from prefect_assay.models.selection import Selection, SelectionSettings
+from prefect_assay.selection import History, read_history, select
+
+_SHOWN: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """How many designs are wanted, and what they may cost, in cents without VAT."""
+
+    n: int
+    price_cents: int | None
+    budget_cents: int | None
+
+
+def select_designs(
+    pool: str,
+    tables: Sequence[str],
+    wanted: Purchase,
+    chosen: Mapping[str, Any],
+    reading: Reading,
+    *,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Select, write the file that is named, and print the choices with their reasons."""
+    settings = _settings(chosen)
+    history = read_history(*map(_expanded, tables))
+    price = wanted.price_cents if wanted.price_cents is not None else _known_price(history)
+    selection = select(
+        read_pool(_expanded(pool), reading=reading),
+        history,
+        wanted.n,
+        settings,
+        price_cents=price,
+        budget_cents=wanted.budget_cents,
+    )
+    if output is not None:
+        _write(output, choices_csv(selection.choices))
+    if as_json:
+        print(json.dumps(_summary(selection, history, output), indent=2))
+    else:
+        _show(selection, history, output)
+
+
+def _settings(chosen: Mapping[str, Any]) -> SelectionSettings:
+    try:
+        return SelectionSettings.model_validate(dict(chosen))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(f"{first['loc'][0]}: {first['msg']}") from None
+
+
+def _expanded(source: str) -> str:
+    return str(Path(source).expanduser()) if source.startswith("~") else source
+
+
+def _known_price(history: History) -> int | None:
+    """The median of what designs cost in the history, in whole cents, rounded up."""
+    prices = [design.price_cents for design in history.designs if design.price_cents is not None]
+    return math.ceil(median(prices)) if prices else None
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.expanduser().write_bytes(content)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} cannot be written ({error.strerror}); choose another file with --output"
+        ) from None
+
+
+def _summary(selection: Selection, history: History, output: Path | None) -> dict[str, Any]:
+    return {
+        "policy": selection.policy,
+        "seed": selection.seed,
+        "pool": selection.pool_size,
+        "history": len(history),
+        "counts": selection.counts(),
+        "price_cents": selection.price_cents,
+        "notes": list(selection.notes),
+        "file": None if output is None else str(output),
+        "choices": [choice.model_dump(mode="json") for choice in selection.choices],
+    }
+
+
+def _show(selection: Selection, history: History, output: Path | None) -> None:
+    console = Console()
+    table = Table()
+    for title in ("Rank", "Design", "Why"):
+        table.add_column(title)
+    for choice in selection.choices[:_SHOWN]:
+        table.add_row(str(choice.rank), Text(choice.candidate.name), Text(choice.reason))
+    console.print(table)
+    if len(selection.choices) > _SHOWN:
+        console.print(f"… and {len(selection.choices) - _SHOWN} more")
+    counts = ", ".join(f"{number:,} {fate.replace('_', ' ')}" for fate, number in selection.counts().items())
+    lines = [f"{selection.pool_size:,} candidates, {len(history):,} in the history: {counts}"]
+    if selection.price_cents is not None:
+        lines.append(f"price: {usd(selection.price_cents)} without VAT")
+    if output is not None:
+        lines.append(f"written to {output}")
+    for line in (*lines, *selection.notes):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

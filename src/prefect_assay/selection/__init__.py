@@ -1,0 +1,58 @@
+"""Which designs to buy next: from a pool of candidates and what was measured before to a few choices with reasons.
+
+Knows neither Prefect, the service nor the archive. Reading a history needs nothing; selecting needs the extra `design`.
+"""
+
+from collections.abc import Iterable
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.selection import Selection, SelectionSettings
+from prefect_assay.models.sequences import Pool
+from prefect_assay.selection.history import History, history_of, read_history
+from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
+
+__all__ = [
+    "History",
+    "HitRate",
+    "history_of",
+    "hit_rates",
+    "is_hit",
+    "objective_value",
+    "read_history",
+    "select",
+]
+
+
+def select(
+    pool: Pool | Iterable[Candidate],
+    history: History,
+    n: int,
+    settings: SelectionSettings,
+    *,
+    price_cents: int | None = None,
+    budget_cents: int | None = None,
+) -> Selection:
+    """Choose at most `n` designs, controls included, as many as the budget pays for.
+
+    The same pool, history, settings and seed give the same choices in every process, whatever the order of the pool.
+
+    Args:
+        pool: `read_pool(...)`, or the candidates of a designer.
+        history: `read_history(...)` or `history_of(...)`; empty before the first round.
+        n: designs to buy at most.
+        settings: policy, seed, columns and limits.
+        price_cents: what one design costs, without VAT.
+        budget_cents: what all may cost together; needs the price.
+
+    Raises:
+        InputError: a column, a control or the price is missing, or the controls alone are too many.
+        ConfigurationError: the extra `design` is not installed.
+    """
+    try:
+        from prefect_assay.selection.select import choose  # noqa: PLC0415  an optional extra
+    except ImportError as error:
+        if error.name != "numpy":
+            raise
+        raise ConfigurationError.missing_extra("design", "selecting designs") from None
+    return choose(pool, history, n, settings, price_cents=price_cents, budget_cents=budget_cents)

@@ -1,0 +1,107 @@
+"""A pool as columns: score, method and parents of each candidate, and a number that breaks ties by the seed."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefect_assay.errors import InputError
+from prefect_assay.models.candidate import parents_of
+from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.models.sequences import Pool
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+METHOD: Final = "method"
+_NO_METHOD: Final = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Columns of a pool, by position. `scores` are higher for better candidates, NaN where there is no number.
+
+    `ties` is a random permutation that depends on the seed, the names and the residues, but not on the order of the pool.
+    """
+
+    pool: Pool
+    scores: Floats
+    methods: Sequence[str]
+    parents: Sequence[tuple[str, ...]]
+    ties: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    def sorted_by(self, values: Floats) -> NDArray[np.intp]:
+        """Positions with a value, highest first; equal values in the order of `ties`."""
+        order = np.lexsort((self.ties, -values))
+        return order[: int(np.isfinite(values).sum())]
+
+
+def columns_of(pool: Pool, settings: SelectionSettings) -> Candidates:
+    """Read the columns that the settings name.
+
+    Raises:
+        InputError: the pool has no such column, or no number in the column of scores.
+    """
+    wanted, method = settings.score_column, settings.method_column
+    scores = np.full(len(pool), np.nan)
+    methods, parents = [_NO_METHOD] * len(pool), [()] * len(pool)  # type: list[str], list[tuple[str, ...]]
+    shared: dict[str, str] = {}  # a million candidates have few methods
+    seen_method, unpack, sign = method is None, pool.unpack, 1 if settings.higher_is_better else -1
+    for at, extra in enumerate(pool.extras):
+        if not extra:
+            continue
+        own = unpack(extra)
+        if wanted is not None and wanted in own:
+            scores[at] = sign * number(own[wanted])
+        if (found := method_of(own, method)) is not None:
+            methods[at] = shared.setdefault(found, found)
+            seen_method = True
+        if made := parents_of(own):
+            parents[at] = made
+    if wanted is not None and not np.isfinite(scores).any():
+        raise _no_column(pool, wanted, "scores with a number in any row")
+    if not seen_method and method is not None:
+        raise _no_column(pool, method, "methods")
+    return Candidates(pool, scores, methods, parents, _ties(pool, settings.seed))
+
+
+def number(cell: str) -> float:
+    """A finite number, or NaN for everything else."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def method_of(own: Mapping[str, Any], column: str | None) -> str | None:
+    """The cell of the method's column; by default of the column `method`, in any case."""
+    if column is not None:
+        return own.get(column)
+    return next((cell for title, cell in own.items() if title.casefold() == METHOD), None)
+
+
+def _no_column(pool: Pool, column: str, what: str) -> InputError:
+    titles: dict[str, None] = {}
+    for extra in pool.extras[:1000]:
+        titles.update(dict.fromkeys(pool.unpack(extra) if extra else {}))
+    listed = ", ".join(title[:40] for title in list(titles)[:20]) or "none"
+    return InputError(f"{pool.source}: no column {column!r} of {what}; its columns are: {listed}")
+
+
+def _ties(pool: Pool, seed: int) -> NDArray[np.uint64]:
+    """A hash of seed, name and residues: the same in every process, on every machine, in any order of the pool."""
+    key, size = f"{seed}".encode(), 8
+    digests = [
+        hashlib.blake2b(
+            f"{name}\n{residues}".encode("utf-8", "surrogatepass"), digest_size=size, key=key
+        ).digest()
+        for name, residues in zip(pool.names, pool.residues, strict=True)
+    ]
+    return np.frombuffer(b"".join(digests), dtype="<u8")

@@ -1,0 +1,186 @@
+"""Choose the designs of the next round: what must not be bought again, what a budget pays for, and limits on monoculture."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from prefect_assay.designs import pool_of
+from prefect_assay.errors import InputError
+from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.selection import FATES, Choice, Fate, Selection, SelectionPolicy, SelectionSettings
+from prefect_assay.models.sequences import Pool
+from prefect_assay.selection.candidates import Candidates, columns_of
+from prefect_assay.selection.history import History
+from prefect_assay.selection.identity import Clusters
+from prefect_assay.selection.method_history import MethodHistory
+from prefect_assay.selection.ranking import Random, Ranking, TopScore
+
+_PLACES: Final = {fate: place for place, fate in enumerate(FATES)}
+_LISTED: Final = 5
+
+
+def choose(
+    pool: Pool | Iterable[Candidate],
+    history: History,
+    n: int,
+    settings: SelectionSettings,
+    *,
+    price_cents: int | None,
+    budget_cents: int | None,
+) -> Selection:
+    """See `selection.select`."""
+    pool = pool if isinstance(pool, Pool) else pool_of(pool)
+    affordable = _affordable(n, price_cents, budget_cents)
+    controls = _controls(pool, settings)
+    if len(controls) > affordable:
+        raise InputError(
+            f"there is room for {affordable} designs, and {len(controls)} are controls, which are always bought; raise n or "
+            "the budget, or mark fewer designs as controls"
+        )
+    candidates = columns_of(pool, settings)
+    fates = np.full(len(pool), _PLACES[Fate.RANKED_LOWER], dtype=np.uint8)
+    fates[controls] = _PLACES[Fate.CONTROL]
+    if not settings.repeat_measured:
+        _mark_measured(pool, history, fates)
+    free = fates == _PLACES[Fate.RANKED_LOWER]
+    ranking = _ranking(candidates, free, history, settings)
+    fates[free & np.isnan(ranking.scores)] = _PLACES[Fate.NO_SCORE]
+    chosen = _walk(ranking, candidates, settings, affordable - len(controls), fates)
+    return Selection(
+        choices=tuple(_choices(pool, controls, chosen, ranking, price_cents)),
+        policy=settings.policy,
+        seed=settings.seed,
+        pool_size=len(pool),
+        fates=fates.tobytes(),
+        scores=array("d", ranking.scores.tobytes()),
+        notes=(*history.notes, *ranking.notes, *_shortfall(n, affordable, len(controls) + len(chosen))),
+    )
+
+
+def _affordable(n: int, price_cents: int | None, budget_cents: int | None) -> int:
+    if n < 1:
+        raise InputError(f"n is {n}; at least one design must be asked for")
+    if price_cents is not None and price_cents < 0:
+        raise InputError(f"the price per design is {price_cents} cents; it cannot be negative")
+    if budget_cents is None:
+        return n
+    if price_cents is None:
+        raise InputError("a budget needs the price per design; give it, or leave out the budget")
+    affordable = min(n, budget_cents // price_cents) if price_cents else n
+    if affordable < 1:
+        raise InputError(
+            f"the budget of {budget_cents} cents does not pay for one design of {price_cents} cents; raise the budget"
+        )
+    return affordable
+
+
+def _controls(pool: Pool, settings: SelectionSettings) -> list[int]:
+    """Positions of the designs that are always bought, in the order of the pool."""
+    named = set(settings.controls)
+    found = {at for at, name in enumerate(pool.names) if name in named} if named else set()
+    if absent := named - {pool.names[at] for at in found}:
+        listed = ", ".join(sorted(absent)[:_LISTED])
+        raise InputError(f"{pool.source}: no design is called {listed}; name controls as in the pool")
+    return sorted(found | pool.controls)
+
+
+def _mark_measured(pool: Pool, history: History, fates: np.ndarray) -> None:
+    measured = history.residues()
+    for at, residues in enumerate(pool.residues):
+        if residues in measured and fates[at] != _PLACES[Fate.CONTROL]:
+            fates[at] = _PLACES[Fate.MEASURED]
+
+
+def _ranking(
+    candidates: Candidates, free: np.ndarray, history: History, settings: SelectionSettings
+) -> Ranking:
+    match settings.policy:
+        case SelectionPolicy.TOP_SCORE:
+            return TopScore(candidates, free, settings)
+        case SelectionPolicy.RANDOM:
+            return Random(candidates, free, settings)
+        case _:
+            return MethodHistory(candidates, free, history, settings)
+
+
+def _walk(
+    ranking: Ranking, candidates: Candidates, settings: SelectionSettings, places: int, fates: np.ndarray
+) -> list[int]:
+    """Take what is offered until the places are filled, and note why others are passed over."""
+    chosen: list[int] = []
+    limits = _Limits(candidates, settings)
+    offers = ranking.offers()
+    taken: bool | None = None
+    while len(chosen) < places:
+        try:
+            at = offers.send(taken)  # type: ignore[arg-type]  # the first answer of a generator is None
+        except StopIteration:
+            break
+        fate = limits.check(at)
+        taken = fate is Fate.CHOSEN
+        fates[at] = _PLACES[fate]
+        if taken:
+            chosen.append(at)
+    return chosen
+
+
+class _Limits:
+    """What has been chosen per method, parent and cluster."""
+
+    def __init__(self, candidates: Candidates, settings: SelectionSettings) -> None:
+        self._candidates = candidates
+        self._settings = settings
+        self._methods: Counter[str] = Counter()
+        self._parents: Counter[str] = Counter()
+        self._clusters = (
+            None if settings.identity is None else Clusters(settings.identity, settings.max_per_cluster)
+        )
+
+    def check(self, at: int) -> Fate:
+        """CHOSEN if no limit forbids the candidate, which then counts; else the first limit that does."""
+        most = self._settings
+        method, parents = self._candidates.methods[at], self._candidates.parents[at]
+        if most.max_per_method is not None and self._methods[method] >= most.max_per_method:
+            return Fate.METHOD_LIMIT
+        if most.max_per_parent is not None and any(
+            self._parents[parent] >= most.max_per_parent for parent in parents
+        ):
+            return Fate.PARENT_LIMIT
+        if self._clusters is not None:
+            residues = self._candidates.pool.residues[at]
+            cluster = self._clusters.find(residues)
+            if self._clusters.full(cluster):
+                return Fate.CLUSTER_LIMIT
+            self._clusters.add(residues, cluster)
+        self._methods[method] += 1
+        self._parents.update(parents)
+        return Fate.CHOSEN
+
+
+def _choices(
+    pool: Pool, controls: list[int], chosen: list[int], ranking: Ranking, price_cents: int | None
+) -> Iterator[Choice]:
+    for rank, at in enumerate([*controls, *chosen], start=1):
+        control = rank <= len(controls)
+        candidate = Candidate.of(pool[at])
+        yield Choice(
+            candidate=candidate.model_copy(update={"control": True}) if control else candidate,
+            rank=rank,
+            score=None if control else float(ranking.scores[at]),
+            price_cents=price_cents,
+            reason="control: bought in every round" if control else ranking.reason(at),
+        )
+
+
+def _shortfall(n: int, affordable: int, chosen: int) -> list[str]:
+    notes = []
+    if affordable < n:
+        notes.append(f"the budget pays for {affordable} of {n} designs")
+    if chosen < affordable:
+        notes.append(
+            f"only {chosen} of {affordable} places are filled: the pool and the limits allow no more"
+        )
+    return notes

@@ -1,0 +1,186 @@
+"""Reading what was measured before: this package's tables and the public competition's."""
+
+import math
+
+import pytest
+
+from prefect_assay.errors import InputError
+from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.results import (
+    DesignSummary,
+    Level,
+    Outcome,
+    ResultRow,
+    competition_csv,
+    competition_replicates_csv,
+    summary_csv,
+    to_csv,
+)
+from prefect_assay.selection import hit_rates, is_hit, read_history
+from prefect_assay.selection.rates import HitRate, beta_quantile
+
+AFFINITY = SelectionSettings()
+
+
+def row(name, outcome, kd=None, *, level=Level.SUMMARY, replicate=None, **words):
+    return ResultRow(
+        experiment_code="E1",
+        result_id="r1",
+        result_type="affinity",
+        level=level,
+        name=name,
+        replicate=replicate,
+        outcome=outcome,
+        kd_M=kd,
+        aa_string="ACD" + name.upper(),
+        **words,
+    )
+
+
+ROWS = [
+    row("a", Outcome.MEASURED, 1e-8, binding="true", binding_strength="strong", expression="high"),
+    row("c", Outcome.NO_BINDING, binding="false", expression="high"),
+    row("d", Outcome.NO_EXPRESSION, expression="none"),
+    row("e", Outcome.PENDING),
+]
+
+
+def outcomes(history):
+    return {design.name: design.outcome for design in history.designs}
+
+
+def test_the_tidy_table_is_read_with_its_failures():
+    history = read_history(to_csv(ROWS))
+
+    assert outcomes(history) == {row.name: row.outcome for row in ROWS}
+    assert history.residues() == {"ACDA", "ACDC", "ACDD", "ACDE"}
+
+
+def test_the_summary_is_read_with_the_designers_columns():
+    designs = [
+        DesignSummary(
+            name=row.name,
+            experiment_code="E1",
+            outcome=row.outcome,
+            kd_M=row.kd_M,
+            aa_string=row.aa_string,
+            price_cents=19900.5,
+            reasons=("one", "two"),
+            attributes={"method": "m1", "ipTM": "0.5"},
+        )
+        for row in ROWS
+    ]
+
+    history = read_history(summary_csv(designs))
+
+    assert [design.model_copy(update={"reasons": ("one", "two")}) for design in history.designs] == designs
+
+
+def test_the_competitions_files_are_read_per_design_and_per_replicate():
+    designs = [
+        DesignSummary(**row.model_dump(include=set(DesignSummary.model_fields)), replicates=1)
+        for row in ROWS[:3]
+    ]
+    per_design = read_history(competition_csv(designs))
+    assert outcomes(per_design) == {
+        "a": Outcome.MEASURED,
+        "c": Outcome.NO_BINDING,
+        "d": Outcome.NO_EXPRESSION,
+    }
+    assert per_design.designs[0].kd_M == 1e-8
+
+    replicates = [
+        row("a", Outcome.MEASURED, kd, level=Level.REPLICATE, replicate=at, binding="true")
+        for at, kd in enumerate((1e-8, 4e-8))
+    ]
+    replicates.append(row("a", Outcome.NO_BINDING, level=Level.REPLICATE, replicate=3, binding="false"))
+    (design,) = read_history(competition_replicates_csv(replicates)).designs
+    assert design.outcome is Outcome.MEASURED
+    assert design.kd_M == pytest.approx(2e-8)
+    assert design.replicates == 3
+
+
+def test_a_table_of_another_program_keeps_its_own_columns():
+    text = "Name;KD;Binding;Sequence;Method;ipTM\nx;3e-9;Yes;acd;RFd;0.8\ny;;No;ACE;RFd;\n"
+
+    first, second = read_history(text).designs
+
+    assert (first.outcome, first.kd_M, first.attributes) == (
+        Outcome.MEASURED,
+        3e-9,
+        {"Method": "RFd", "ipTM": "0.8"},
+    )
+    assert (second.outcome, second.attributes) == (Outcome.NO_BINDING, {"Method": "RFd"})
+    assert read_history(text).residues() == {"ACD", "ACE"}
+
+
+def test_several_tables_are_one_history_and_rows_without_residues_are_named():
+    history = read_history(to_csv(ROWS), "name,kd\nz,1e-9\n")
+
+    assert len(history) == 5
+    assert history.notes == ("1 of 5 measured designs have no residues: they count only for hit rates",)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("a,b\n1,2\n", r"the given table is no table of results: it needs the columns name and outcome"),
+        ("name,kd\nx,low\n", r"the given table, row 1: kd is 'low'; write a number in M, or null"),
+        ("name,kd\nx\n", r"row 1 has 1 cells, the header 2"),
+        ("name,outcome\nx,fine\n", r"row 1, column outcome"),
+        (b"\xff\xfe\x00\n", r"the given table is no table of results"),
+        ("no-such-table.csv", r"no-such-table.csv: no such file"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_named_with_its_row(table, message):
+    with pytest.raises(InputError, match=message):
+        read_history(table)
+
+
+def design(outcome, **values):
+    return DesignSummary(name="x", experiment_code="", outcome=outcome, **values)
+
+
+@pytest.mark.parametrize(
+    ("found", "chosen", "hit"),
+    [
+        (design(Outcome.MEASURED, kd_M=1e-8), {}, True),
+        (design(Outcome.MEASURED, kd_M=1e-8), {"hit_limit": 5}, False),
+        (design(Outcome.MEASURED, kd_M=1e-8), {"hit_limit": 10.1}, True),
+        (design(Outcome.BINDING), {}, True),
+        (design(Outcome.BINDING), {"hit_limit": 5}, None),
+        (design(Outcome.NO_BINDING), {"hit_limit": 5}, False),
+        (design(Outcome.NO_EXPRESSION), {}, False),
+        (design(Outcome.PENDING), {}, None),
+        (design(Outcome.UNKNOWN), {}, None),
+        (design(Outcome.MEASURED, kd_M=1e-8, control=True), {}, None),
+        (design(Outcome.MEASURED, concentration_nM=3), {}, None),
+        (design(Outcome.MEASURED, tm_C=60), {"objective": "melting"}, True),
+        (design(Outcome.MEASURED, tm_C=60), {"objective": "melting", "hit_limit": 70}, False),
+        (design(Outcome.NO_BINDING), {"objective": "melting"}, None),
+        (design(Outcome.MEASURED, concentration_nM=300), {"objective": "expression", "hit_limit": 100}, True),
+        (design(Outcome.NO_BINDING, expression="high"), {"objective": "expression"}, True),
+        (design(Outcome.NO_EXPRESSION, expression="none"), {"objective": "expression"}, False),
+    ],
+)
+def test_what_counts_as_a_hit(found, chosen, hit):
+    assert is_hit(found, SelectionSettings(**chosen)) is hit
+
+
+def test_rates_count_outcomes_only_and_have_intervals():
+    rates = hit_rates(read_history(to_csv(ROWS)).designs, lambda found: found.experiment_code, AFFINITY)
+
+    assert rates == {"E1": HitRate(1, 3)}
+    low, high = HitRate(12, 40).interval()
+    assert (low, high) == pytest.approx((0.1756, 0.4519), abs=1e-3)
+    assert HitRate(0, 10).interval()[0] == 0
+    assert HitRate(10, 10).interval()[1] == 1
+    assert math.isnan(HitRate(0, 0).rate)
+
+
+def test_quantiles_of_the_beta_distribution_are_those_of_scipy():
+    from scipy.stats import beta
+
+    for a, b in ((0.5, 10.5), (3.5, 8.5), (100, 300), (5000, 2)):
+        for share in (0.025, 0.5, 0.975):
+            assert beta_quantile(share, a, b) == pytest.approx(beta.ppf(share, a, b), rel=1e-6)

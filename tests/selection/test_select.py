@@ -1,0 +1,262 @@
+"""Selecting designs: who is bought, who is not and why, within limits and a budget."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prefect_assay.designs import choices_csv, pool_of, read_pool, read_sequences
+from prefect_assay.errors import ConfigurationError, InputError, InvalidSequences
+from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.selection import Fate, SelectionPolicy, SelectionSettings
+from prefect_assay.results import DesignSummary, Outcome
+from prefect_assay.selection import History, history_of, select
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+NOTHING = History()
+TOP = SelectionSettings(policy="top_score", score_column="ipTM")
+RANDOM = SelectionSettings(policy="random")
+
+
+def residues(number, length=20):
+    """Sequences that differ in most positions."""
+    return "".join(LETTERS[(number * 7 + at * (number % 13 + 1) + at * at) % 20] for at in range(length))
+
+
+def candidate(number, *, control=False, parents=(), **columns):
+    return Candidate(
+        name=f"d{number}",
+        sequence=residues(number),
+        control=control,
+        parents=parents,
+        columns={key: str(value) for key, value in columns.items()},
+    )
+
+
+def pool(count=40, method_of=lambda number: f"m{number % 4}"):
+    return pool_of(candidate(n, ipTM=n / count, method=method_of(n)) for n in range(count))
+
+
+def measured(number, outcome=Outcome.MEASURED, kd=1e-8, **columns):
+    return DesignSummary(
+        name=f"d{number}",
+        experiment_code="E1",
+        outcome=outcome,
+        kd_M=kd if outcome is Outcome.MEASURED else None,
+        aa_string=residues(number),
+        attributes={key: str(value) for key, value in columns.items()},
+    )
+
+
+def names(selection):
+    return [choice.candidate.name for choice in selection.choices]
+
+
+def test_top_score_takes_the_highest_and_says_why():
+    selection = select(pool(), NOTHING, 3, TOP)
+
+    assert names(selection) == ["d39", "d38", "d37"]
+    assert selection.choices[0].reason == "ipTM 0.975, place 1 of 40"
+    assert selection.counts() == {Fate.CHOSEN: 3, Fate.RANKED_LOWER: 37}
+    assert selection.fate(39) is Fate.CHOSEN
+
+
+def test_a_low_score_can_be_the_good_one():
+    selection = select(pool(), NOTHING, 2, TOP.model_copy(update={"higher_is_better": False}))
+
+    assert names(selection) == ["d0", "d1"]
+    assert selection.choices[1].reason.startswith("ipTM 0.025,")
+
+
+@pytest.mark.parametrize("policy", SelectionPolicy)
+def test_ties_are_broken_by_the_seed_and_not_by_the_order_of_the_pool(policy):
+    designs = [candidate(n, ipTM=0.9, method="m") for n in range(60)]
+    given = SelectionSettings(policy=policy, score_column="ipTM", seed=3)
+
+    chosen = set(names(select(designs, NOTHING, 10, given)))
+
+    assert set(names(select(designs[::-1], NOTHING, 10, given))) == chosen
+    assert set(names(select(designs, NOTHING, 10, given.model_copy(update={"seed": 4})))) != chosen
+    assert chosen != {f"d{n}" for n in range(10)}
+
+
+def test_the_choices_do_not_depend_on_the_process():
+    code = (
+        "import sys; sys.path.insert(0, 'tests/selection'); import test_select as t\n"
+        "from prefect_assay.models.selection import SelectionSettings\n"
+        "history = t.history_of([t.measured(n, method=f'm{n % 3}', ipTM=n / 50) for n in range(100, 140)])\n"
+        "for policy in ('method_history', 'random', 'gp'):\n"
+        "    print(t.names(t.select(t.pool(), history, 8, SelectionSettings(policy=policy, seed=5, score_column='ipTM'))))"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": hash_seed, "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(answers) == 1
+
+
+def test_what_was_measured_or_ordered_is_not_bought_again_unless_asked():
+    history = history_of(
+        [measured(39), measured(38, Outcome.NO_BINDING), measured(37, Outcome.PENDING), measured(5)]
+    )
+
+    selection = select(pool(), history, 2, TOP)
+
+    assert names(selection) == ["d36", "d35"]
+    assert selection.counts()[Fate.MEASURED] == 4
+    again = select(pool(), history, 2, TOP.model_copy(update={"repeat_measured": True}))
+    assert names(again) == ["d39", "d38"]
+
+
+def test_controls_are_bought_in_any_case_and_count():
+    designs = [*(candidate(n, ipTM=n) for n in range(20)), candidate(50, control=True)]
+    given = TOP.model_copy(update={"controls": ("d1",)})
+
+    selection = select(designs, history_of([measured(1), measured(50)]), 4, given)
+
+    assert names(selection) == ["d1", "d50", "d19", "d18"]
+    assert [choice.candidate.control for choice in selection.choices] == [True, True, False, False]
+    with pytest.raises(InputError, match="room for 1 designs, and 2 are controls"):
+        select(designs, NOTHING, 1, given)
+    with pytest.raises(InputError, match="no design is called d77"):
+        select(designs, NOTHING, 4, TOP.model_copy(update={"controls": ("d77",)}))
+
+
+def test_a_budget_caps_the_number():
+    selection = select(pool(), NOTHING, 30, TOP, price_cents=20_000, budget_cents=110_000)
+
+    assert len(selection.choices) == 5
+    assert selection.price_cents == 100_000
+    assert selection.notes == ("the budget pays for 5 of 30 designs",)
+    with pytest.raises(InputError, match="does not pay for one design"):
+        select(pool(), NOTHING, 30, TOP, price_cents=20_000, budget_cents=19_999)
+    with pytest.raises(InputError, match="needs the price per design"):
+        select(pool(), NOTHING, 30, TOP, budget_cents=19_999)
+
+
+def test_limits_per_method_and_parent():
+    designs = [candidate(n, ipTM=n, method=f"m{n % 2}", parents=(f"p{n % 4}",)) for n in range(40)]
+
+    selection = select(
+        designs, NOTHING, 10, TOP.model_copy(update={"max_per_method": 3, "max_per_parent": 2})
+    )
+
+    chosen = [choice.candidate for choice in selection.choices]
+    assert Counter(c.columns["method"] for c in chosen) == {"m0": 3, "m1": 3}
+    assert max(Counter(parent for c in chosen for parent in c.parents).values()) == 2
+    assert selection.counts() == {Fate.CHOSEN: 6, Fate.METHOD_LIMIT: 34}
+    assert selection.notes == ("only 6 of 10 places are filled: the pool and the limits allow no more",)
+
+
+def test_more_than_the_pool_has_is_all_of_it():
+    selection = select(pool(5), NOTHING, 10, RANDOM)
+
+    assert sorted(names(selection)) == [f"d{n}" for n in range(5)]
+    assert "only 5 of 10 places" in selection.notes[0]
+
+
+def test_candidates_without_a_number_are_left_out_of_a_ranking_by_score():
+    scores = ["0.5", "NaN", "inf", "", "high", "0.7"]
+    designs = [candidate(n, ipTM=score) for n, score in enumerate(scores)]
+
+    selection = select(designs, NOTHING, 6, TOP)
+
+    assert names(selection) == ["d5", "d0"]
+    assert selection.counts()[Fate.NO_SCORE] == 4
+
+
+def test_unknown_columns_are_named_with_those_that_exist():
+    with pytest.raises(InputError, match=r"no column 'pTM' of scores .* its columns are: ipTM, method"):
+        select(pool(), NOTHING, 1, TOP.model_copy(update={"score_column": "pTM"}))
+    with pytest.raises(InputError, match="no column 'made_by' of methods"):
+        select(pool(), NOTHING, 1, RANDOM.model_copy(update={"method_column": "made_by"}))
+    with pytest.raises(InputError, match="top_score needs a score"):
+        select(pool(), NOTHING, 1, SelectionSettings(policy="top_score"))
+
+
+def test_proposed_candidates_get_the_checks_of_a_file():
+    with pytest.raises(InvalidSequences, match=r"line 2, sequence .*d1.*no amino acid") as caught:
+        pool_of([candidate(0), Candidate(name="d1", sequence="ACX"), Candidate(name="D0", sequence="WWW")])
+    assert len(caught.value.findings) == 2
+
+
+def test_choices_are_a_file_of_designs():
+    made = [
+        Candidate(name="=a", sequence="ACDEFG", columns={"ipTM": "0.9"}, metadata={"tag_location": "N"}),
+        Candidate(
+            name="b",
+            sequence="WWWWHH",
+            parents=("=a", "x"),
+            metadata={"framework_regions": {"ch": "C", "cl": "D"}},
+        ),
+    ]
+    selection = select(made, NOTHING, 2, RANDOM.model_copy(update={"controls": ("b",)}), price_cents=150)
+
+    read = {d.name: d for d in read_sequences("next.csv", data=choices_csv(selection.choices)).items}
+
+    assert read["b"].control
+    assert read["=a"].metadata == made[0].metadata
+    assert read["b"].metadata == made[1].metadata
+    assert Candidate.of(read["b"]).parents == ("=a", "x")
+    assert read["=a"].attributes["selection_reason"] == "drawn at random from 1 with seed 0"
+    assert read["=a"].attributes["selection_price_cents"] == "150"
+
+
+def test_a_pool_without_columns_is_enough_for_random():
+    fasta = "".join(f">d{n}\n{residues(n)}\n" for n in range(9))
+    selection = select(read_pool("pool.fasta", text=fasta), NOTHING, 4, RANDOM)
+    assert len(set(names(selection))) == 4
+
+
+def test_without_the_extra_one_line_says_how_to_get_it(monkeypatch):
+    for module in [name for name in sys.modules if name.startswith("prefect_assay.selection.")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    with pytest.raises(ConfigurationError) as caught:
+        select(pool(), NOTHING, 1, RANDOM)
+    assert str(caught.value) == "selecting designs needs an extra: pip install 'prefect-assay[design]'"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3), st.integers(0, 3), st.one_of(st.none(), st.integers(0, 2)), st.booleans()
+        ),
+        min_size=1,
+        max_size=30,
+    ),
+    st.integers(1, 12),
+    st.sampled_from(SelectionPolicy),
+    st.one_of(st.none(), st.integers(1, 3)),
+    st.one_of(st.none(), st.sampled_from([0.7, 0.9, 1.0])),
+)
+def test_every_candidate_has_one_fate_and_no_limit_is_passed(rows, n, policy, most, identity):
+    designs = [
+        candidate(at, method=f"m{method}", parents=(f"p{parent}",), ipTM=0.1 if score is None else score)
+        for at, (method, parent, score, _) in enumerate(rows)
+    ]
+    history = history_of(measured(at, method=f"m{row[0]}") for at, row in enumerate(rows) if row[3])
+    given = SelectionSettings(
+        policy=policy, score_column="ipTM", max_per_method=most, max_per_parent=most, identity=identity
+    )
+
+    selection = select(designs, history, n, given)
+
+    assert sum(selection.counts().values()) == selection.pool_size == len(rows)
+    assert selection.counts().get(Fate.CHOSEN, 0) == len(selection.choices) <= n
+    assert [choice.rank for choice in selection.choices] == list(range(1, len(selection.choices) + 1))
+    chosen = [choice.candidate for choice in selection.choices]
+    assert not {c.sequence for c in chosen} & history.residues()
+    if most:
+        assert max(Counter(c.columns["method"] for c in chosen).values(), default=0) <= most
+    assert all("\n" not in choice.reason and choice.reason for choice in selection.choices)
