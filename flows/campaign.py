@@ -22,6 +22,7 @@ from prefect_assay.errors import (
     OrderMismatch,
     OrderOutcomeUnknown,
 )
+from prefect_assay.events import concerning
 from prefect_assay.flows.campaign_budget import approved_limits
 from prefect_assay.flows.campaign_plan import CampaignInput, make_plan, pinned_plan
 from prefect_assay.flows.experiment import experiment
@@ -30,8 +31,8 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Assay, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.reporting import artifacts
-from prefect_assay.runs import can_suspend
+from prefect_assay.reporting import artifacts, facts
+from prefect_assay.runs import can_suspend, was_suspended
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.children import call_children, start_child, wait_for_children, wake_waiting_parent
 from prefect_assay.runs.crashes import stop_crash_loop
@@ -131,6 +132,7 @@ def campaign(
     )
     plan = run.outlasting("plan", lambda: pinned_plan(run))
     plan = plan or make_plan(run, given)
+    concerning(campaign_id=plan.campaign_id)
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
     try:
         # A run with started children has its approval; their results count, whatever they are.
@@ -246,6 +248,8 @@ def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[Cam
         report=page.location,
     )
     artifacts.show_campaign(plan, report, table, images=page.images, notes=page.notes)
+    if page.record and page.reviews:
+        facts.curves_to_review(page.record, page.reviews, news=was_suspended(own_tags()))
     message = f"{sum(1 for e in lines if e.location)} of {len(lines)} experiments have results, {len(table.rows)} rows"
     if report.problems:
         message = "; ".join([message, *report.problems])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.books.log import Approved
+from prefect_assay.events import emit, kinds
 from prefect_assay.flows.run_options import CampaignRun
 from prefect_assay.models.billing import usd
 from prefect_assay.models.spec import Plan
@@ -40,6 +41,15 @@ def _check_budget(run: CampaignRun, plan: Plan) -> dict[str, int]:
     committed = sum(price.total_cents or 0 for price in prices.values() if price.committed)
     known = sum(total for total in totals.values() if total is not None)
     unpriced = [key for key, total in totals.items() if total is None]
+    emit(
+        kinds.EstimateCompleted(
+            campaign_id=plan.campaign_id,
+            experiments=len(totals),
+            designs=sum(len(e.spec.sequences) for e in plan.experiments if e.order_key in totals),
+            total_cents=known,
+            unpriced=len(unpriced),
+        )
+    )
     cap = max(
         run.options.policy.per_campaign_cents, run.options.books.budget.read().caps.get(plan.campaign_id, 0)
     )

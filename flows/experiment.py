@@ -14,6 +14,7 @@ from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wall
 from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.designs import check_spec
 from prefect_assay.errors import ApprovalExpired, ArchiveError, InvalidSpec
+from prefect_assay.events import concerning, emit, kinds
 from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.experiment_steps import announce, complete_order, outlasting
 from prefect_assay.flows.run_options import DEADLINE_DAYS, ExperimentRun, RunOptions
@@ -114,6 +115,7 @@ def experiment(
         limit_cents=limit_cents,
         campaign_limit_cents=campaign_limit_cents,
     )
+    concerning(campaign_id=campaign_id, order_key=run.key)
     try:
         return _find_and_complete(run)
     except ApprovalExpired as error:
@@ -165,6 +167,15 @@ def _place_order(run: ExperimentRun) -> Order:
     check_archive(run.options.archive)
     estimate = estimate_cost(run.options.credentials, run.spec)
     artifacts.show_estimate(run.label, run.name, run.spec, estimate)
+    emit(
+        kinds.EstimateCompleted(
+            campaign_id=run.campaign_id,
+            order_key=run.key,
+            designs=len(run.spec.sequences),
+            total_cents=estimate.total_cents or 0,
+            unpriced=int(estimate.total_cents is None),
+        )
+    )
     # On the quoted route the quote is the price. Without a target it is the only route (contract 4.2).
     total = None if run.options.request_quote or not run.spec.takes_target else estimate.total_cents
     if total is not None:

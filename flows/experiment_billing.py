@@ -18,7 +18,7 @@ from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
-from prefect_assay.reporting import artifacts
+from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.tasks.order import order_experiment
@@ -167,6 +167,7 @@ def pay(run: ExperimentRun, order: Order) -> Payment:
         _by_machine(run, order) if run.options.payment_method in MACHINE_RAILS else _invoice(run, order, 0)
     )
     artifacts.show_payment(run.label, payment)
+    facts.payment(run.book, order, payment)
     return payment
 
 
@@ -178,6 +179,7 @@ def _by_machine(run: ExperimentRun, order: Order) -> Payment:
         _ask_about_payment(run, order, "A person answered that it was paid. The invoice does not show it.")
     limit = run.cap_cents
     if due is not None:
+        facts.invoiced(run.book, order, run.options.payment_method, due)
         require_blocks("wallet")
         require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
         limit = approve_price(

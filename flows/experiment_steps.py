@@ -26,8 +26,8 @@ from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ResultsStatus
-from prefect_assay.reporting import artifacts
-from prefect_assay.runs import can_suspend, is_temporary, outlast, wait_until
+from prefect_assay.reporting import artifacts, facts
+from prefect_assay.runs import can_suspend, is_temporary, outlast, wait_until, was_suspended
 from prefect_assay.runs.tags import (
     ARCHIVE_TAG,
     EXPERIMENT_CODE_LABEL,
@@ -66,6 +66,7 @@ def _passes(error: AssayError) -> bool:
 def announce(run: ExperimentRun, order: Order) -> None:
     """Tag the run with its experiment, for wake-ups and for people."""
     get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
+    facts.ordered(run.book, order, run.spec, run.options.payment_method)
     constant = [ARCHIVE_TAG + run.book.books.archive_id, ORDER_TAG + order.order_key]
     tagged = {EXPERIMENT_TAG + order.experiment_id, *constant} <= {*own_tags()}
     if order.experiment_code and not (tagged and own_label(EXPERIMENT_CODE_LABEL)):
@@ -126,6 +127,7 @@ def _is_invoiced(run: ExperimentRun, order: Order, billing: Billing) -> bool:
         case BillingStage.INVOICED:
             return True
         case BillingStage.QUOTE_OPEN if billing.quote is not None:
+            facts.quoted(order, billing.quote)
             accept_quote(run, order, billing.quote)
             return False
         case BillingStage.QUOTE_OPEN | BillingStage.QUOTE_PENDING:
@@ -148,6 +150,7 @@ def _is_invoiced(run: ExperimentRun, order: Order, billing: Billing) -> bool:
             )
         case BillingStage.CANCELED:
             withdraw(run.book, "the experiment was canceled")
+            facts.canceled(order.experiment_id, order.experiment_code)
             raise ExperimentCanceled(f"{experiment} was canceled")
         case never:
             assert_never(never)
@@ -165,10 +168,14 @@ def _await_billing(run: ExperimentRun, order: Order) -> Billing:
 def _await_results(run: ExperimentRun, order: Order, payment: Payment | None) -> tuple[Experiment, EndOfWait]:
     """Wait for the released results; archive preliminary ones when they appear, and continue waiting."""
     partial_archived = False
+    news = _is_own(order)
 
     def ready() -> tuple[Experiment, EndOfWait | Partial] | None:
+        nonlocal news
         with run.options.credentials.get_client() as client:
             found, decision = look(client, order.experiment_id, run.options.patience)
+        facts.stage(found, news=news)
+        news = True
         if isinstance(decision, Wait) or (isinstance(decision, Partial) and partial_archived):
             return None
         return found, decision
@@ -185,6 +192,11 @@ def _await_results(run: ExperimentRun, order: Order, payment: Payment | None) ->
         partial_archived = True
 
 
+def _is_own(order: Order) -> bool:
+    """Return False in the first execution of a run whose order an earlier run has placed."""
+    return was_suspended(own_tags()) or not order.adopted
+
+
 def _conclude(
     run: ExperimentRun, order: Order, payment: Payment | None, finished: Experiment, decision: EndOfWait
 ) -> ExperimentReport:
@@ -197,10 +209,12 @@ def _conclude(
         case Ready():
             pass
         case Failed():
+            facts.canceled(finished.id, finished.code)
             raise ExperimentCanceled(
                 f"experiment {finished.code} was canceled by the laboratory or in the portal"
             )
         case PastDeadline():
+            facts.overdue(finished, run.options.deadline_days)
             raise Overdue(
                 f"experiment {finished.code} has no complete results {run.options.deadline_days} days after its order "
                 f"(status {finished.status}); run the flow again with a later deadline to go on waiting"
@@ -226,6 +240,7 @@ def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: E
         spec=run.spec,
         results_status=str(found.results_status),
     )
+    facts.archived(found, kept, news=_is_own(order))
     if kept.record.unchanged and found.results_status != ResultsStatus.ALL:
         return kept.record  # a wake-up while the rest is measured: its artifact is there
     plots = plot_results(run.options.archive, run.campaign_id, kept.record.experiment_code)

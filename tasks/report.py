@@ -15,6 +15,7 @@ from prefect.logging import get_run_logger
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import AssayError
+from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.reporting.page.documents import archive_report, make_report
 from prefect_assay.reporting.page.images import Image, campaign_images, experiment_images
@@ -25,9 +26,14 @@ __all__ = ["ArchivedReport", "ResultPlots", "plot_results", "report_campaign"]
 
 
 class ArchivedReport(Model):
-    """`location` is that of the HTML page, None without one; `notes` say what is missing and how to get it."""
+    """`location` is that of the HTML page, None without one; `notes` say what is missing and how to get it.
+
+    `reviews` has a design for each curve that a person should look at.
+    """
 
     location: str | None = None
+    record: ArchiveRecord | None = None
+    reviews: tuple[str, ...] = ()
     images: tuple[Image, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -48,7 +54,13 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
         made = make_report(store, archive.prefix, campaign_id)
         record = archive_report(store, archive.prefix, made, now=datetime.now(UTC))
         location = f"{record.location.rstrip('/')}/{REPORT_PATH}" if made.page else None
-        return ArchivedReport(location=location, images=campaign_images(made.figures), notes=made.notes)
+        return ArchivedReport(
+            location=location,
+            record=record,
+            reviews=made.reviews,
+            images=campaign_images(made.figures),
+            notes=made.notes,
+        )
 
     again = f"`prefect-assay report {campaign_id}` makes it again from the archive"
     made = _harmless(make, f"the report of campaign {campaign_id}", again)

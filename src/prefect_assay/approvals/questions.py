@@ -8,17 +8,19 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 from uuid import UUID, uuid4
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
+from prefect.exceptions import Pause
 from prefect.input import Keyset, RunInput, keyset_from_base_key
 from prefect.states import Failed
 from pydantic import Field
 
 from prefect_assay.errors import ApprovalExpired
+from prefect_assay.events import emit, kinds
 from prefect_assay.runs.states import resume, suspension_key
 from prefect_assay.runs.suspend import suspend, this_run
 from prefect_assay.runs.tags import ASKS_TAG, add_tags
@@ -89,22 +91,30 @@ class FormAnswer:
             client.delete_flow_run_input(self.run_id, self.key)
 
 
-def ask(form: type[Question], *, question: str, description: str, hours: float) -> NoReturn:
+def ask(form: type[Question], *, question: str, title: str, description: str, hours: float) -> NoReturn:
     """Suspend this run with a form; it starts again from the top with the answer.
 
-    `question` identifies it, in lower case, digits and dashes; `answers` finds it. `description` is markdown.
+    `question` identifies it, in lower case, digits and dashes; `answers` finds it. `title` is one line without links,
+    for the event; `description` is markdown.
     """
     until = int((datetime.now(UTC) + timedelta(hours=hours)).timestamp())
     # Unique: Prefect lets a run pass a key that fired once, and stores a form once.
     key = f"{question}-until-{until}-{uuid4().hex}"
     run = this_run()
     add_tags(run.id, [ASKS_TAG])  # by which the sweep finds it after the deadline
-    suspend(
-        run,
-        wait_for_input=_stored(form.with_initial_data(description=description), key),
-        key=key,
-        timeout=int(hours * 3600 + _BACKUP.total_seconds()),
-    )
+    try:
+        suspend(
+            run,
+            wait_for_input=_stored(form.with_initial_data(description=description), key),
+            key=key,
+            timeout=int(hours * 3600 + _BACKUP.total_seconds()),
+        )
+    except Pause:
+        limit = datetime.fromtimestamp(until, UTC)
+        emit(
+            kinds.ApprovalRequested(approval=key, about=_about(question), question=title, until=limit),
+        )
+        raise
     raise RuntimeError(f"the suspension for {question} did not take effect")
 
 
@@ -142,7 +152,22 @@ def answers(question: str) -> list[FormAnswer]:
             values = json.loads(entry.value)
             late = values.get("note") == _UNANSWERED or given.timestamp() > int(name["until"])
             found.append(FormAnswer(run_id, entry.key, given, values, late))
+    for answer in found:
+        _report(answer)
     return sorted(found, key=lambda answer: answer.given, reverse=True)
+
+
+def _report(answer: FormAnswer) -> None:
+    approval = answer.key.removeprefix("suspended-").removesuffix("-response")
+    about = _about(approval)
+    if answer.late:
+        emit(kinds.ApprovalExpired(approval=approval, about=about))
+    else:
+        emit(kinds.ApprovalAnswered(approval=approval, about=about, decision=answer.decision))
+
+
+def _about(question: str) -> Literal["spending", "payment"]:
+    return "payment" if question.startswith(f"{WaitsFor.PAYMENT_ANSWER}-") else "spending"
 
 
 def answer_expired(client: SyncPrefectClient, runs: list[FlowRun], now: datetime) -> list[str]:
@@ -155,7 +180,7 @@ def answer_expired(client: SyncPrefectClient, runs: list[FlowRun], now: datetime
         name = _question_of(run)
         if name is None or int(name["until"]) >= now.timestamp():
             continue
-        refusal = "stop" if name["question"].startswith(f"{WaitsFor.PAYMENT_ANSWER}-") else "reject"
+        refusal = "stop" if _about(name["question"]) == "payment" else "reject"
         if resume(client, run.id, {"decision": refusal, "note": _UNANSWERED}):
             woken.append(str(run.id))
     return woken

@@ -10,6 +10,7 @@ from pydantic import Field
 from prefect_assay.approvals.questions import FormAnswer, Question, answers, ask
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
+from prefect_assay.events import emit, kinds
 from prefect_assay.models.billing import usd
 from prefect_assay.runs import can_suspend
 from prefect_assay.waiting import WaitsFor
@@ -73,12 +74,20 @@ def approve_spending(
     question = f"{topic}-{amount_cents}"
     given = answers(question) if can_suspend() else []
     if not given:
-        if not (may_ask and can_suspend()):
+        asks = may_ask and can_suspend()
+        if amount_cents > cap_cents:
+            emit(
+                kinds.BudgetReached(
+                    key=key, what=what, amount_cents=amount_cents, cap_cents=cap_cents, asks=asks
+                )
+            )
+        if not asks:
             raise BudgetExceeded(_cannot_ask(what, amount_cents, cap_cents, otherwise))
         cap = usd(cap_cents if changed is None else changed.cents)
         ask(
             SpendingApproval,
             question=question,
+            title=f"{what} costs {usd(amount_cents)}",
             description=_description(
                 what, amount_cents, {"cap": cap, **(figures or {})}, policy.approval_hours
             ),

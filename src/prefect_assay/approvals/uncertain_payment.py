@@ -64,6 +64,7 @@ def ask_about_payment(
     ask(
         _FORMS.get(method, PaymentDoubt),
         question=_question(key),
+        title=f"The payment of {what} may or may not have been made",
         description=_description(what, why, status, policy.approval_hours),
         hours=policy.approval_hours,
     )

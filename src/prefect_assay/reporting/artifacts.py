@@ -13,10 +13,10 @@ from prefect.artifacts import (
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.client.schemas.sorting import ArtifactSort
-from prefect.events import emit_event
 from prefect.runtime import flow_run as current_run
 
 from prefect_assay.designs import design_warnings
+from prefect_assay.events import emit, kinds
 from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import CampaignReport, LoopReport
@@ -107,12 +107,15 @@ def show_surplus(label: str, order: Order) -> None:
         f"These have its key as well. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
         "Ask the laboratory to cancel them, and do not pay their invoices.\n",
     )
-    if _show_once(artifact):
-        emit_event(
-            event="assay.order.surplus",
-            resource={"prefect.resource.id": f"assay.experiment.{order.experiment_id}"},
-            payload={"order_key": order.order_key, "surplus": list(order.surplus)},
+    _show_once(artifact)
+    emit(
+        kinds.OrderSurplus(
+            experiment_id=order.experiment_id,
+            experiment_code=order.experiment_code,
+            order_key=order.order_key,
+            surplus=order.surplus,
         )
+    )
 
 
 def show_payment(label: str, payment: Payment) -> None:
@@ -140,15 +143,14 @@ def show_payment(label: str, payment: Payment) -> None:
     )
 
 
-def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> bool:
+def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> None:
     """Create an artifact unless this run's newest one with its key is the same; a run repeats it at each wake-up."""
     same_key = ArtifactFilter(key=ArtifactFilterKey(any_=[str(artifact.key)]))
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(artifact_filter=same_key, sort=ArtifactSort.CREATED_DESC, limit=1)
     if found and (str(found[0].flow_run_id), found[0].data) == (current_run.id, artifact.format()):
-        return False
+        return
     artifact.create()
-    return True
 
 
 def _show(lines: list[str], *, key: str, description: str) -> None:

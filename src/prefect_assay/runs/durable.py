@@ -19,8 +19,10 @@ from prefect.exceptions import ParameterTypeError
 from prefect.flows import Flow
 
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.events import EVENTS_LABEL, recording
 from prefect_assay.runs.block_references import is_gone, placeholder, references, with_saved_blocks
 from prefect_assay.runs.suspend import can_suspend
+from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.runs.transient_failures import is_away
 
 P = ParamSpec("P")
@@ -77,7 +79,7 @@ def durable_flow(
     def decorated(function: Callable[P, R]) -> DurableFlow[P, R]:
         @functools.wraps(function)
         def outliving(*args: P.args, **kwargs: P.kwargs) -> R:
-            with _crashing_without_prefect():
+            with _crashing_without_prefect(), _recording_events():
                 arguments = inspect.signature(function).bind(*args, **kwargs).arguments
                 return function(**_with_saved_blocks(arguments, asks_for))  # type: ignore[call-arg] # it is bound
 
@@ -92,6 +94,22 @@ def _with_saved_blocks(arguments: dict[str, Any], asks_for: tuple[str, ...]) -> 
         return arguments
     gone = getattr(context.flow, "gone", {})
     return with_saved_blocks(context.flow_run, arguments, gone, required_later=asks_for)
+
+
+@contextmanager
+def _recording_events() -> Iterator[None]:
+    """Send the event of each fact once per run, however often the run starts again."""
+    context = FlowRunContext.get()
+    run = context.flow_run if context else None
+    if run is None:
+        yield
+        return
+    with recording(
+        own_label(EVENTS_LABEL),
+        began=run.created,
+        keep=lambda sent: set_labels(run.id, {EVENTS_LABEL: sent}),
+    ):
+        yield
 
 
 # Only Prefect's client raises these errors here: the clients of the service and of stores raise `AssayError`.

@@ -44,6 +44,7 @@ class MadeReport(Model):
     summaries: tuple[DesignSummary, ...]
     figures: CampaignFigures
     page: bytes | None
+    reviews: tuple[str, ...]  # a design for each curve to look at
     documents: tuple[Document, ...]
     notes: tuple[str, ...]
 
@@ -83,6 +84,7 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         summaries=designs,
         figures=figures,
         page=page,
+        reviews=tuple(curve.fit.name for curve in curves if curve.needs_review),
         documents=tuple(documents),
         notes=(*read, *extras.notes),
     )

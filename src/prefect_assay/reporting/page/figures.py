@@ -19,7 +19,12 @@ from prefect_assay.errors import AssayError, ConfigurationError
 from prefect_assay.models.base import Model
 from prefect_assay.reporting import plots
 from prefect_assay.reporting.page.answers import ReportedExperiment, refuse_changed
-from prefect_assay.results.kinetics.analysis import PackageAnalysis, ReplicateKinetics, ReplicateMelting
+from prefect_assay.results.kinetics.analysis import (
+    PackageAnalysis,
+    ReplicateKinetics,
+    ReplicateMelting,
+    Verdict,
+)
 from prefect_assay.results.row import Level, ResultRow
 from prefect_assay.results.summary import DesignSummary
 
@@ -74,6 +79,11 @@ class CurveFigure(Model):
     fit: ReplicateKinetics | ReplicateMelting
     svg: str | None
     dose_response: str | None = None
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether a person should look at the curve before the number is used."""
+        return self.fit.verdict in {Verdict.REVIEW, Verdict.NOT_1_TO_1}
 
 
 class CampaignFigures(Model):

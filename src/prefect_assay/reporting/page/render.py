@@ -81,7 +81,7 @@ def render(
         figures=figures,
         groups=tuple(_grouped(curves, designs)),
         verdicts=_verdicts(curves),
-        reviews=[curve for curve in curves if curve.fit.verdict in {Verdict.REVIEW, Verdict.NOT_1_TO_1}],
+        reviews=[curve for curve in curves if curve.needs_review],
         failures=tuple(words.failures(designs)),
         notes=notes,
         versions=_versions(),

@@ -1,0 +1,28 @@
+"""Prefect events of what happens to orders, experiments, questions, budgets and rounds (docs/events.md).
+
+`kinds` is the table of all events; `sending` sends them, best effort and once per fact and run. Nothing here reads the
+service or decides anything.
+"""
+
+from prefect_assay.events.kinds import KINDS, Fact
+from prefect_assay.events.sending import (
+    EVENTS_LABEL,
+    RunReference,
+    concerning,
+    emit,
+    emit_for,
+    is_news,
+    recording,
+)
+
+__all__ = [
+    "EVENTS_LABEL",
+    "KINDS",
+    "Fact",
+    "RunReference",
+    "concerning",
+    "emit",
+    "emit_for",
+    "is_news",
+    "recording",
+]

@@ -1,0 +1,178 @@
+"""The events of an order and its experiment, made of what a run has just read or done (docs/events.md).
+
+A run calls these at every execution; `emit` sends each fact once. In the first execution of a run, what an earlier run
+of the same order has left is no news: the times in the order's log, and an unchanged archive, show it.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from prefect_assay.archive.layout import TABLE_PATH
+from prefect_assay.books import OrderBook
+from prefect_assay.events import emit, is_news, kinds
+from prefect_assay.models.archived import ArchiveRecord
+from prefect_assay.models.billing import Quote
+from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.job import Order, Payment, PaymentState
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.vocabulary import ExperimentStatus, PaymentMethod, ResultsStatus
+from prefect_assay.results.row import ArchivedResults
+
+__all__ = [
+    "archived",
+    "canceled",
+    "curves_to_review",
+    "invoiced",
+    "ordered",
+    "overdue",
+    "payment",
+    "quoted",
+    "stage",
+]
+
+_DESIGNS_MAX: Final = 100  # in the payload of an event
+
+
+def ordered(book: OrderBook, order: Order, spec: ExperimentSpec, method: PaymentMethod) -> None:
+    """The experiment of the order exists, and the log names it."""
+    emit(
+        kinds.ExperimentOrdered(
+            experiment_id=order.experiment_id,
+            experiment_code=order.experiment_code,
+            designs=len(spec.sequences),
+            experiment_type=spec.experiment_type,
+            payment_method=method,
+        ),
+        news=is_news(_ordered_at(book)),
+    )
+
+
+def quoted(order: Order, quote: Quote) -> None:
+    """A quote waits for its acceptance."""
+    emit(
+        kinds.ExperimentQuoted(
+            experiment_id=order.experiment_id,
+            experiment_code=order.experiment_code,
+            quote_id=quote.id,
+            amount_cents=quote.amount_total,
+            expires_at=quote.expires_at,
+        )
+    )
+
+
+def invoiced(book: OrderBook, order: Order, method: PaymentMethod, amount_cents: int | None) -> None:
+    """The order's invoice is open."""
+    ordered = book.state.ordered
+    emit(
+        kinds.ExperimentInvoiced(
+            experiment_id=order.experiment_id,
+            experiment_code=order.experiment_code,
+            invoice_id=ordered.invoice_id if ordered else None,
+            amount_cents=amount_cents,
+            payment_method=method,
+        ),
+        # Without a quote the invoice is as old as the order.
+        news=book.state.confirmed or is_news(_ordered_at(book)),
+    )
+
+
+def payment(book: OrderBook, order: Order, made: Payment) -> None:
+    """The invoice is open, or paid."""
+    if made.state is PaymentState.INTENDED:
+        invoiced(book, order, made.method, made.amount_cents)
+    elif made.state is PaymentState.SETTLED:
+        settled = book.state.settled
+        emit(
+            kinds.ExperimentPaid(
+                experiment_id=order.experiment_id,
+                experiment_code=order.experiment_code,
+                invoice_id=made.invoice_id,
+                amount_cents=made.amount_cents,
+                payment_method=made.method,
+            ),
+            news=is_news(settled.at if settled else None),
+        )
+
+
+def stage(found: Experiment, *, news: bool) -> None:
+    """The experiment's stage, as just read."""
+    emit(
+        kinds.StageChanged(
+            experiment_id=found.id,
+            experiment_code=found.code,
+            stage=found.status,
+            results_status=found.results_status,
+        ),
+        news=news,
+    )
+
+
+def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
+    """A version is in the archive, with the preliminary or with the released results."""
+    record = kept.record
+    news = news or not record.unchanged
+    location = record.location.rstrip("/")
+    emit(
+        kinds.ExperimentArchived(
+            experiment_id=found.id,
+            experiment_code=found.code,
+            version=record.version,
+            location=location,
+            table=f"{location}/{TABLE_PATH}",
+            files=record.files,
+            total_bytes=record.total_bytes,
+            manifest_sha256=record.manifest_sha256,
+            results_status=found.results_status,
+        ),
+        news=news,
+    )
+    # `all` before `done` is not released yet (contract 3).
+    released = found.results_status == ResultsStatus.ALL and found.status == ExperimentStatus.DONE
+    kind = kinds.ResultsReady if released else kinds.PartialResults
+    emit(
+        kind(
+            experiment_id=found.id,
+            experiment_code=found.code,
+            version=record.version,
+            location=location,
+            rows=len(kept.rows),
+        ),
+        news=news,
+    )
+
+
+def overdue(found: Experiment, deadline_days: int) -> None:
+    """The deadline has passed without complete results."""
+    emit(
+        kinds.ExperimentOverdue(
+            experiment_id=found.id,
+            experiment_code=found.code,
+            stage=found.status,
+            deadline_days=deadline_days,
+        )
+    )
+
+
+def canceled(experiment_id: str, experiment_code: str | None) -> None:
+    """The experiment is canceled at the service."""
+    emit(kinds.ExperimentCanceled(experiment_id=experiment_id, experiment_code=experiment_code))
+
+
+def curves_to_review(record: ArchiveRecord, designs: Sequence[str], *, news: bool) -> None:
+    """The report of a campaign shows curves whose numbers need a look; `designs` has one name per curve."""
+    emit(
+        kinds.CurveReview(
+            campaign_id=record.campaign_id,
+            report=record.location,
+            manifest_sha256=record.manifest_sha256,
+            curves=len(designs),
+            designs=tuple(dict.fromkeys(designs))[:_DESIGNS_MAX],
+        ),
+        news=news or not record.unchanged,
+    )
+
+
+def _ordered_at(book: OrderBook) -> datetime | None:
+    ordered = book.state.ordered
+    return ordered.at if ordered else None
