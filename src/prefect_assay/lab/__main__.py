@@ -27,7 +27,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--database", type=Path, help="SQLite file; without it a temporary one")
     parser.add_argument("--clock", default="manual", help="manual, auto or scaled:SECONDS_PER_DAY")
     parser.add_argument("--epoch", help="lab time at the first start, ISO 8601; without it the real time")
-    parser.add_argument("--seed", default="lab", help="decides every experiment's lab window")
+    parser.add_argument(
+        "--seed", default="lab", help="decides every experiment's lab window, and a landscape's noise"
+    )
+    parser.add_argument("--landscape", help="measure from this CSV file, or from gb1, which is bundled")
+    parser.add_argument(
+        "--landscape-missing",
+        choices=("unknown", "none", "model"),
+        default="unknown",
+        help="what becomes of a design that the landscape does not have",
+    )
+    parser.add_argument("--landscape-kd-noise", type=float, default=0.1, help="decades of K_D, per replicate")
+    parser.add_argument(
+        "--landscape-tm-noise", type=float, default=0.35, help="degrees Celsius, per replicate"
+    )
     parser.add_argument("--allow-http-webhooks", action="store_true", help="http webhook URLs on loopback")
     parser.add_argument("--real-time-retries", action="store_true", help="webhook back-off in real seconds")
     parser.add_argument("--webhook-timeout", type=float, default=5.0, help="seconds a receiver may take")
@@ -52,6 +65,10 @@ def _settings(options: argparse.Namespace) -> LabSettings:
         "seconds_per_day": float(rate or 1),
         "seed": options.seed,
         "epoch": times.parse(options.epoch) if options.epoch else None,
+        "landscape": options.landscape,
+        "landscape_missing": options.landscape_missing,
+        "landscape_kd_noise": options.landscape_kd_noise,
+        "landscape_tm_noise": options.landscape_tm_noise,
         "allow_http_webhooks": options.allow_http_webhooks,
         "retry_on_real_clock": options.real_time_retries,
         "webhook_timeout_seconds": options.webhook_timeout,

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,17 +11,23 @@ from prefect_assay.lab.testing import LabOrganization, LocalLab
 _numbers = itertools.count(1)
 
 
+@pytest.fixture(scope="session")
+def lab_landscape() -> Path | str | None:
+    """What the labs measure from: none; a project's own fixture of this name gives a CSV file or `gb1`."""
+    return None
+
+
 @pytest.fixture
-def local_lab() -> Iterator[LocalLab]:
+def local_lab(lab_landscape: Path | str | None) -> Iterator[LocalLab]:
     """A fresh lab process with a manual clock, for one test."""
-    with LocalLab() as lab:
+    with LocalLab(landscape=lab_landscape) as lab:
         yield lab
 
 
 @pytest.fixture(scope="session")
-def lab_process() -> Iterator[LocalLab]:
+def lab_process(lab_landscape: Path | str | None) -> Iterator[LocalLab]:
     """One lab for the whole session; `shared_lab` takes its organisations from it."""
-    with LocalLab() as lab:
+    with LocalLab(landscape=lab_landscape) as lab:
         yield lab
 
 

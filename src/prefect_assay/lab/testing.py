@@ -38,6 +38,7 @@ class LocalLab(Controls):
     Args:
         clock: `manual`, `auto` or `scaled:SECONDS_PER_DAY`.
         database: SQLite file, to start the same lab again later; temporary without.
+        landscape: a CSV file to measure from, or `gb1` (docs/lab-measurements.md).
         options: further command-line options, such as `("--provider-word", "acme")`.
         token: member token; random without, as is the control surface's `sim_token`.
         deployment_secret: signs webhooks that have no secret of their own.
@@ -54,6 +55,7 @@ class LocalLab(Controls):
         *,
         clock: str = "manual",
         database: Path | None = None,
+        landscape: Path | str | None = None,
         options: tuple[str, ...] = (),
         token: str | None = None,
         sim_token: str | None = None,
@@ -64,6 +66,8 @@ class LocalLab(Controls):
         self._command += ["--allow-http-webhooks", "--until-input-ends", *options]
         if database is not None:
             self._command += ["--database", str(database)]
+        if landscape is not None:
+            self._command += ["--landscape", str(landscape)]
         if deployment_secret is not None:
             self._command += ["--deployment-secret", deployment_secret]
         secrets = given(PREFECT_ASSAY_LAB_TOKEN=token, PREFECT_ASSAY_LAB_SIM_TOKEN=sim_token)

@@ -219,7 +219,7 @@ def test_force_drops_what_was_queued(core):
     with core.lab.store.transaction() as db:
         row = db.one("SELECT * FROM experiments WHERE id = ?", experiment_id)
         state_machine.force(
-            db, row, state_machine.ExperimentStatus.CANCELED, core.lab.clock.now(row["org_id"])
+            core.lab, db, row, state_machine.ExperimentStatus.CANCELED, core.lab.clock.now(row["org_id"])
         )
     advance(core, days=30)
     assert status(core, experiment_id) == "canceled"

@@ -29,7 +29,7 @@ def put(core, experiment_id, status):
     """Lab event: into any status."""
     with core.lab.store.transaction() as db:
         row = db.one("SELECT * FROM experiments WHERE id = ?", experiment_id)
-        force(db, row, ExperimentStatus(status), core.lab.clock.now(core.seeded.organization_id))
+        force(core.lab, db, row, ExperimentStatus(status), core.lab.clock.now(core.seeded.organization_id))
 
 
 def test_a_draft_without_its_target_can_still_be_edited(core):

@@ -49,6 +49,12 @@ def lab(
     seconds_per_day: Annotated[
         float, typer.Option(help="Real seconds that a lab day takes on the scaled clock.")
     ] = 1.0,
+    landscape: Annotated[
+        str | None,
+        typer.Option(
+            help="CSV file to measure designs from, or gb1, which is bundled (docs/lab-measurements.md)."
+        ),
+    ] = None,
     allow_http_webhooks: Annotated[
         bool, typer.Option(help="Let webhook addresses be plain http on loopback.")
     ] = False,
@@ -63,6 +69,7 @@ def lab(
             database=database,
             clock=clock,
             seconds_per_day=seconds_per_day,
+            landscape=landscape,
             allow_http_webhooks=allow_http_webhooks,
             options=context.args,
         )

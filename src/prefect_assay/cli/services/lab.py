@@ -22,6 +22,7 @@ def run_lab(
     database: Path | None,
     clock: str,
     seconds_per_day: float,
+    landscape: str | None,
     allow_http_webhooks: bool,
     options: list[str],
 ) -> None:
@@ -30,6 +31,7 @@ def run_lab(
     command = [sys.executable, "-m", "prefect_assay.lab"]
     command += ["--host", host, "--port", str(port), "--clock", mode]
     command += ["--database", str(database)] if database else []
+    command += ["--landscape", landscape] if landscape else []
     command += ["--allow-http-webhooks"] if allow_http_webhooks else []
     # A session of its own: Ctrl-C reaches this process only, which then ends the lab.
     process = subprocess.Popen(  # noqa: S603 - this interpreter, the user's own options

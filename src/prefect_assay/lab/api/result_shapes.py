@@ -15,8 +15,10 @@ BindingCall = Literal["true", "false", "unknown", "in_progress"]
 Strength = Literal["strong", "medium", "weak", "none", "unknown"]
 Expression = Literal["high", "medium", "low", "none"]
 Source = Annotated[
-    Literal["measured", "model", "measured+model"],
-    Field(description="Whether the numbers were measured, or made up by the lab's model."),
+    Literal["measured", "model", "measured+model", "landscape"],
+    Field(
+        description="Whether the numbers were measured, made up by the lab's model, or come from a landscape."
+    ),
 ]
 Replicate = Annotated[int, Field(ge=1)]
 

@@ -106,14 +106,14 @@ def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodi
         schedule.put_off(db, item, due_at)
 
 
-def _partial_results(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.PartialResults) -> None:
+def _partial_results(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.PartialResults) -> None:
     _need(experiment, _UNDER_WORK, "preliminary results come from the work in the lab")
     if body.sequences is not None:
         rows = db.all("SELECT name FROM sequences WHERE experiment_id = ?", experiment["id"])
         unknown = sorted(set(body.sequences) - {row["name"] for row in rows})
         if unknown:
             raise Refusal(400, f"sequences: the experiment has none named {', '.join(map(repr, unknown))}")
-    results.release(db, experiment, ResultsStatus.PARTIAL, at, only=body.sequences)
+    results.release(lab, db, experiment, ResultsStatus.PARTIAL, at, only=body.sequences)
     db.update("experiments", experiment["id"], results_status=ResultsStatus.PARTIAL)
     updates.record(db, experiment, "progress", "Preliminary results", "Some results are available.", at)
 
@@ -135,18 +135,18 @@ def _fail_production(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodi
     updates.move(db, experiment, ExperimentStatus.IN_QUEUE, at, eta=eta)
 
 
-def _cancel(_lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
+def _cancel(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodies.Event) -> None:
     _need(experiment, _CANCELABLE, "only a draft or one that waits for confirmation can be canceled")
     db.run(
         "UPDATE invoices SET status = ? WHERE experiment_id = ? AND status IN ('draft', 'open')",
         InvoiceStatus.VOID,
         experiment["id"],
     )
-    state_machine.force(db, experiment, ExperimentStatus.CANCELED, at)
+    state_machine.force(lab, db, experiment, ExperimentStatus.CANCELED, at)
 
 
-def _force_status(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.ForceStatus) -> None:
-    state_machine.force(db, experiment, body.status, at)
+def _force_status(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.ForceStatus) -> None:
+    state_machine.force(lab, db, experiment, body.status, at)
 
 
 def _unpaid(db: Db, experiment: Row) -> Row:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from prefect_assay.lab.kernel.store import Db, Row, load
-from prefect_assay.lab.measure import build_package, measure_records
+from prefect_assay.lab.measure import build_package, consulted, measure_records
 from prefect_assay.lab.requests import lists
 from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of, owned, uuid_or_none
 from prefect_assay.lab.requests.lists import Column, Listing, Sql
@@ -36,17 +36,29 @@ IN_ORDER: Final = replace(LISTING, plain=(), order="position, results.seq")
 
 
 def release(
-    db: Db, experiment: Row, status: ResultsStatus, at: datetime, *, only: Collection[str] | None = None
+    lab: Lab,
+    db: Db,
+    experiment: Row,
+    status: ResultsStatus,
+    at: datetime,
+    *,
+    only: Collection[str] | None = None,
 ) -> None:
     """Publish results, `partial` or `all`; the complete release replaces the preliminary one.
 
     `only` names the sequences that have a result. The caller writes the experiment's `results_status`.
     """
-    db.insert("packages", package_row(db, experiment, status, at, only=only))
+    db.insert("packages", package_row(lab, db, experiment, status, at, only=only))
 
 
 def package_row(
-    db: Db, experiment: Row, status: ResultsStatus, at: datetime, *, only: Collection[str] | None = None
+    lab: Lab,
+    db: Db,
+    experiment: Row,
+    status: ResultsStatus,
+    at: datetime,
+    *,
+    only: Collection[str] | None = None,
 ) -> Row:
     """The row of a release, with all that it is measured from."""
     partial_release = status == ResultsStatus.PARTIAL
@@ -72,6 +84,11 @@ def package_row(
         "antigen_concentrations": spec.get("antigen_concentrations"),
         "partial": partial_release,
     }
+    if lab.landscape is not None:
+        target = db.get("targets", spec.get("target_id"))
+        designs = [row["aa_string"].strip().upper() for row in request["sequences"]]
+        kind = experiment["experiment_type"]
+        request["landscape"] = consulted(lab.landscape, lab.landscape_rules, kind, target, designs)
     return {
         "id": secrets.token_urlsafe(18),
         "org_id": experiment["org_id"],

@@ -129,7 +129,7 @@ def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: 
 def apply_all(lab: Lab, db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
     """Carry out the next rows of the due-queue, milestones together; how many, and the lab time of the last one."""
     if items[0]["kind"] in MILESTONE_KINDS:
-        return _apply_milestones(db, org_id, items, now)
+        return _apply_milestones(lab, db, org_id, items, now)
     now = max(now, times.read(items[0]["due_at"]))
     apply(lab, db, items[0], now)
     return 1, now
@@ -139,7 +139,7 @@ def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
     """Carry out one row of the due-queue and remove it."""
     if item["kind"] in MILESTONE_KINDS:
         # Done now, whenever it was due: a held row has no time of its own.
-        _apply_milestones(db, item["org_id"], [item | {"due_at": times.stamp(at)}], at)
+        _apply_milestones(lab, db, item["org_id"], [item | {"due_at": times.stamp(at)}], at)
         return
     db.run("DELETE FROM due WHERE id = ?", item["id"])
     experiment = db.get("experiments", item["experiment_id"])
@@ -157,7 +157,9 @@ def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
             raise ValueError(f"unknown kind of due row: {unknown!r}")
 
 
-def _apply_milestones(db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
+def _apply_milestones(
+    lab: Lab, db: Db, org_id: str, items: Sequence[Row], now: datetime
+) -> tuple[int, datetime]:
     """Carry out milestones in order, up to the first with a webhook delivery; how many, and the last one's lab time."""
     experiments = _experiments(db, items)
     webhook_ids = updates.webhooks_of(db, org_id)
@@ -178,7 +180,7 @@ def _apply_milestones(db: Db, org_id: str, items: Sequence[Row], now: datetime) 
             columns = changed.setdefault(experiment["id"], {})
             columns["status"] = status
             if release := _RELEASES.get(status):
-                released.append(results.package_row(db, experiment, release, now))
+                released.append(results.package_row(lab, db, experiment, release, now))
                 columns["results_status"] = release
         announced.append(update)
         recipients = updates.choose(experiment, webhook_ids)
@@ -221,7 +223,7 @@ def back_to_draft(db: Db, experiment: Row, at: datetime) -> None:
     updates.move(db, experiment, ExperimentStatus.DRAFT, at)
 
 
-def force(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
+def force(lab: Lab, db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
     """Lab event: force any status, with the results that it releases, and drop what was queued."""
     schedule.forget(db, experiment["id"])
     if status == ExperimentStatus.CANCELED:
@@ -233,5 +235,5 @@ def force(db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> No
     if release is None:
         updates.move(db, experiment, status, at)
         return
-    results.release(db, experiment, release, at)
+    results.release(lab, db, experiment, release, at)
     updates.move(db, experiment, status, at, results_status=release)

@@ -57,6 +57,10 @@ class LabSettings:
     seconds_per_day: float = 1.0  # real seconds of one lab day when the clock is `scaled`
     seed: str = "lab"  # with the experiment's code, decides its lab window and delays
     epoch: datetime | None = None  # lab time at the first start; None means the real time
+    landscape: str | None = None  # a CSV file, or `gb1`; measured in place of published data and model
+    landscape_missing: Literal["unknown", "none", "model"] = "unknown"  # of a design that it does not have
+    landscape_kd_noise: float = 0.1  # standard deviation of log10 K_D between replicates
+    landscape_tm_noise: float = 0.35  # standard deviation of T_m between replicates, in degrees Celsius
     pricing_v1: datetime = datetime(2025, 1, 1, tzinfo=UTC)  # older experiments have no price (contract 9)
     allow_http_webhooks: bool = False  # `webhook_url` may be plain http on loopback (demo and tests only)
     retry_on_real_clock: bool = False  # webhook back-off runs on real seconds instead of lab time

@@ -1,5 +1,6 @@
 """Which assay makes which records and which files."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -55,7 +56,14 @@ def measure_records(**fields: Any) -> list[dict[str, Any]]:
 def build_package(**fields: Any) -> bytes:
     """The zip data package of the same fields, which give the same bytes at any later time."""
     request = AssayRequest(**fields)
-    return pack(_ASSAYS[request.experiment_type][2](request))
+    return pack(_files(request))
+
+
+def _files(request: AssayRequest) -> Iterator[File]:
+    yield from _ASSAYS[request.experiment_type][2](request)
+    if request.landscape:
+        shown = {name: value for name, value in request.landscape.items() if name != "facts"}
+        yield "aux/landscape.json", json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
 
 
 def _title(title: str, request: AssayRequest) -> str:
@@ -76,6 +84,15 @@ def _metadata(request: AssayRequest, entries: list[dict[str, Any]]) -> dict[str,
         "modelled_replicates": {name: added for name, entry in named if (added := _added_replicates(entry))},
         "model": "docs/lab-measurements.md",
     }
+    if request.landscape:
+        absent = set(request.landscape["not_in_table"])
+        metadata["landscape"] = {
+            name: request.landscape[name] for name in ("name", "missing", "kd_noise", "tm_noise", "seed")
+        }
+        metadata["landscape_sequences"] = [d.name for d in request.designs if d.residues not in absent]
+        metadata["not_in_landscape"] = [d.name for d in request.designs if d.residues in absent]
+        if request.landscape["attribution"]:
+            metadata["attribution"] = request.landscape["attribution"]
     if any(str(entry.get("data_source")).startswith("measured") for entry in entries):
         metadata["attribution"] = (
             "measured values: github.com/agitter/adaptyvbio-egfr, MIT licence, (c) 2024 Anthony Gitter"

@@ -60,7 +60,7 @@ def _affinity(request: AssayRequest, design: Design) -> dict[str, Any]:
     chosen = counted(rows)
     fitted = tuple(row for row in rows if row.binds)
     kd, kon, koff = ([getattr(row, name) for row in chosen] for name in ("kd", "kon", "koff"))
-    modelled = all(row.source == "model" for row in rows)
+    modelled = not any(row.source == "measured" for row in rows)
     return {
         **_call(request, design, rows, "affinity"),
         "kd_units": "M",
@@ -120,7 +120,7 @@ def _call(
 
 
 def data_source(rows: tuple[Replicate, ...]) -> str:
-    """measured, model, or measured+model when replicates were added to measured ones."""
+    """measured, landscape, model, or measured+model when replicates were added to measured ones."""
     return "+".join(sorted({row.source for row in rows}))
 
 
@@ -184,7 +184,7 @@ def _affinity_replicate(request: AssayRequest, row: Replicate, kd_mean: float | 
 
 
 def _fit(row: Replicate, kd_mean: float | None) -> str | None:
-    if row.source != "model" or not row.kd or not kd_mean:
+    if row.source == "measured" or not row.kd or not kd_mean:
         return None
     return _graded(abs(math.log10(row.kd / kd_mean)))
 

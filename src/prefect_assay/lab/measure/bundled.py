@@ -18,12 +18,12 @@ from typing import Any, Final
 VENDOR: Final = "Imaginary Antigens (local lab)"
 _RAW_NAME = re.compile(r"^_(?P<name>.+)_(?P<replicate>\d+)_(?P<concentration>[\d.]+)\.csv$")
 # Fixed namespace: a target keeps its id over restarts, databases and versions.
-_NAMESPACE: Final = uuid.UUID("6f1d3c52-6a0e-5c9b-9a44-0b7b3a4f2c10")
+NAMESPACE: Final = uuid.UUID("6f1d3c52-6a0e-5c9b-9a44-0b7b3a4f2c10")
 
 
 @dataclass(frozen=True, slots=True)
 class Replicate:
-    """One replicate as reported: K_D in M, k_on in 1/(M s), k_off in 1/s; `source` is "measured" or "model"."""
+    """One replicate as reported: K_D in M, k_on in 1/(M s), k_off in 1/s; `source` is "measured", "model" or "landscape"."""
 
     number: int
     expression: str
@@ -51,7 +51,7 @@ def _catalog() -> Iterator[dict[str, Any]]:
         number = record["catalog_number"]
         details = {name: record.pop(name) for name in ("description", "organism", "molecular_weight")}
         yield {
-            "id": str(uuid.uuid5(_NAMESPACE, number)),
+            "id": str(uuid.uuid5(NAMESPACE, number)),
             "name": record["name"],
             "vendor_name": VENDOR,
             "catalog_number": number,

@@ -25,6 +25,8 @@ UNKNOWN_SHARE: Final = 0.06
 STRONG_BELOW_M: Final = 50e-9
 MEDIUM_BELOW_M: Final = 1e-6
 REPLICATE_DECADES: Final = 0.08
+LANDSCAPE_EXPRESSION: Final = "high"
+"""Of a design whose landscape does not have its expression."""
 
 _LOG_KD = (-7.0, 1.0, -9.7, -5.2)
 _LOG_KON = (5.0, 0.45, 3.7, 6.3)
@@ -111,6 +113,12 @@ def strength(kd: float) -> str:
     return "medium" if kd <= MEDIUM_BELOW_M else "weak"
 
 
+def expression_of(request: AssayRequest, residues: str) -> str:
+    """The landscape's expression, else the drawn one."""
+    facts = request.facts(residues)
+    return draw_expression(residues) if facts is None else facts.get("expression", LANDSCAPE_EXPRESSION)
+
+
 def draw_expression(residues: str) -> str:
     """Expression depends on the sequence alone, not on the target."""
     if rows := measured_binders().get(residues):
@@ -139,21 +147,38 @@ def draw_nature(residues: str, antigen: str) -> Nature:
     return Nature(expression, "true", kon, min(max(kd * kon, _KOFF_RANGE[0]), _KOFF_RANGE[1]))
 
 
+def nature_of(request: AssayRequest, residues: str) -> Nature:
+    """The landscape's nature of a design, else the drawn one."""
+    facts = request.facts(residues)
+    if facts is None:
+        return draw_nature(residues, request.target_key)
+    expression = expression_of(request, residues)
+    if expression == "none":
+        return Nature(expression, "unknown")
+    kd = facts.get("kd_M")
+    if kd is None:
+        return Nature(expression, facts["binding"])
+    drawn = seeded("landscape", residues, request.target_key).gauss(0, 1)
+    kon = facts.get("kon_per_M_s") or 10 ** _clipped_normal(drawn, _LOG_KON)
+    return Nature(expression, "true", kon, kd * kon)
+
+
 def _clipped_normal(standard: float, shape: tuple[float, float, float, float]) -> float:
     mean, deviation, low, high = shape
     return min(max(mean + deviation * standard, low), high)
 
 
 def measured_of(request: AssayRequest, residues: str) -> tuple[Replicate, ...]:
-    """The bundled replicates of these residues against this antigen, or nothing."""
-    return measured_binders().get(residues, ()) if request.against_egfr else ()
+    """The bundled replicates of these residues against this antigen, or nothing; a landscape replaces them."""
+    bundled = request.against_egfr and request.facts(residues) is None
+    return measured_binders().get(residues, ()) if bundled else ()
 
 
 def replicates(request: AssayRequest, residues: str) -> tuple[Replicate, ...]:
     """All replicates of one design: measured ones first, the model for the rest."""
     rows = measured_of(request, residues)
     real = rows if request.method == "bli" else ()
-    nature = _anchor(rows) if rows else draw_nature(residues, request.target_key)
+    nature = _anchor(rows) if rows else nature_of(request, residues)
     return tuple(
         real[number - 1] if number <= len(real) else _modelled(request, residues, nature, number)
         for number in range(1, request.n_replicates + 1)
@@ -178,13 +203,23 @@ def typical_expression(classes: Sequence[str]) -> str:
 
 
 def _modelled(request: AssayRequest, residues: str, nature: Nature, number: int) -> Replicate:
+    source = request.source(residues)
     if nature.kon is None or nature.koff is None:
         binding_strength = "none" if nature.binding == "false" else "unknown"
         return Replicate(
-            number, nature.expression, nature.binding, binding_strength, None, None, None, "model"
+            number, nature.expression, nature.binding, binding_strength, None, None, None, source
         )
-    chance = seeded("replicate", residues, request.target_key, request.method, number)
-    kon = nature.kon * 10 ** chance.gauss(0, REPLICATE_DECADES)
-    koff = nature.koff * 10 ** chance.gauss(0, REPLICATE_DECADES)
+    decades, *seed = _scatter(request, residues)
+    chance = seeded("replicate", *seed, residues, request.target_key, request.method, number)
+    kon = nature.kon * 10 ** chance.gauss(0, decades)
+    koff = nature.koff * 10 ** chance.gauss(0, decades)
     kd = koff / kon
-    return Replicate(number, nature.expression, "true", strength(kd), kd, kon, koff, "model")
+    return Replicate(number, nature.expression, "true", strength(kd), kd, kon, koff, source)
+
+
+def _scatter(request: AssayRequest, residues: str) -> tuple[Any, ...]:
+    """How far k_on and k_off of replicates lie apart, in decades, and a landscape's seed."""
+    if request.landscape is None or request.facts(residues) is None:
+        return (REPLICATE_DECADES,)
+    # Equal parts on both constants, so that K_D scatters by the stated noise.
+    return request.landscape["kd_noise"] / math.sqrt(2), request.landscape["seed"]

@@ -4,15 +4,17 @@ Every binder has one of `BINS` epitopes; two of one epitope block each other. Ea
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from prefect_assay.lab.measure.files import File, summary_file, table
 from prefect_assay.lab.measure.model import (
     draw_expression,
-    draw_nature,
+    expression_of,
     mean,
     measured_of,
     michaelis_menten,
+    nature_of,
     spread,
 )
 from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
@@ -26,6 +28,7 @@ BACKGROUND_RFU: Final = 150.0
 _DARK_SHARE = 0.25
 _INACTIVE_SHARE = 0.35
 _YIELD_MG_PER_L = {"high": 120.0, "medium": 30.0, "low": 5.0, "none": 0.0}
+_LEAST_MG_PER_L = {"high": 60.0, "medium": 12.0, "low": 0.0}  # between the classes' yields, by their ratio
 _WATER_DA = 18.015
 _RESIDUE_DA: Final = {
     "A": 71.08, "R": 156.19, "N": 114.10, "D": 115.09, "C": 103.14, "E": 129.12, "Q": 128.13,
@@ -52,12 +55,19 @@ def _entries(request: AssayRequest, result_type: str, rows_of: _RowOf, summary_o
         if index >= request.measured:
             entries.append({**head, "state": "in_progress", "replicates": []})
             continue
+        source = request.source(design.residues)
         rows = [
-            {"replicate": number, **rows_of(design, number), "data_source": "model"}
-            for number in range(1, request.n_replicates + 1)
+            {"replicate": number, **rows_of(design, number), "data_source": source}
+            for number in _numbers(request, design)
         ]
-        entries.append({**head, **summary_of(design, rows), "data_source": "model", "replicates": rows})
+        summary = summary_of(design, rows) if rows else {}
+        entries.append({**head, **summary, "data_source": source, "replicates": rows})
     return entries
+
+
+def _numbers(request: AssayRequest, design: Design) -> range:
+    """The numbers of a design's replicates; none where a landscape leaves the outcome open."""
+    return range(1, 1 if request.facts(design.residues) == {} else request.n_replicates + 1)
 
 
 def _summary(request: AssayRequest, columns: tuple[str, ...], rows_of: _RowOf) -> File:
@@ -67,7 +77,7 @@ def _summary(request: AssayRequest, columns: tuple[str, ...], rows_of: _RowOf) -
         (
             (design.name, number, *(row[column] for column in columns), design.residues)
             for design in request.designs[: request.measured]
-            for number in range(1, request.n_replicates + 1)
+            for number in _numbers(request, design)
             for row in (rows_of(design, number),)
         ),
     )
@@ -107,18 +117,18 @@ def _fluorescence_summary(design: Design, rows: list[Row]) -> Row:
 
 def expression_entries(request: AssayRequest) -> list[Row]:
     """Yield in mg per litre of culture, and the concentration in nM that it makes."""
-    return _entries(request, "expression", _yield, _yield_summary)
+    return _entries(request, "expression", partial(_yield, request), _yield_summary)
 
 
 def expression_files(request: AssayRequest) -> Iterator[File]:
     """The table of replicates."""
-    yield _summary(request, ("expression", "yield_mg_per_l", "purity_percent"), _yield)
+    yield _summary(request, ("expression", "yield_mg_per_l", "purity_percent"), partial(_yield, request))
 
 
-def _yield(design: Design, number: int) -> Row:
-    expression = draw_expression(design.residues)
-    typical = _YIELD_MG_PER_L[expression] * 10 ** seeded("titre", design.residues).gauss(0, 0.12)
-    chance = seeded("titre replicate", design.residues, number)
+def _yield(request: AssayRequest, design: Design, number: int) -> Row:
+    expression, typical = _typical_yield(request, design.residues)
+    seed = (request.landscape["seed"],) if request.landscape else ()
+    chance = seeded("titre replicate", *seed, design.residues, number)
     made = expression != "none"
     return {
         "expression": expression,
@@ -127,12 +137,22 @@ def _yield(design: Design, number: int) -> Row:
     }
 
 
+def _typical_yield(request: AssayRequest, residues: str) -> tuple[str, float]:
+    """The class and mg/L: the landscape's, where it has one of them the class that belongs to the yield or the reverse."""
+    stated = (request.facts(residues) or {}).get("yield_mg_per_l")
+    if stated is None:
+        expression = expression_of(request, residues)
+        return expression, _YIELD_MG_PER_L[expression] * 10 ** seeded("titre", residues).gauss(0, 0.12)
+    nearest = next(name for name, least in _LEAST_MG_PER_L.items() if stated >= least) if stated else "none"
+    return (request.facts(residues) or {}).get("expression", nearest), stated
+
+
 def _yield_summary(design: Design, rows: list[Row]) -> Row:
     values = [row["yield_mg_per_l"] for row in rows]
     average = mean(values) or 0.0
     concentration = round(average / molecular_weight(design.residues) * 1e6, 1)
     return {
-        "expression": draw_expression(design.residues),
+        "expression": rows[0]["expression"],
         "yield_mean": average,
         "yield_std": spread(values),
         "yield_units": "mg/L",
@@ -200,7 +220,7 @@ def epitope(request: AssayRequest, design: Design) -> str | None:
     binds = (
         any(row.binding == "true" for row in rows)
         if rows
-        else draw_nature(design.residues, request.target_key).binding == "true"
+        else nature_of(request, design.residues).binding == "true"
     )
     return seeded("epitope", design.residues, request.target_key).choice(BINS) if binds else None
 

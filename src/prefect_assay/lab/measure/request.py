@@ -53,6 +53,9 @@ class AssayRequest:
     n_replicates: int  # 1 to 5; epitope binning has no replicates
     antigen_concentrations: list[float] | None  # nM; None for the contract's default
     partial: bool  # measure only the first half of the sequences, the rest is in progress
+    landscape: dict[str, Any] | None = (
+        None  # what `landscape.consulted` gave; None where none covers the experiment
+    )
 
     @cached_property
     def designs(self) -> tuple[Design, ...]:
@@ -100,6 +103,14 @@ class AssayRequest:
     def against_egfr(self) -> bool:
         """Whether the target is human EGFR, for which measured data are bundled."""
         return self.target_key == EGFR_UNIPROT
+
+    def facts(self, residues: str) -> dict[str, Any] | None:
+        """What the landscape says of a design, in place of published data and model; None where it leaves it to them."""
+        return self.landscape["facts"].get(residues) if self.landscape else None
+
+    def source(self, residues: str) -> str:
+        """The `data_source` of a design without published data."""
+        return "model" if self.facts(residues) is None else "landscape"
 
     @property
     def measured(self) -> int:

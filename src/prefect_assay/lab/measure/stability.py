@@ -5,10 +5,11 @@ Enthalpy and heat capacity follow from the length (Robertson and Murphy, Chem. R
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from random import Random
 from typing import Any, Final
 
 from prefect_assay.lab.measure.files import File, summary_file, table
-from prefect_assay.lab.measure.model import draw_expression, mean, spread, unfolded_fraction
+from prefect_assay.lab.measure.model import expression_of, mean, spread, unfolded_fraction
 from prefect_assay.lab.measure.request import AssayRequest, Design, seeded
 
 FIRST_C: Final = 20.0
@@ -47,20 +48,28 @@ def thermodynamics(residues: str, tm: float) -> tuple[float, float]:
 
 def melts(request: AssayRequest, design: Design) -> list[Melt]:
     """One curve per replicate; none for a design that is not expressed."""
-    if draw_expression(design.residues) == "none":
+    if expression_of(request, design.residues) == "none":
         return []
     nature = seeded("melting", design.residues)
     mean_c, deviation, low, high = _TM
     folded = nature.random() >= _NO_TRANSITION_SHARE
     tm = min(max(nature.gauss(mean_c, deviation), low), high)
+    noise, seed = _REPLICATE_C, tuple[str, ...]()
+    if request.landscape and (facts := request.facts(design.residues)) is not None:
+        noise, seed = request.landscape["tm_noise"], (request.landscape["seed"],)
+        folded, tm = "tm_C" in facts, facts.get("tm_C", tm)
     return [
-        _melt(design.residues, tm, number, folded=folded) for number in range(1, request.n_replicates + 1)
+        _melt(
+            design.residues, seeded("melt", *seed, design.residues, number), tm, noise, number, folded=folded
+        )
+        for number in range(1, request.n_replicates + 1)
     ]
 
 
-def _melt(residues: str, design_tm: float, number: int, *, folded: bool) -> Melt:
-    chance = seeded("melt", residues, number)
-    tm = round(design_tm + chance.gauss(0, _REPLICATE_C), 2)
+def _melt(
+    residues: str, chance: Random, design_tm: float, noise: float, number: int, *, folded: bool
+) -> Melt:
+    tm = round(design_tm + chance.gauss(0, noise), 2)
     enthalpy, heat_capacity = thermodynamics(residues, tm)
     temperatures = [FIRST_C + STEP_C * step for step in range(int((LAST_C - FIRST_C) / STEP_C) + 1)]
     unfolded = [
@@ -89,12 +98,12 @@ def _onset(tm: float, enthalpy: float, heat_capacity: float) -> float:
 def stability_entries(request: AssayRequest) -> list[dict[str, Any]]:
     """The published thermostability variant, and the replicates behind it."""
     return [
-        _entry(design, melts(request, design) if index < request.measured else None)
+        _entry(request, design, melts(request, design) if index < request.measured else None)
         for index, design in enumerate(request.designs)
     ]
 
 
-def _entry(design: Design, curves: list[Melt] | None) -> dict[str, Any]:
+def _entry(request: AssayRequest, design: Design, curves: list[Melt] | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "result_type": "thermostability",
         "sequence_id": design.id,
@@ -108,6 +117,7 @@ def _entry(design: Design, curves: list[Melt] | None) -> dict[str, Any]:
     }
     if curves is None:
         return {**entry, "state": "in_progress", "replicates": []}
+    source = request.source(design.residues)
     tms = [curve.tm for curve in curves if curve.tm is not None]
     onset = mean([curve.onset for curve in curves if curve.onset is not None])
     tm = mean(tms)
@@ -119,10 +129,10 @@ def _entry(design: Design, curves: list[Melt] | None) -> dict[str, Any]:
         # Two states have one inflection, and it lies at Tm.
         "inflection_pts_for_ratio": [] if tm is None else [round(tm, 2)],
         "initial_330nm": mean([curve.initial_330nm for curve in curves]),
-        "expression": draw_expression(design.residues),
-        "data_source": "model",
+        "expression": expression_of(request, design.residues),
+        "data_source": source,
         "replicates": [
-            {"replicate": curve.replicate, "tm": curve.tm, "onset": curve.onset, "data_source": "model"}
+            {"replicate": curve.replicate, "tm": curve.tm, "onset": curve.onset, "data_source": source}
             for curve in curves
         ],
     }
@@ -138,7 +148,7 @@ def stability_files(request: AssayRequest) -> Iterator[File]:
             (
                 design.name,
                 curve.replicate,
-                draw_expression(design.residues),
+                expression_of(request, design.residues),
                 curve.tm,
                 curve.onset,
                 curve.initial_330nm,

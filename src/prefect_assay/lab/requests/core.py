@@ -19,6 +19,7 @@ from prefect_assay.lab.kernel.faults import PaymentFaults
 from prefect_assay.lab.kernel.refusals import Refusal, not_found
 from prefect_assay.lab.kernel.settings import API_PREFIX, LabSettings
 from prefect_assay.lab.kernel.store import Db, Row, Store
+from prefect_assay.lab.measure import LandscapeRules, open_landscape
 from prefect_assay.lab.tokens.registry import Principal, Tokens
 
 _INT64_MAX = 2**63 - 1
@@ -31,6 +32,13 @@ class Lab:
 
     def __init__(self, settings: LabSettings) -> None:
         self.settings = settings
+        self.landscape = open_landscape(settings.landscape) if settings.landscape else None
+        self.landscape_rules = LandscapeRules(
+            missing=settings.landscape_missing,
+            kd_noise=settings.landscape_kd_noise,
+            tm_noise=settings.landscape_tm_noise,
+            seed=settings.seed,
+        )
         self.store = Store(settings.database)
         self.clock = Clock(self.store, settings)
         self.tokens = Tokens(self.store, self.clock, settings.token_prefix)

@@ -42,7 +42,7 @@ class Seeded:
 def start(lab: Lab) -> Seeded:
     """Load the catalog, and give the default organisation tokens for this start of the lab."""
     with lab.store.transaction() as db:
-        _load_catalog(db)
+        _load_catalog(lab, db)
         row = db.one("SELECT id FROM organizations WHERE slug = ?", DEFAULT_SLUG)
         org_id = row["id"] if row else create_organization(lab, db, slug=DEFAULT_SLUG, name="Local lab")
         given: dict[Role, str | None] = {
@@ -104,9 +104,9 @@ def _user(lab: Lab, db: Db, org_id: str, email: str, role: str) -> str:
     return row["id"] if row else add_user(db, org_id=org_id, email=email, role=role, at=at)
 
 
-def _load_catalog(db: Db) -> None:
+def _load_catalog(lab: Lab, db: Db) -> None:
     db.run("DELETE FROM targets WHERE org_id IS NULL")
-    for number, target in enumerate(CATALOG):
+    for number, target in enumerate((*CATALOG, *(lab.landscape.targets if lab.landscape else ()))):
         details = target.get("details") or {}
         names = ("id", "name", "vendor_name", "catalog_number", "url", "uniprot_id", "pricing", "details")
         row = {name: target.get(name) for name in names}

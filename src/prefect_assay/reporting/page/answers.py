@@ -226,8 +226,8 @@ def _described(version: ArchivedVersion, result: Result) -> ReportedResult:
 
 
 def _modelled(result: Result) -> Iterator[str]:
-    """Designs that a local lab marks as made by its model (docs/lab-measurements.md)."""
+    """Designs that a local lab marks as made by its model, or as read from a landscape (docs/lab-measurements.md)."""
     for entry in result.summary:
         source = (entry.model_extra or {}).get("data_source")
-        if isinstance(source, str) and source == "model" and entry.name:
+        if source in ("model", "landscape") and entry.name:
             yield entry.name

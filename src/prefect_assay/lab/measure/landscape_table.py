@@ -1,0 +1,275 @@
+"""Reading a user's landscape: a CSV file whose titles carry units, refused with its line and column where it is unclear.
+
+One row says something about one sequence, against one `target` or, without that column, against all.
+"""
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Never
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.measure.bundled import CATALOG
+from prefect_assay.lab.measure.gb1 import Gb1
+from prefect_assay.lab.measure.landscape import Facts, Landscape, Lookup, target_record
+from prefect_assay.models.vocabulary import AMINO_ACIDS, BINDING_TYPES, CHAIN_SEPARATOR, ExperimentType
+
+BUNDLED: Final = "gb1"
+MOLAR: Final[Mapping[str, float]] = {"m": 1.0, "mm": 1e-3, "um": 1e-6, "nm": 1e-9, "pm": 1e-12}
+"""Factors of the units in `kd_M`, `kd_mM`, `kd_uM`, `kd_nM` and `kd_pM`."""
+ZERO_CELSIUS_K: Final = 273.15
+
+_SEQUENCE: Final = frozenset({"sequence", "aa_string"})
+_CLASSES: Final[Mapping[str, frozenset[str]]] = {
+    "binding": frozenset({"true", "false", "unknown"}),
+    "expression": frozenset({"high", "medium", "low", "none"}),
+}
+_UNCLEAR: Final[Mapping[str, str]] = {
+    r"kd(_(?!log_std)\w+)?|affinity": "kd_M, kd_nM or kd_pM",
+    r"tm(_\w|_mean)?|melting_temperature": "tm_C or tm_K",  # and not tm_score
+    r"kon(_(?!log_std)\w+)?": "kon_per_M_s",
+    r"yield(_\w+)?": "yield_mg_per_l",
+}
+"""Titles that look like a value without a unit, or with one that is not known, and what to name them."""
+_PROTEIN: Final = frozenset({"tm_C", "expression", "yield_mg_per_l"})
+"""What does not depend on the target."""
+_EMPTY: Final = frozenset({"", "null"})
+_FIELD_LIMIT: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column with values: the fact it gives, and how its cells are read. Limits catch a wrong unit."""
+
+    fact: str
+    factor: float = 1.0
+    offset: float = 0.0
+    low: float = 0.0
+    high: float = math.inf
+
+
+_COLUMNS: Final[Mapping[str, _Column]] = {
+    **{f"kd_{unit}": _Column("kd_M", factor, low=1e-16, high=1.0) for unit, factor in MOLAR.items()},
+    "tm_c": _Column("tm_C", low=0.0, high=130.0),
+    "tm_k": _Column("tm_C", offset=-ZERO_CELSIUS_K, low=0.0, high=130.0),
+    "kon_per_m_s": _Column("kon_per_M_s", low=1.0, high=1e10),
+    "yield_mg_per_l": _Column("yield_mg_per_l", high=1e6),
+    "binding": _Column("binding"),
+    "expression": _Column("expression"),
+}
+
+
+def open_landscape(given: str) -> Landscape:
+    """The bundled landscape `gb1`, or that of a CSV file.
+
+    Raises:
+        ConfigurationError: the file is missing or unclear; the message names file, line, column and what to change.
+    """
+    return Gb1() if given == BUNDLED else read_table(Path(given))
+
+
+@dataclass(slots=True)
+class TableLandscape:
+    """A table that was read. `bound` has the binding facts by target (in lower case, empty for all) and residues."""
+
+    name: str
+    attribution: None = None
+    targets: tuple[dict[str, Any], ...] = ()
+    facts: frozenset[str] = frozenset()
+    bound: Mapping[str, Mapping[str, Facts]] = field(default_factory=dict)
+    proteins: Mapping[str, Facts] = field(default_factory=dict)
+
+    def lookup(self, experiment_type: str, target: Mapping[str, Any] | None) -> Lookup | None:
+        """Binding where the table has the target; melting and expression where it has the column."""
+        if experiment_type in BINDING_TYPES:
+            tables = [self.bound[key] for key in (*_keys(target or {}), "") if key in self.bound]
+            return _chained(tables, self.proteins) if tables else None
+        wanted = {
+            ExperimentType.THERMOSTABILITY: {"tm_C"},
+            ExperimentType.EXPRESSION: {"yield_mg_per_l", "expression"},
+        }.get(ExperimentType(experiment_type), set())
+        return self._protein(wanted) if wanted & self.facts else None
+
+    def _protein(self, wanted: set[str]) -> Lookup:
+        def find(residues: str) -> Facts | None:
+            facts = self.proteins.get(residues, {})
+            return facts if wanted & facts.keys() or facts.get("expression") == "none" else None
+
+        return find
+
+
+def _chained(tables: list[Mapping[str, Facts]], proteins: Mapping[str, Facts]) -> Lookup:
+    def find(residues: str) -> Facts | None:
+        bound = next((table[residues] for table in tables if residues in table), None)
+        protein = proteins.get(residues, {})
+        if bound is None and protein.get("expression") != "none":
+            return None
+        return {**protein, **(bound or {"binding": "unknown"})}
+
+    return find
+
+
+def _keys(target: Mapping[str, Any]) -> Iterator[str]:
+    """By what a table may name a target."""
+    names = ("id", "target_catalog_id", "catalog_number", "uniprot_id", "name")
+    return (str(target[name]).casefold() for name in names if target.get(name))
+
+
+def read_table(path: Path) -> TableLandscape:
+    """Read and check a whole table; the titles and rules are in docs/lab-measurements.md."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return _Reader(path, file).read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"landscape {path}: cannot be read ({error}); give a CSV file in UTF-8, or {BUNDLED}"
+        ) from error
+
+
+class _Reader:
+    """One pass over one file, with the place of what is being read for messages."""
+
+    def __init__(self, path: Path, lines: Iterator[str]) -> None:
+        csv.field_size_limit(_FIELD_LIMIT)
+        self._path = path
+        self._rows = csv.reader(lines, strict=True)
+        self._titles: list[str] = []
+        self._columns: dict[int, _Column] = {}
+        self._read: dict[tuple[str, str, str], tuple[Any, int]] = {}
+
+    def _refuse(self, problem: str, column: int | None = None) -> Never:
+        where = "" if column is None else f", column {self._titles[column]!r}"
+        raise ConfigurationError(f"landscape {self._path}, line {self._rows.line_num}{where}: {problem}")
+
+    def read(self) -> TableLandscape:
+        """The landscape."""
+        try:
+            self._header(next(self._rows, []))
+            targets: dict[str, str] = {}
+            for cells in self._rows:
+                if any(cell.strip() for cell in cells):
+                    self._row(cells, targets)
+        except csv.Error as error:
+            self._refuse(f"no CSV: {error}; quote cells that have commas, quotes or line breaks")
+        if not self._read:
+            self._refuse("the table has no measurements; add rows below the titles")
+        return self._landscape(targets)
+
+    def _header(self, titles: list[str]) -> None:
+        self._titles = titles
+        plain = [_plain(title) for title in titles]
+        named: dict[str, int] = {}
+        for index, title in enumerate(plain):
+            fact = "sequence" if title in _SEQUENCE else "target" if title == "target" else None
+            if column := _COLUMNS.get(title):
+                fact = column.fact
+                self._columns[index] = column
+            elif better := next((name for look, name in _UNCLEAR.items() if re.fullmatch(look, title)), None):
+                self._refuse(f"the unit of this column is not clear; name it {better}", index)
+            if fact is None:
+                continue
+            if fact in named:
+                self._refuse(f"{titles[named[fact]]!r} says the same; leave one of the two out", index)
+            named[fact] = index
+        if "sequence" not in named:
+            self._refuse("no column 'sequence'; add one with the residues")
+        if not self._columns:
+            self._refuse(
+                "no column with values; add kd_M, kd_nM, binding, tm_C, yield_mg_per_l or expression"
+            )
+        self._sequence, self._target = named["sequence"], named.get("target")
+
+    def _row(self, cells: list[str], targets: dict[str, str]) -> None:
+        if len(cells) != len(self._titles):
+            self._refuse(f"{len(cells)} cells under {len(self._titles)} titles; quote cells that have commas")
+        residues = re.sub(r"\s", "", cells[self._sequence]).upper()
+        if not residues or not all(residues.split(CHAIN_SEPARATOR)):
+            self._refuse("an empty sequence or chain; give its residues", self._sequence)
+        if wrong := sorted(set(residues) - AMINO_ACIDS - {CHAIN_SEPARATOR}):
+            letters = ", ".join(map(ascii, wrong))
+            self._refuse(f"no amino acids: {letters}; use the 20 standard letters", self._sequence)
+        facts = {
+            column.fact: self._value(column, text, index)
+            for index, column in self._columns.items()
+            if (text := cells[index].strip()).casefold() not in _EMPTY
+        }
+        target = "" if self._target is None else cells[self._target].strip()
+        if self._target is not None and not target:
+            self._refuse("empty; name the target, or leave the column out for all targets", self._target)
+        targets.setdefault(target.casefold(), target)
+        for fact, value in self._agreeing(facts).items():
+            self._keep(("" if fact in _PROTEIN else target.casefold(), residues, fact), value)
+
+    def _value(self, column: _Column, text: str, index: int) -> float | str:
+        if words := _CLASSES.get(column.fact):
+            if text.casefold() not in words:
+                self._refuse(f"{text!r} is not one of {', '.join(sorted(words))}", index)
+            return text.casefold()
+        try:
+            value = float(text) * column.factor + column.offset
+        except ValueError:
+            self._refuse(
+                f"{text!r} is no number; leave the cell empty without a value, and mark a design that does not"
+                " bind with 'false' in a column 'binding'",
+                index,
+            )
+        if not column.low <= value <= column.high:
+            self._refuse(
+                f"{text} is {value:g} in the unit of {column.fact}, outside {column.low:g} to {column.high:g}; is the"
+                " unit in the title right?",
+                index,
+            )
+        return value
+
+    def _agreeing(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """The facts of a row with the call that its K_D implies; contradictions are refused."""
+        if "kd_M" in facts:
+            if facts.setdefault("binding", "true") != "true":
+                self._refuse(
+                    f"binding is {facts['binding']!r} and there is a K_D; leave one of the two empty"
+                )
+            if facts.get("expression") == "none":
+                self._refuse("expression is 'none' and there is a K_D; leave one of the two empty")
+        elif facts.get("binding") == "true":
+            self._refuse("binding is 'true' without a K_D; give its K_D, or leave binding empty")
+        elif "kon_per_M_s" in facts:
+            self._refuse("k_on without a K_D; give the K_D as well")
+        return facts
+
+    def _keep(self, key: tuple[str, str, str], value: Any) -> None:
+        known, line = self._read.setdefault(key, (value, self._rows.line_num))
+        if known != value:
+            target, _, fact = key
+            against = f" against {target!r}" if target else ""
+            self._refuse(
+                f"{fact} of this sequence{against} is {value}, and {known} in line {line}; keep one of the two,"
+                " or their mean"
+            )
+
+    def _landscape(self, targets: Mapping[str, str]) -> TableLandscape:
+        bound: dict[str, dict[str, dict[str, Any]]] = {}
+        proteins: dict[str, dict[str, Any]] = {}
+        for (target, residues, fact), (value, _) in self._read.items():
+            table = proteins if fact in _PROTEIN else bound.setdefault(target, {})
+            table.setdefault(residues, {})[fact] = value
+        catalog = {key for record in CATALOG for key in _keys(record)}
+        unknown = [name for key, name in targets.items() if key and key not in catalog]
+        return TableLandscape(
+            name=self._path.name,
+            targets=tuple(
+                target_record(f"LANDSCAPE-{number:03d}", name, description=f"Target of {self._path.name}")
+                for number, name in enumerate(unknown, 1)
+            ),
+            facts=frozenset(column.fact for column in self._columns.values()),
+            bound=bound,
+            proteins=proteins,
+        )
+
+
+def _plain(title: str) -> str:
+    """A title without case, brackets and separators: `K_D (nM)` is `kd_nm`, and µ is u."""
+    words = re.sub(r"[^0-9a-z]+", "_", re.sub("[µμ]", "u", title.casefold())).strip("_")
+    return re.sub(r"^k_(d|on)(?=_|$)", r"k\1", re.sub(r"^t_m(?=_|$)", "tm", words))
