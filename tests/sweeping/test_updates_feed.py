@@ -3,18 +3,23 @@
 import json
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from uuid import uuid4
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prefect.client.schemas.objects import FlowRun, State, StateDetails, StateType
 
 from prefect_assay.client.operations.updates import iter_updates
+from prefect_assay.events import sending
 from prefect_assay.models.base import Page
 from prefect_assay.models.billing import usd
+from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.models.update import Update
+from prefect_assay.reporting import facts
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.sweeping.experiment_watch import NAME_LENGTH_MAX, NAMES_MAX
-from prefect_assay.sweeping.updates_feed import read_feed
+from prefect_assay.sweeping.updates_feed import read_feed, select_runs_to_wake, waiting_run
 from prefect_assay.sweeping.watermarks import SweepState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -186,3 +191,53 @@ def test_labels_and_amounts_for_people():
     assert usd(123450) == "1,234.50 USD"
     assert usd(7) == "0.07 USD"
     assert usd(None) == "unknown"
+
+
+class Listing:
+    """The service's list of experiments: one, with a status."""
+
+    def __init__(self, status):
+        self.found = ExperimentSummary(id="e-1", code="LAB-1", status=status, created_at=NOW)
+
+    def iter_experiments(self, *, filter):  # noqa: A002 - the client's parameter
+        yield self.found
+
+
+def waiting_for_results(**labels):
+    return waiting_run(
+        FlowRun(
+            flow_id=uuid4(),
+            deployment_id=uuid4(),
+            name="c-0",
+            parameters={"campaign_id": "c"},
+            tags=["assay-experiment:e-1", "assay-order:k-1"],
+            labels=labels,
+            state=State(
+                type=StateType.PAUSED,
+                state_details=StateDetails(pause_key="results-k-1:1", pause_timeout=NOW),
+            ),
+        ),
+        default_days=45,
+    )
+
+
+def test_the_stage_of_a_run_that_goes_on_waiting_is_reported_once(monkeypatch):
+    sent, labels = [], {}
+    monkeypatch.setattr(sending, "send", lambda fact, run: sent.append((fact, run)) or True)
+    monkeypatch.setattr(facts, "set_labels", lambda run_id, new: labels.update(new))
+    for _ in range(2):
+        waiting = waiting_for_results(**labels)
+        selection = select_runs_to_wake(Listing("in_production"), [waiting], NOW, news=True)
+        assert selection.wake == ()
+        for run, found in selection.asleep:
+            facts.stage_of_waiting(run, found)
+    ((fact, run),) = sent
+    assert (fact.stage, fact.campaign_id, fact.order_key) == ("in_production", "c", "k-1")
+    assert (run.name, run.deployment_id) != (None, None)
+
+
+def test_a_run_that_is_woken_reports_its_stage_itself():
+    waiting = waiting_for_results()
+    selection = select_runs_to_wake(Listing("canceled"), [waiting], NOW, news=True)
+    assert (selection.wake, selection.asleep) == ((waiting.reference.run_id,), ())
+    assert select_runs_to_wake(Listing("in_production"), [waiting], NOW, news=False).asleep == ()

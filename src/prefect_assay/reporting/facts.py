@@ -10,14 +10,15 @@ from typing import Final
 
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.books import OrderBook
-from prefect_assay.events import emit, is_news, kinds
+from prefect_assay.events import EVENTS_LABEL, RunReference, emit, emit_for, is_news, kinds
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.billing import Quote
-from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ExperimentStatus, PaymentMethod, ResultsStatus
 from prefect_assay.results.row import ArchivedResults
+from prefect_assay.runs.tags import set_labels
 
 __all__ = [
     "archived",
@@ -29,6 +30,7 @@ __all__ = [
     "payment",
     "quoted",
     "stage",
+    "stage_of_waiting",
 ]
 
 _DESIGNS_MAX: Final = 100  # in the payload of an event
@@ -97,15 +99,13 @@ def payment(book: OrderBook, order: Order, made: Payment) -> None:
 
 def stage(found: Experiment, *, news: bool) -> None:
     """The experiment's stage, as just read."""
-    emit(
-        kinds.StageChanged(
-            experiment_id=found.id,
-            experiment_code=found.code,
-            stage=found.status,
-            results_status=found.results_status,
-        ),
-        news=news,
-    )
+    emit(_stage(found), news=news)
+
+
+def stage_of_waiting(run: RunReference, found: ExperimentSummary) -> None:
+    """The stage of the experiment of a suspended run that goes on waiting, as another process has read it."""
+    fact = _stage(found).model_copy(update={"campaign_id": run.campaign_id, "order_key": run.order_key})
+    emit_for(fact, run, lambda sent: set_labels(run.run_id, {EVENTS_LABEL: sent}))
 
 
 def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
@@ -170,6 +170,15 @@ def curves_to_review(record: ArchiveRecord, designs: Sequence[str], *, news: boo
             designs=tuple(dict.fromkeys(designs))[:_DESIGNS_MAX],
         ),
         news=news or not record.unchanged,
+    )
+
+
+def _stage(found: ExperimentSummary) -> kinds.StageChanged:
+    return kinds.StageChanged(
+        experiment_id=found.id,
+        experiment_code=found.code,
+        stage=found.status,
+        results_status=found.results_status,
     )
 
 

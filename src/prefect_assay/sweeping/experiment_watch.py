@@ -13,6 +13,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.models.sweep import SweepMemory, Watermark
+from prefect_assay.reporting import facts
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_run_pages, run_filter, suspended_filter
 from prefect_assay.runs.states import waits_for_input
@@ -150,6 +151,8 @@ class ExperimentWatch:
             self._report(mark, error)
             return mark
         self.updates += page.updates
+        for run, found in selection.asleep:
+            facts.stage_of_waiting(run, found)
         if selection.problem:
             self._report(mark, selection.problem)
         if not self.progress.wake(selection.wake) or not selection.complete:
@@ -159,7 +162,7 @@ class ExperimentWatch:
     def _check(self, reference: str, waits: list[WaitingRun]) -> None:
         """Read the state of all these experiments, wake the runs that may go on, and note that in the watermark."""
         now = self.progress.now
-        names = sorted(waiting.name[:NAME_LENGTH_MAX] for waiting in waits)
+        names = sorted(waiting.reference.name[:NAME_LENGTH_MAX] for waiting in waits)
         mark = self.marks[reference] = self.marks[reference].model_copy(
             update={"used": now, "behind": tuple(names[:NAMES_MAX]), "waiting": len(waits)}
         )

@@ -18,11 +18,12 @@ from prefect.client.schemas.objects import FlowRun
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
 from prefect_assay.errors import AssayError, NotFound, Unauthorized
+from prefect_assay.events import EVENTS_LABEL, RunReference
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.runs.queries import read_run_pages, suspended_filter
 from prefect_assay.runs.states import suspension_key, waits_for_input
-from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
+from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG, tag_values
 from prefect_assay.runs.transient_failures import missing_block
 from prefect_assay.waiting import WaitsFor, is_worth_waking, waits_for
 
@@ -40,8 +41,7 @@ _FAILURES_MAX: Final = 3
 class WaitingRun:
     """The part of a suspended run that the sweep keeps: ten thousand of them must not fill the memory."""
 
-    run_id: UUID
-    name: str
+    reference: RunReference
     kind: WaitsFor | None
     experiment_ids: tuple[str, ...]
     patience: timedelta
@@ -58,12 +58,16 @@ class FeedPage:
 
 @dataclass(frozen=True)
 class WakeSelection:
-    """The runs to wake, and the next deadline of the others; not `complete` where an experiment could not be read."""
+    """The runs to wake, and the next deadline of the others; not `complete` where an experiment could not be read.
+
+    `asleep` has the runs that stay suspended although their experiment has news, with the experiment as read.
+    """
 
     wake: tuple[UUID, ...]
     next_deadline: datetime | None
     complete: bool = True
     problem: AssayError | None = None
+    asleep: tuple[tuple[RunReference, ExperimentSummary], ...] = ()
 
 
 def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
@@ -73,7 +77,19 @@ def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
         return None
     days = run.parameters.get("deadline_days")
     known = days if isinstance(days, int | float) and 0 < days <= 3650 else default_days  # noqa: PLR2004
-    return WaitingRun(run.id, run.name, waits_for(suspension_key(run)), experiment_ids, timedelta(days=known))
+    return WaitingRun(_reference(run), waits_for(suspension_key(run)), experiment_ids, timedelta(days=known))
+
+
+def _reference(run: FlowRun) -> RunReference:
+    campaign_id = run.parameters.get("campaign_id")
+    return RunReference(
+        run.id,
+        run.name,
+        deployment_id=run.deployment_id,
+        campaign_id=campaign_id if isinstance(campaign_id, str) else None,
+        order_key=next(iter(tag_values(run.tags, ORDER_TAG)), None),
+        sent=str(run.labels.get(EVENTS_LABEL) or ""),
+    )
 
 
 def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:
@@ -143,13 +159,21 @@ def select_runs_to_wake(
         for waiting in by_id.get(found.id, ()):
             deadlines.append(found.created_at + waiting.patience)
             if is_worth_waking(waiting.kind, found, patience=waiting.patience, now=now, news=news):
-                wake[waiting.run_id] = None
+                wake[waiting.reference.run_id] = None
     if news:
         # An experiment with an update that is not listed: the run itself finds out what that means.
         unlisted = by_id.keys() - looked.found.keys() - looked.unread
-        wake |= {waiting.run_id: None for each in sorted(unlisted) for waiting in by_id[each]}
+        wake |= {waiting.reference.run_id: None for each in sorted(unlisted) for waiting in by_id[each]}
     next_deadline = min((d for d in deadlines if d > now), default=None)
-    return WakeSelection(tuple(wake), next_deadline, complete=not looked.unread, problem=looked.problem)
+    asleep = tuple(
+        (waiting.reference, found)
+        for found in (looked.found.values() if news else ())
+        for waiting in by_id.get(found.id, ())
+        if waiting.reference.run_id not in wake
+    )
+    return WakeSelection(
+        tuple(wake), next_deadline, complete=not looked.unread, problem=looked.problem, asleep=asleep
+    )
 
 
 @dataclass
