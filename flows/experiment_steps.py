@@ -7,6 +7,7 @@ waits and starts again from the top.
 from collections.abc import Callable
 from typing import TypeVar, assert_never
 
+from prefect.client.orchestration import get_client
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 
@@ -27,7 +28,9 @@ from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ResultsStatus
 from prefect_assay.reporting import artifacts, facts
+from prefect_assay.reporting.progress import show_progress
 from prefect_assay.runs import can_suspend, is_temporary, outlast, wait_until, was_suspended
+from prefect_assay.runs.suspend import this_run
 from prefect_assay.runs.tags import (
     ARCHIVE_TAG,
     EXPERIMENT_CODE_LABEL,
@@ -169,22 +172,27 @@ def _await_results(run: ExperimentRun, order: Order, payment: Payment | None) ->
     """Wait for the released results; archive preliminary ones when they appear, and continue waiting."""
     partial_archived = False
     news = _is_own(order)
+    seen: Experiment | None = None
 
     def ready() -> tuple[Experiment, EndOfWait | Partial] | None:
-        nonlocal news
+        nonlocal news, seen
         with run.options.credentials.get_client() as client:
-            found, decision = look(client, order.experiment_id, run.options.patience)
-        facts.stage(found, news=news)
+            seen, decision = look(client, order.experiment_id, run.options.patience)
+        facts.stage(seen, news=news)
         news = True
         if isinstance(decision, Wait) or (isinstance(decision, Partial) and partial_archived):
             return None
-        return found, decision
+        return seen, decision
 
     while True:
         # The sweep reads from this word which updates are worth a wake-up.
         what = WaitsFor.MORE_RESULTS if partial_archived else WaitsFor.RESULTS
         found, decision = wait_until(
-            ready, key=f"{what}-{run.key}", timeout=run.timeout, poll=run.options.poll
+            ready,
+            key=f"{what}-{run.key}",
+            timeout=run.timeout,
+            poll=run.options.poll,
+            describe=lambda: _show_progress(run, seen),
         )
         if not isinstance(decision, Partial):
             return found, decision
@@ -197,11 +205,20 @@ def _is_own(order: Order) -> bool:
     return was_suspended(own_tags()) or not order.adopted
 
 
+def _show_progress(run: ExperimentRun, found: Experiment | None) -> str | None:
+    """Show where the laboratory is; returns one line about it."""
+    if found is None:
+        return None
+    with run.options.credentials.get_client() as service, get_client(sync_client=True) as prefect:
+        return show_progress(prefect, this_run(), found, service.experiment_updates(found.id))
+
+
 def _conclude(
     run: ExperimentRun, order: Order, payment: Payment | None, finished: Experiment, decision: EndOfWait
 ) -> ExperimentReport:
     """Archive the results, if any, then report or raise how the experiment ended."""
     record = None
+    _show_progress(run, finished)
     if finished.results_status != ResultsStatus.NONE:
         record = _archive(run, order, payment, finished)
     outcome = outcome_of(finished, decision)

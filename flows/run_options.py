@@ -20,12 +20,12 @@ from prefect_assay.payments.interfaces import address
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.runs import PollPolicy, outlast
 from prefect_assay.runs.block_references import passed_on
+from prefect_assay.waiting import DEADLINE_DAYS
 
 __all__ = ["DEADLINE_DAYS", "CampaignRun", "ExperimentRun", "RunOptions"]
 
 T = TypeVar("T")
 
-DEADLINE_DAYS: Final = 45
 # Prefect's suspension time-out only backs up the run's own deadline, so each level outlasts the level below it.
 _EXPERIMENT_MARGIN: Final = timedelta(days=30)
 _CAMPAIGN_MARGIN: Final = timedelta(days=200)

@@ -4,6 +4,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
 
 from prefect_assay.flows import sweep
 from prefect_assay.models.report import CampaignReport
@@ -36,6 +37,39 @@ def test_a_signed_webhook_wakes_the_run_and_the_last_child_wakes_the_campaign(wo
     assert "webhook-2" in table
     ordered = {e.id for e in world.orders("by-webhook")}
     assert {d["status"] for d in world.deliveries() if d["experiment_id"] in ordered} == {200}
+
+
+def test_updates_that_change_nothing_start_no_flow_and_show_the_progress(world):
+    run = world.experiment("progress", BINDER)
+    world.asleep(run)
+    (order,) = world.orders("progress")
+    assert world.run(run).state.message == "in the laboratory: waiting for materials"
+    seen = set()
+
+    def is_shown():
+        now = world.run(run).state
+        stage = world.service.experiment(order.id).status.replace("_", " ")
+        return now.name == "Suspended" and f": {stage}" in now.message and now.message
+
+    for _ in range(4):
+        world.advance(days=2)
+        seen.add(eventually(is_shown, seconds=60, what="the stage in the run's state"))
+    assert len(seen) > 1
+    assert any("results expected" in message for message in seen)
+    assert world.history(run).count("Resuming") >= len(seen) - 1
+    assert world.history(run).count("Running") == 1
+
+    world.advance(days=10)
+    world.until(run, "Completed", seconds=90)
+    assert world.history(run).count("Running") <= 3
+    shown = sorted(world.artifacts(run, "assay-progress-"), key=lambda artifact: artifact.created)
+    percent = [artifact.data for artifact in shown]
+    assert percent == sorted(percent)
+    assert (percent[0], percent[-1]) == (20, 100)
+    assert "| date | update |" in shown[-1].description
+    ids = LogFilterFlowRunId(any_=[run.id])
+    logged = [line.message for line in world.api.read_logs(LogFilter(flow_run_id=ids))]
+    assert all(any(line.endswith(message) for line in logged) for message in seen)
 
 
 def test_a_lost_webhook_is_made_up_for_by_the_sweep(world):

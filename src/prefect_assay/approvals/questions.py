@@ -15,8 +15,8 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
 from prefect.exceptions import Pause
-from prefect.input import Keyset, RunInput, keyset_from_base_key
-from prefect.states import Failed
+from prefect.input import RunInput, keyset_from_paused_state
+from prefect.states import Failed, Suspended
 from pydantic import Field
 
 from prefect_assay.errors import ApprovalExpired
@@ -102,35 +102,17 @@ def ask(form: type[Question], *, question: str, title: str, description: str, ho
     key = f"{question}-until-{until}-{uuid4().hex}"
     run = this_run()
     add_tags(run.id, [ASKS_TAG])  # by which the sweep finds it after the deadline
+    state: State[Any] = Suspended(timeout_seconds=int(hours * 3600 + _BACKUP.total_seconds()), pause_key=key)
+    keyset = keyset_from_paused_state(state)
+    state.state_details.run_input_keyset = {str(name): value for name, value in keyset.items()}
+    # Stored before the suspension: a run that is killed in between must not wait for an answer that no one can give.
+    form.with_initial_data(description=description).save(keyset)
     try:
-        suspend(
-            run,
-            wait_for_input=_stored(form.with_initial_data(description=description), key),
-            key=key,
-            timeout=int(hours * 3600 + _BACKUP.total_seconds()),
-        )
+        suspend(run, state)
     except Pause:
         limit = datetime.fromtimestamp(until, UTC)
-        emit(
-            kinds.ApprovalRequested(approval=key, about=_about(question), question=title, until=limit),
-        )
+        emit(kinds.ApprovalRequested(approval=key, about=_about(question), question=title, until=limit))
         raise
-    raise RuntimeError(f"the suspension for {question} did not take effect")
-
-
-def _stored(form: type[RunInput], key: str) -> type[RunInput]:
-    """Store the form before the suspension.
-
-    Prefect stores it afterwards: a run that is killed in between would wait for an answer that no one can give.
-    """
-    form.save(keyset_from_base_key(f"suspended-{key}"))
-
-    class Stored(form):  # type: ignore[valid-type, misc]
-        @classmethod
-        def save(cls, keyset: Keyset, flow_run_id: UUID | None = None) -> None:
-            """Do nothing: the form is stored."""
-
-    return Stored
 
 
 def answers(question: str) -> list[FormAnswer]:

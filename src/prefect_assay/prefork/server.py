@@ -25,6 +25,7 @@ _LENGTH_BYTES: Final = 4
 _IMPORTED_BY_EVERY_RUN: Final = (
     "prefect.flow_engine",
     "prefect_assay.flows",
+    "prefect_assay.sweeping.idle_wakes",
     "prefect._internal.observers",
     "anyio._backends._asyncio",
     "encodings.idna",
@@ -128,7 +129,10 @@ def _run_engine(request: dict[str, Any]) -> NoReturn:
     warnings.filterwarnings("ignore", category=RuntimeWarning, module="runpy")
     # The environment may differ from the one that the settings were read from.
     with SettingsContext(profile=get_settings_context().profile, settings=Settings()):
-        runpy.run_module(ENGINE, run_name="__main__", alter_sys=True)
+        from prefect_assay.sweeping.idle_wakes import suspended_again  # noqa: PLC0415
+
+        if not suspended_again(os.environ.get("PREFECT__FLOW_RUN_ID")):
+            runpy.run_module(ENGINE, run_name="__main__", alter_sys=True)
     raise SystemExit(0)
 
 

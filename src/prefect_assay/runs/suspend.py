@@ -12,14 +12,16 @@ from typing import Any, NoReturn, TypeVar
 from uuid import uuid4
 
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas import OrchestrationResult
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.responses import SetStateStatus
 from prefect.context import FlowRunContext
 from prefect.exceptions import Abort, Pause
-from prefect.flow_runs import suspend_flow_run
 from prefect.logging import get_run_logger
+from prefect.states import Suspended
 
 from prefect_assay.errors import AssayError, ConfigurationError, Overdue
-from prefect_assay.runs.states import resume
+from prefect_assay.runs.states import resume, suspension_key
 from prefect_assay.runs.transient_failures import clear_marks, is_temporary, mark_retry, retry_key
 
 T = TypeVar("T")
@@ -59,11 +61,12 @@ def wait_until(
     timeout: timedelta,
     poll: PollPolicy | None = None,
     sleep: Callable[[float], None] = time.sleep,
+    describe: Callable[[], str | None] | None = None,
 ) -> T:
     """Return `ready()`'s value as soon as it is not None; after a temporary error the wait goes on.
 
     A deployed run does not return: its process ends, and the run starts again from the top when it is woken. Any other
-    run polls in its process. `key` begins with a word of `WaitsFor`.
+    run polls in its process. `key` begins with a word of `WaitsFor`; `describe` gives the suspended state's message.
 
     Raises:
         Overdue: a polling run reached the timeout.
@@ -72,7 +75,7 @@ def wait_until(
     if value is not None:
         return value
     if can_suspend():
-        _suspend(key, timeout, failed=failed, ready=ready)
+        _suspend(key, timeout, failed=failed, ready=ready, describe=describe)
     deadline = time.monotonic() + timeout.total_seconds()
     attempt = 0
     while value is None:
@@ -126,43 +129,52 @@ def _checked(ready: Callable[[], T | None]) -> tuple[T | None, bool]:
 
 
 def _suspend(
-    key: str, timeout: timedelta, *, failed: bool, ready: Callable[[], object] | None = None
+    key: str,
+    timeout: timedelta,
+    *,
+    failed: bool,
+    ready: Callable[[], object] | None = None,
+    describe: Callable[[], str | None] | None = None,
 ) -> NoReturn:
     run = this_run()
     if failed:
         _mark(run)
     else:
         clear_marks(run)
+    message = describe() if describe is not None and not failed else None
+    # Unique, because Prefect lets a run pass a key that fired once.
+    unique = f"{key}:{uuid4()}"
     try:
-        # Unique, because Prefect lets a run pass a key that fired once.
-        suspend(run, key=f"{key}:{uuid4()}", timeout=int(timeout.total_seconds()))
+        suspend(
+            run, Suspended(timeout_seconds=int(timeout.total_seconds()), pause_key=unique, message=message)
+        )
     except Pause:
         # The server has the run as Suspended now; any earlier wake-up found it running.
         if ready is not None and not failed:
             _close_race(run, ready)
         raise
-    # Reached only if the server let the run pass; the next execution checks again.
-    raise RuntimeError(f"the suspension for {key} did not take effect")
 
 
-def suspend(run: FlowRun, **options: Any) -> None:
-    """Call Prefect's `suspend_flow_run`; a process that no longer executes the run ends quietly.
+def suspend(run: FlowRun, state: State[Any]) -> NoReturn:
+    """Propose a `Suspended` state; a process that no longer executes the run ends quietly.
 
     Raises:
         Pause: the run is suspended.
         Abort: another execution of the run goes on.
         RuntimeError: Prefect refused for another reason.
     """
-    try:
-        suspend_flow_run(**options)
-    except RuntimeError:
+    with get_client(sync_client=True) as client:
+        result: OrchestrationResult[Any] = client.set_flow_run_state(run.id, state)
+        if result.status == SetStateStatus.ACCEPT:
+            raise Pause(state=state)
+        found = client.read_flow_run(run.id)
+    if suspension_key(found) == state.state_details.pause_key:
+        raise Pause(state=state)  # the answer to the first attempt was lost
+    if found.state is not None and not found.state.is_running():
         # The process was taken for dead (no heartbeat, a late report about an earlier one), and the run was rescheduled:
         # an error raised here would end it under the other execution.
-        with get_client(sync_client=True) as client:
-            state = client.read_flow_run(run.id).state
-        if state is not None and not state.is_running():
-            raise Abort(f"the run is {state.name}: another execution of it goes on") from None
-        raise
+        raise Abort(f"the run is {found.state.name}: another execution of it goes on")
+    raise RuntimeError(f"Prefect refused the suspension: {getattr(result.details, 'reason', None)}")
 
 
 def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:

@@ -5,6 +5,8 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
 from itertools import count
 from typing import Final, TypeVar
 from uuid import UUID
@@ -18,7 +20,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.queries import read_runs, suspended_filter
 from prefect_assay.runs.states import resume, waits_for_input
-from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG, tag_values
+from prefect_assay.runs.tags import ETA_LABEL, EXPERIMENT_TAG, ORDER_TAG, tag_values
 from prefect_assay.runs.transient_failures import BUSY, is_away, is_busy
 
 T = TypeVar("T")
@@ -31,17 +33,28 @@ _LONGEST_PAUSE_SECONDS: Final = 1.0
 _SLEPT_AFTER: Final = BUSY | {502, 503}
 
 
-def wake(client: SyncPrefectClient, tag: str, *, order_key: str | None = None) -> list[UUID]:
+def wake(
+    client: SyncPrefectClient, tag: str, *, order_key: str | None = None, eta: datetime | None = None
+) -> list[UUID]:
     """Resume every suspended run with a tag, except those that ask a person; returns the resumed runs.
 
-    With an order key, runs of other orders stay suspended.
+    With an order key, runs of other orders stay suspended. `eta` is noted in a label of the runs, for people.
     """
     waiting = [
         run
         for run in read_runs(client, suspended_filter(tags=[tag]))
         if not waits_for_input(run) and not _belongs_to_other_order(run, order_key)
     ]
+    for run in waiting:
+        _note_eta(client, run, eta)
     return [run.id for run in waiting if resume(client, run.id)]
+
+
+def _note_eta(client: SyncPrefectClient, run: FlowRun, eta: datetime | None) -> None:
+    if eta is None or run.labels.get(ETA_LABEL) == eta.isoformat():
+        return
+    with suppress(httpx.HTTPError):  # the wake-up counts
+        client.update_flow_run_labels(run.id, {ETA_LABEL: eta.isoformat()})
 
 
 def _belongs_to_other_order(run: FlowRun, order_key: str | None) -> bool:
@@ -81,7 +94,9 @@ class Waker:
 
         self._waking, self._asking = thread("assay-wake"), thread("assay-ready")
 
-    async def __call__(self, experiment_id: str, order_key: str | None = None) -> int:
+    async def __call__(
+        self, experiment_id: str, order_key: str | None = None, eta: datetime | None = None
+    ) -> int:
         """Resume the runs of an order, or of any, that wait for an experiment; returns their number.
 
         Raises:
@@ -89,7 +104,7 @@ class Waker:
             Exception: whatever the Prefect client raises when its API is away for longer than the patience.
         """
         return await self._waking.do(
-            lambda client: len(wake(client, EXPERIMENT_TAG + experiment_id, order_key=order_key)),
+            lambda client: len(wake(client, EXPERIMENT_TAG + experiment_id, order_key=order_key, eta=eta)),
             self._patience,
         )
 

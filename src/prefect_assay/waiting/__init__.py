@@ -1,6 +1,7 @@
 """The decisions of a wait (docs/waiting.md). Pure: nothing here knows Prefect, the network or a clock."""
 
 from prefect_assay.waiting.decide import (
+    DEADLINE_DAYS,
     Decision,
     Failed,
     Partial,
@@ -14,6 +15,7 @@ from prefect_assay.waiting.decide import (
 )
 
 __all__ = [
+    "DEADLINE_DAYS",
     "Decision",
     "Failed",
     "Partial",

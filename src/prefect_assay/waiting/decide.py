@@ -12,6 +12,8 @@ from typing import Final, assert_never
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
 
+DEADLINE_DAYS: Final = 45  # how long an experiment may take, counted from its order, if nothing else is said
+
 
 @dataclass(frozen=True)
 class Ready:

@@ -27,6 +27,7 @@ from prefect_assay.webhooks.signature import ORDER_KEY, ORGANISATION_KEY, Proof,
 from prefect_assay.webhooks.wake_queue import RetryLater, WakeQueue
 
 Wake = Callable[[str, str | None], Awaitable[int]]
+WakeWithEta = Callable[[str, str | None, datetime | None], Awaitable[int]]
 UpdateKey = tuple[str, str, str]  # order key, experiment id, update id
 
 _logger = logging.getLogger("prefect_assay.webhooks.receiver")
@@ -54,7 +55,11 @@ class DeliveryEndpoint:
     """The endpoint, `receive`. It remembers handled updates to save work; forgetting one only costs a look."""
 
     def __init__(
-        self, settings: ReceiverSettings, wake: Wake, publisher: EventPublisher, metrics: ReceiverMetrics
+        self,
+        settings: ReceiverSettings,
+        wake: WakeWithEta,
+        publisher: EventPublisher,
+        metrics: ReceiverMetrics,
     ) -> None:
         self._settings = settings
         self._tolerance = (
@@ -190,7 +195,7 @@ class DeliveryEndpoint:
             return _REPEATED
         start = time.monotonic()
         order_key, experiment_id, update_id = update
-        resumed = await self._wake(experiment_id, _order_of(order_key))
+        resumed = await self._wake(experiment_id, _order_of(order_key), delivery.data.eta)
         known[update] = None
         self._metrics.woke(time.monotonic() - start)
         _logger.info(

@@ -8,13 +8,14 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, as_json
+from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, WakeWithEta, as_json
 from prefect_assay.webhooks.event_publisher import Announce, EventPublisher, emit_update_event
 from prefect_assay.webhooks.monitoring import (
     Ready,
@@ -64,13 +65,16 @@ class Receiver:
         self._publisher = EventPublisher(
             emit_update_event if announce is None else announce, self.metrics, enabled=settings.announce
         )
+        wake_with_eta: WakeWithEta
         if wake is None:
             waker = self._waker = _LazyWaker()
-            wake, ready = waker.wake, waker.ready if ready is None else ready
+            wake_with_eta, ready = waker.wake, waker.ready if ready is None else ready
+        else:
+            wake_with_eta = _without_eta(wake)
         status = StatusEndpoints(
             self.metrics, _always_ready if ready is None else ready, settings.ready_timeout_seconds
         )
-        endpoint = DeliveryEndpoint(settings, wake, self._publisher, self.metrics)
+        endpoint = DeliveryEndpoint(settings, wake_with_eta, self._publisher, self.metrics)
         prefix = settings.path_prefix
         self.app = Starlette(
             routes=[
@@ -119,6 +123,13 @@ async def _always_ready() -> None:
     pass
 
 
+def _without_eta(wake: Wake) -> WakeWithEta:
+    async def woken(experiment_id: str, order_key: str | None, _: datetime | None) -> int:
+        return await wake(experiment_id, order_key)
+
+    return woken
+
+
 class _LazyWaker:
     """Wakes the runs of the configured Prefect API; imports Prefect and connects when it is first used."""
 
@@ -126,9 +137,9 @@ class _LazyWaker:
         self._waker: Waker | None = None
         self._loading = threading.Lock()
 
-    async def wake(self, experiment_id: str, order_key: str | None) -> int:
+    async def wake(self, experiment_id: str, order_key: str | None, eta: datetime | None) -> int:
         waker = await self._loaded()
-        return await waker(experiment_id, order_key)
+        return await waker(experiment_id, order_key, eta)
 
     async def ready(self) -> None:
         waker = await self._loaded()

@@ -1,0 +1,123 @@
+"""Wake-ups that change nothing: such a run is suspended again before its flow starts.
+
+Most updates of the laboratory change nothing for the run that waits, and a delivery does not say which (contract 6). The
+receiver has no token to look with, so it wakes the run. The process that is made for the run looks first: it decides
+as the sweep does, and starts the flow in any doubt.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.settings import PREFECT_API_URL
+from prefect.states import Suspended
+
+from prefect_assay.blocks import AssayCredentials
+from prefect_assay.client import AssayClient
+from prefect_assay.models.experiment import Experiment
+from prefect_assay.reporting.progress import show_progress
+from prefect_assay.runs.block_references import block_reference
+from prefect_assay.runs.queries import is_assay_run
+from prefect_assay.runs.states import is_own_wait, resume, set_state
+from prefect_assay.runs.tags import RETRY_TAG, tag_values
+from prefect_assay.sweeping.updates_feed import WaitingRun, waiting_run
+from prefect_assay.waiting import DEADLINE_DAYS, WaitsFor, is_worth_waking
+
+_logger = logging.getLogger(__name__)
+
+# What may lie between a suspension and the start that its wake-up leads to.
+_WOKEN: Final = frozenset({"Resuming", "Late", "Pending", "Submitting", "InfrastructurePending"})
+# With another reason to wait, any wake-up may be the one that counts.
+_LOOKED_AT: Final = frozenset({WaitsFor.RESULTS, WaitsFor.MORE_RESULTS})
+# The suspension must outlast the run's deadline, which the sweep wakes it for.
+_LEFT: Final = timedelta(hours=2)
+
+
+def suspended_again(run_id: str | None) -> bool:
+    """Suspend a woken run again if its experiment gives it nothing to do; True if the flow need not start. Never raises."""
+    if not PREFECT_API_URL.value():  # Prefect would start a server without any runs
+        return False
+    try:
+        known = UUID(run_id or "")
+        with get_client(sync_client=True) as prefect:
+            woken = _woken(prefect, known)
+            return woken is not None and _look(prefect, woken)
+    except Exception:
+        _logger.warning("Could not look before the start of run %s; its flow starts", run_id, exc_info=True)
+        return False
+
+
+@dataclass(frozen=True)
+class _Woken:
+    run: FlowRun
+    wait: State[Any]  # the suspension that it was woken from
+    waiting: WaitingRun
+    credentials: dict[str, Any]
+
+
+def _woken(prefect: SyncPrefectClient, run_id: UUID) -> _Woken | None:
+    """Return what is needed to look; None for the first execution, another reason to wait, or a run that tries again."""
+    run = prefect.read_flow_run(run_id)
+    if not run.run_count or not is_assay_run(run) or tag_values(run.tags, RETRY_TAG):
+        return None
+    reference = block_reference(run, "credentials")
+    wait = last_wait(prefect.read_flow_run_states(run_id))
+    if wait is None or reference is None:
+        return None
+    waiting = waiting_run(run.model_copy(update={"state": wait}), DEADLINE_DAYS)
+    if waiting is None or waiting.kind not in _LOOKED_AT or len(waiting.experiment_ids) != 1:
+        return None
+    return _Woken(run, wait, waiting, reference)
+
+
+def last_wait(states: Iterable[State[Any]]) -> State[Any] | None:
+    """Return the suspension that a run was woken from; None if anything but the wake-up has happened since."""
+    for state in sorted(states, key=lambda state: state.timestamp, reverse=True):
+        if state.is_paused():
+            end = state.state_details.pause_timeout
+            lasts = end is not None and end > datetime.now(UTC) + _LEFT
+            return state if is_own_wait(state) and lasts else None
+        if state.name not in _WOKEN:
+            return None
+    return None
+
+
+def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
+    credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(woken.credentials))
+    with credentials.get_client() as service:
+        found = _idle(service, woken.waiting)
+        if found is None:
+            return False
+        updates = service.experiment_updates(found.id)
+        message = show_progress(prefect, woken.run, found, updates, before=woken.wait.message)
+        _suspend(prefect, woken, message)
+        # A delivery in the meantime found no suspended run, and woke none.
+        try:
+            again = _idle(service, woken.waiting) is None
+        except Exception:  # noqa: BLE001 - the run is suspended; its flow may not start any more
+            again = True
+        if again:
+            resume(prefect, woken.run.id)
+    return True
+
+
+def _idle(service: AssayClient, waiting: WaitingRun) -> Experiment | None:
+    found = service.experiment(waiting.experiment_ids[0])
+    now = datetime.now(UTC)
+    wake = is_worth_waking(waiting.kind, found, patience=waiting.patience, now=now, news=True)
+    return None if wake else found
+
+
+def _suspend(prefect: SyncPrefectClient, woken: _Woken, message: str | None) -> None:
+    details = woken.wait.state_details
+    state: State[Any] = Suspended(
+        pause_key=details.pause_key, pause_expiration_time=details.pause_timeout, message=message
+    )
+    # Forced, because Prefect suspends running runs only.
+    if not set_state(prefect, woken.run.id, state, force=True):
+        raise RuntimeError("Prefect refused the suspension")

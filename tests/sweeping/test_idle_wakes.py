@@ -1,0 +1,230 @@
+"""A wake-up that changes nothing leaves the run suspended; in any doubt the flow starts."""
+
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.responses import SetStateStatus
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.update import Update
+from prefect_assay.runs.tags import ETA_LABEL, EXPERIMENT_TAG, RETRY_TAG
+from prefect_assay.sweeping import idle_wakes
+from prefect_assay.sweeping.idle_wakes import last_wait, suspended_again
+
+START = datetime.now(UTC)
+KINDS = {"Suspended": StateType.PAUSED, "Resuming": StateType.SCHEDULED, "Late": StateType.SCHEDULED}
+KINDS |= {
+    "AwaitingRetry": StateType.SCHEDULED,
+    "Scheduled": StateType.SCHEDULED,
+    "Pending": StateType.PENDING,
+}
+KINDS |= {"Submitting": StateType.PENDING, "Running": StateType.RUNNING, "Crashed": StateType.CRASHED}
+KINDS |= {"Cancelling": StateType.CANCELLING, "Cancelled": StateType.CANCELLED}
+WOKEN = ["Suspended", "Resuming", "Pending"]
+
+
+def history(*names, key="results-abc:1", lasts=timedelta(days=70)):
+    states = []
+    for minute, name in enumerate(names):
+        details = {"pause_key": key, "pause_timeout": START + lasts} if name == "Suspended" else {}
+        states.append(
+            State(
+                type=KINDS[name],
+                name=name,
+                timestamp=START + timedelta(minutes=minute),
+                state_details=details,
+                message="before" if name == "Suspended" else None,
+            )
+        )
+    return states
+
+
+class Prefect:
+    """One run, as the client of the process that is made for it sees it."""
+
+    def __init__(self, states, **changes):
+        self.states, self.resumed, self.shown, self.logged = states, [], [], []
+        values = {
+            "id": uuid4(),
+            "flow_id": uuid4(),
+            "run_count": 1,
+            "tags": [EXPERIMENT_TAG + "e-1"],
+            "state": states[-1],
+            "labels": {},
+            "parameters": {
+                "credentials": {"$ref": {"block_document_id": str(uuid4())}},
+                "policy": 1,
+                "archive": 1,
+                "campaign_id": "c",
+            },
+        }
+        self.run = FlowRun.model_validate(values | changes)
+
+    def read_flow_run(self, _):
+        return self.run
+
+    def read_flow_run_states(self, _):
+        return self.states
+
+    def set_flow_run_state(self, run_id, state, *, force):
+        assert (run_id, force) == (self.run.id, True)
+        self.states = [*self.states, state]
+        return SimpleNamespace(status=SetStateStatus.ACCEPT)
+
+    def resume_flow_run(self, run_id, *, run_input):
+        self.resumed.append((run_id, run_input))
+        return SimpleNamespace(status=SetStateStatus.ACCEPT)
+
+    def create_artifact(self, artifact):
+        self.shown.append(artifact)
+
+    def create_logs(self, lines):
+        self.logged += lines
+
+
+class Service:
+    """One experiment; each look takes the next of its statuses, and an error among them is raised."""
+
+    def __init__(self, *looks):
+        self.looks = list(looks)
+
+    def experiment(self, experiment_id):
+        look = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        if isinstance(look, Exception):
+            raise look
+        status, results = look
+        return Experiment(
+            id=experiment_id, code="LAB-1", status=status, results_status=results, created_at=START
+        )
+
+    def experiment_updates(self, experiment_id):
+        yield Update(id="u", experiment_id=experiment_id, timestamp=START, name="Assay | running")
+
+
+@pytest.fixture
+def look(monkeypatch):
+    """Play a start with this Prefect and this service; returns whether the flow stays asleep."""
+
+    def played(prefect, service):
+        @contextmanager
+        def client(**_):
+            yield prefect
+
+        @contextmanager
+        def service_client():
+            yield service
+
+        block = SimpleNamespace(get_client=service_client)
+        monkeypatch.setattr(idle_wakes, "get_client", client)
+        monkeypatch.setattr(idle_wakes.AssayCredentials, "load_from_ref", lambda _: block)
+        with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
+            return suspended_again(str(prefect.run.id))
+
+    return played
+
+
+def test_an_update_that_changes_nothing_leaves_the_run_suspended_with_its_progress(look):
+    eta = datetime(2026, 12, 2, 8, tzinfo=UTC)
+    prefect = Prefect(history(*WOKEN), labels={ETA_LABEL: eta.isoformat()})
+    assert look(prefect, Service(("in_production", "none")))
+    state, wait = prefect.states[-1], prefect.states[0]
+    assert state.name == "Suspended"
+    assert state.message == "in the laboratory: in production, results expected 2 Dec 2026"
+    assert state.state_details.pause_key == wait.state_details.pause_key
+    assert state.state_details.pause_timeout == wait.state_details.pause_timeout
+    assert state.state_details.pause_reschedule
+    assert not prefect.resumed
+    (artifact,) = prefect.shown
+    assert (artifact.key, artifact.type, artifact.data) == ("assay-progress-c-1", "progress", 50)
+    assert "Assay / running" in artifact.description
+    assert prefect.logged[0].message == f"Experiment LAB-1 {state.message}"
+
+
+def test_the_same_stage_again_is_shown_once(look):
+    states = history(*WOKEN)
+    states[0].message = "in the laboratory: in production"
+    prefect = Prefect(states)
+    assert look(prefect, Service(("in_production", "none")))
+    assert (prefect.shown, prefect.logged) == ([], [])
+    assert prefect.states[-1].message == states[0].message
+
+
+@pytest.mark.parametrize(
+    "found", [("done", "all"), ("canceled", "none"), ("in_production", "partial"), ("in_review", "all")]
+)
+def test_news_starts_the_flow(look, found):
+    prefect = Prefect(history(*WOKEN))
+    assert not look(prefect, Service(found))
+    assert prefect.states[-1].name == "Pending"
+
+
+def test_a_passed_deadline_starts_the_flow(look):
+    prefect = Prefect(history(*WOKEN))
+    prefect.run.parameters["deadline_days"] = 0.0001
+    found = Service(("in_production", "none"))
+    late = found.experiment("e-1").model_copy(update={"created_at": START - timedelta(days=1)})
+    found.experiment = lambda _: late
+    assert not look(prefect, found)
+
+
+@pytest.mark.parametrize("second", [("done", "all"), ServiceUnavailable("away")])
+def test_results_that_come_between_the_look_and_the_suspension_wake_the_run(look, second):
+    prefect = Prefect(history(*WOKEN))
+    assert look(prefect, Service(("in_production", "none"), second))
+    assert prefect.states[-1].name == "Suspended"
+    assert prefect.resumed == [(prefect.run.id, None)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"run_count": 0},
+        {"tags": []},
+        {"tags": [EXPERIMENT_TAG + "e-1", EXPERIMENT_TAG + "e-2"]},
+        {"tags": [EXPERIMENT_TAG + "e-1", RETRY_TAG + "1"]},
+        {"parameters": {"credentials": {"token": "not a saved block"}, "policy": 1, "archive": 1}},
+        {"parameters": {"of": "another package"}},
+    ],
+)
+def test_a_run_that_waits_for_something_else_starts(look, changes):
+    assert not look(Prefect(history(*WOKEN), **changes), Service(("in_production", "none")))
+
+
+@pytest.mark.parametrize("key", ["quote-abc:1", "approve-abc:1", "again-steps:1", "0", "children-g:1", None])
+def test_another_reason_to_wait_starts_the_flow(look, key):
+    assert not look(Prefect(history(*WOKEN, key=key)), Service(("in_production", "none")))
+
+
+def test_what_cannot_be_read_starts_the_flow(look):
+    prefect = Prefect(history(*WOKEN))
+    assert not look(prefect, Service(ServiceUnavailable("away")))
+    assert prefect.states[-1].name == "Pending"
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
+        assert not suspended_again("no id")
+        assert not suspended_again(None)
+
+
+def test_without_a_prefect_api_nothing_is_looked_at():
+    with temporary_settings({PREFECT_API_URL: None}):
+        assert not suspended_again(str(uuid4()))
+
+
+@given(st.lists(st.sampled_from(sorted(KINDS)), max_size=8))
+def test_only_a_wake_up_may_lie_between_the_suspension_and_the_start(names):
+    found = last_wait(history(*names))
+    after = names[len(names) - names[::-1].index("Suspended") :] if "Suspended" in names else None
+    expected = after is not None and set(after) <= {"Resuming", "Late", "Pending", "Submitting"}
+    assert (found is not None) == expected
+
+
+def test_a_suspension_that_is_about_to_expire_starts_the_flow():
+    assert last_wait(history(*WOKEN, lasts=timedelta(hours=1))) is None
+    assert last_wait(history(*WOKEN)) is not None
