@@ -90,13 +90,14 @@ def deployed(monkeypatch):
     run = SimpleNamespace(id=uuid4(), tags=[])
     seen = SimpleNamespace(run=run, marks=[], cleared=[], keys=[], resumed=[])
 
-    def suspended(*, key, timeout):
-        seen.keys.append(key)
-        raise Pause(state=None)
+    def suspended(suspended_run, state):
+        assert suspended_run is run
+        seen.keys.append(state.state_details.pause_key)
+        raise Pause(state=state)
 
     monkeypatch.setattr(suspend, "can_suspend", lambda: True)
     monkeypatch.setattr(suspend, "this_run", lambda: run)
-    monkeypatch.setattr(suspend, "suspend_flow_run", suspended)
+    monkeypatch.setattr(suspend, "suspend", suspended)
     monkeypatch.setattr(suspend, "mark_retry", seen.marks.append)
     monkeypatch.setattr(suspend, "clear_marks", seen.cleared.append)
     monkeypatch.setattr(suspend, "resume", lambda _client, run_id: seen.resumed.append(run_id))

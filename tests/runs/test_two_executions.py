@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
-from prefect.exceptions import Abort
+from prefect.client.schemas.responses import SetStateStatus
+from prefect.exceptions import Abort, Pause
 from prefect.states import AwaitingRetry, Crashed, Pending, Running
 
 from prefect_assay.approvals import questions
@@ -22,22 +23,23 @@ def ask():
     questions.ask(SpendingApproval, question="price-test", description="May it?", hours=1)
 
 
-def go_on_in_a_run_that_is(state, monkeypatch, step):
+def go_on_in_a_run_that_is(state, monkeypatch, step, *, answer_lost=False):
     run = SimpleNamespace(id=uuid4(), state=state, deployment_id=uuid4(), parent_task_run_id=None, tags=[])
+
+    def refused(_run_id, proposed):
+        if answer_lost:  # the first attempt has taken effect, and Prefect refuses its repetition
+            run.state = proposed
+        reason = "Cannot suspend flows that are not currently running."
+        return SimpleNamespace(status=SetStateStatus.REJECT, details=SimpleNamespace(reason=reason))
 
     @contextmanager
     def client(**_options):
-        yield SimpleNamespace(read_flow_run=lambda _run_id: run)
-
-    def refused(**_options):
-        # What Prefect raises when the server does not suspend, because the run is not running.
-        raise RuntimeError("Flow run cannot be suspended. Received unexpected state from API")
+        yield SimpleNamespace(read_flow_run=lambda _run_id: run, set_flow_run_state=refused)
 
     monkeypatch.setattr(suspend, "get_client", client)
-    monkeypatch.setattr(suspend, "suspend_flow_run", refused)
     monkeypatch.setattr(suspend.FlowRunContext, "get", lambda: SimpleNamespace(flow_run=run))
     monkeypatch.setattr(questions, "add_tags", lambda _run_id, _tags: None)
-    monkeypatch.setattr(questions, "_stored", lambda form, _key: form)
+    monkeypatch.setattr(SpendingApproval, "save", classmethod(lambda _cls, _keyset: None))
     step()
 
 
@@ -50,5 +52,11 @@ def test_a_process_that_has_lost_its_run_leaves_it_as_it_is(state, step, monkeyp
 
 @pytest.mark.parametrize("step", [wait, ask])
 def test_any_other_refusal_is_an_error(step, monkeypatch):
-    with pytest.raises(RuntimeError, match="cannot be suspended"):
+    with pytest.raises(RuntimeError, match="refused the suspension: Cannot suspend"):
         go_on_in_a_run_that_is(Running(), monkeypatch, step)
+
+
+@pytest.mark.parametrize("step", [wait, ask])
+def test_a_suspension_whose_answer_was_lost_is_one(step, monkeypatch):
+    with pytest.raises(Pause):
+        go_on_in_a_run_that_is(Running(), monkeypatch, step, answer_lost=True)
