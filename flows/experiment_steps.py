@@ -36,7 +36,6 @@ from prefect_assay.runs.tags import (
     EXPERIMENT_CODE_LABEL,
     EXPERIMENT_TAG,
     ORDER_TAG,
-    add_tags,
     own_label,
     own_tags,
     set_labels,
@@ -78,8 +77,7 @@ def announce(run: ExperimentRun, order: Order) -> None:
         return  # the tags are set last, so an earlier execution has shown the order as well
     artifacts.show_order(run.label, order)
     if can_suspend():
-        add_tags(current_run.id, constant)
-        set_tag(current_run.id, EXPERIMENT_TAG, order.experiment_id)
+        set_tag(current_run.id, EXPERIMENT_TAG, order.experiment_id, also=constant)
 
 
 def complete_order(run: ExperimentRun, order: Order) -> ExperimentReport:

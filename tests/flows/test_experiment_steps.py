@@ -153,8 +153,8 @@ def tags(monkeypatch):
     """The tags of the run, as other processes find it."""
     given = [f"{EXPERIMENT_TAG}younger", "assay-archive:before"]
 
-    def set_tag(_run_id, prefix, value):
-        given[:] = [*(tag for tag in given if not tag.startswith(prefix)), prefix + value]
+    def set_tag(_run_id, prefix, value, *, also):
+        given[:] = [*(tag for tag in given if not tag.startswith(prefix)), *also, prefix + value]
 
     first = tuple(given)
     monkeypatch.setattr(steps, "current_run", SimpleNamespace(id="run"))
@@ -162,7 +162,6 @@ def tags(monkeypatch):
     monkeypatch.setattr(steps, "get_run_logger", lambda: logging.getLogger("test"))
     monkeypatch.setattr(steps.artifacts, "show_order", lambda label, order: None)
     monkeypatch.setattr(steps, "can_suspend", lambda: True)
-    monkeypatch.setattr(steps, "add_tags", lambda _run_id, new: given.extend(new))
     monkeypatch.setattr(steps, "set_tag", set_tag)
     return given
 

@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn
 from prefect_assay.prefork.starter import ENGINE
 
 _LENGTH_BYTES: Final = 4
-_IMPORTED_BY_EVERY_RUN: Final = (
+IMPORTED_BY_RUNS: Final = (
     "prefect.flow_engine",
     "prefect_assay.flows",
     "prefect_assay.sweeping.idle_wakes",
@@ -30,6 +30,14 @@ _IMPORTED_BY_EVERY_RUN: Final = (
     "anyio._backends._asyncio",
     "encodings.idna",
     "rich._emoji_codes",
+    # By every run that archives results, where the extras are installed: 1.7 s of CPU (docs/waiting.md).
+    "prefect_assay.results.kinetics.melting",
+    "prefect_assay.results.kinetics.package",
+    "prefect_assay.results.kinetics.replicate",
+    "scipy.stats",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "matplotlib.style",
 )
 
 
@@ -49,7 +57,7 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    for module in _IMPORTED_BY_EVERY_RUN:
+    for module in IMPORTED_BY_RUNS:
         with contextlib.suppress(ImportError):  # each run then imports it, in some milliseconds
             importlib.import_module(module)
     from prefect.plugins import load_prefect_collections  # noqa: PLC0415

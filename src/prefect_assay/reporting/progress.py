@@ -12,6 +12,7 @@ from typing import Final
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import ArtifactCreate, LogCreate
 from prefect.client.schemas.objects import FlowRun
+from prefect.types import DateTime
 
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.update import Update
@@ -122,7 +123,7 @@ def _log_line(run: FlowRun, message: str) -> LogCreate:
         name="prefect.flow_runs",
         level=logging.INFO,
         message=message,
-        timestamp=datetime.now(UTC),
+        timestamp=DateTime.now(UTC),
         flow_run_id=run.id,
     )
 

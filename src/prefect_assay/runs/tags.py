@@ -77,9 +77,9 @@ def add_tags(run_id: UUID, tags: list[str]) -> None:
     _change_tags(run_id, (), tags)
 
 
-def set_tag(run_id: UUID, prefix: str, value: str) -> None:
-    """Give a run one tag with this prefix in place of those it has."""
-    _change_tags(run_id, (prefix,), [prefix + value])
+def set_tag(run_id: UUID, prefix: str, value: str, *, also: Iterable[str] = ()) -> None:
+    """Give a run one tag with this prefix in place of those it has, and in the same write the tags `also`."""
+    _change_tags(run_id, (prefix,), [*also, prefix + value])
 
 
 def drop_tags(run_id: UUID, prefixes: tuple[str, ...]) -> None:

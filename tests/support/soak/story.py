@@ -180,11 +180,12 @@ class Soak:
 
     def _one_step(self) -> None:
         """Some lab days, with their deliveries, while executions and whatever the plan says go on."""
-        self._drain(max(2, len(self.runs) // 20))
-        self._pay_hosted()
         disturbances = self.plan.disturbances.get(self._step, ())
         if "forge" in disturbances:
+            self._drain(0)  # a genuine wake-up at that moment would be taken for a forged one
             self.forge()
+        self._drain(max(2, len(self.runs) // 20))
+        self._pay_hosted()
         days = self._background.submit(self._days_pass)
         for name in disturbances:
             if name not in {"forge", "lab_stopped"}:

@@ -39,14 +39,9 @@ _PAGE: Final = 200
 _LONGEST_SECONDS: Final = 600.0  # an execution that takes longer hangs
 _NEEDED: Final = (
     "prefect.engine",
-    "prefect.flow_engine",
     "prefect.task_engine",
     "prefect.utilities.visualization",
-    "prefect._internal.observers",
-    "prefect_assay.flows",
-    "prefect_assay.sweeping.idle_wakes",
     "prefect_assay.webhooks",
-    "anyio._backends._asyncio",
     "eth_account",
 )
 _IDLE: Final = 64  # the exit code of a fork that suspended its run again without starting the flow
@@ -270,8 +265,10 @@ def warm_up() -> None:
     import pydantic
     from prefect.plugins import load_prefect_collections
 
+    from prefect_assay.prefork.server import IMPORTED_BY_RUNS
+
     load_prefect_collections()
-    for name in _NEEDED:
+    for name in (*IMPORTED_BY_RUNS, *_NEEDED):
         importlib.import_module(name)
     del sys.modules["prefect.engine"]  # it is run as a program in the forks
     kinds = [pydantic.BaseModel]
