@@ -51,7 +51,7 @@ class Prefect:
     """One run, as the client of the process that is made for it sees it."""
 
     def __init__(self, states, **changes):
-        self.states, self.resumed, self.shown, self.logged = states, [], [], []
+        self.states, self.resumed, self.shown, self.logged, self.reported = states, [], [], [], []
         values = {
             "id": uuid4(),
             "flow_id": uuid4(),
@@ -124,6 +124,11 @@ def look(monkeypatch):
 
         block = SimpleNamespace(get_client=service_client)
         monkeypatch.setattr(idle_wakes, "get_client", client)
+        monkeypatch.setattr(
+            idle_wakes.facts,
+            "stage_of_waiting",
+            lambda run, found: prefect.reported.append((run.run_id, found.status)),
+        )
         monkeypatch.setattr(idle_wakes.AssayCredentials, "load_from_ref", lambda _: block)
         with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
             return suspended_again(str(prefect.run.id))
@@ -142,6 +147,7 @@ def test_an_update_that_changes_nothing_leaves_the_run_suspended_with_its_progre
     assert state.state_details.pause_timeout == wait.state_details.pause_timeout
     assert state.state_details.pause_reschedule
     assert not prefect.resumed
+    assert prefect.reported == [(prefect.run.id, "in_production")]
     (artifact,) = prefect.shown
     assert (artifact.key, artifact.type, artifact.data) == ("assay-progress-c-1", "progress", 50)
     assert "Assay / running" in artifact.description

@@ -11,6 +11,7 @@ from prefect_assay.events.sending import (
     concerning,
     emit,
     emit_for,
+    flush,
     is_news,
     recording,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "concerning",
     "emit",
     "emit_for",
+    "flush",
     "is_news",
     "recording",
 ]

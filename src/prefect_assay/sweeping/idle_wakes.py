@@ -19,7 +19,9 @@ from prefect.states import Suspended
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
+from prefect_assay.events import flush
 from prefect_assay.models.experiment import Experiment
+from prefect_assay.reporting import facts
 from prefect_assay.reporting.progress import show_progress
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.queries import is_assay_run
@@ -96,6 +98,8 @@ def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
         updates = service.experiment_updates(found.id)
         message = show_progress(prefect, woken.run, found, updates, before=woken.wait.message)
         _suspend(prefect, woken, message)
+        facts.stage_of_waiting(woken.waiting.reference, found)
+        flush()  # this process ends
         # A delivery in the meantime found no suspended run, and woke none.
         try:
             again = _idle(service, woken.waiting) is None
