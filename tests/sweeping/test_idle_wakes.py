@@ -124,6 +124,7 @@ def look(monkeypatch):
 
         block = SimpleNamespace(get_client=service_client)
         monkeypatch.setattr(idle_wakes, "get_client", client)
+        monkeypatch.setattr(idle_wakes, "flush", lambda: True)
         monkeypatch.setattr(
             idle_wakes.facts,
             "stage_of_waiting",
