@@ -26,6 +26,10 @@ CRASHES: Final = "assay-crashes"
 
 Change = Literal["created", "updated", "unchanged", "kept", "refused"]
 
+_WITHOUT: Final = (
+    ". Crashed runs are still taken up by the sweep, every five minutes, and a machine that dies with its worker is "
+    "noticed later"
+)
 _MARK: Final = "assay-definition:"
 # A crash counts within this time after a start; the sweep handles later ones.
 _STARTED_WITHIN: Final = timedelta(days=1)
@@ -40,6 +44,8 @@ _ASSAY_RUNS: Final[dict[str, Any]] = {
     "for_each": {"prefect.resource.id"},
     "threshold": 1,
 }
+# What other actions than a change of state consist of; the digests of earlier versions do not have these.
+_OTHER_ACTIONS: Final = ("block_document_id", "subject", "body", "deployment_id", "parameters")
 # Responses of a server without automations, or of a plan that has no more of them.
 _REFUSALS: Final = frozenset(
     {
@@ -122,9 +128,13 @@ def _crashes() -> AutomationCore:
 def _automation(
     name: str, description: str, trigger: EventTrigger, state: tuple[StateType, str], message: str
 ) -> AutomationCore:
-    """An automation that sets a run's state, tagged with the digest of its definition."""
+    """An automation that sets a run's state."""
     action = ChangeFlowRunState(state=state[0], name=state[1], force=False, message=message)
-    bare = AutomationCore(name=name, description=description, trigger=trigger, actions=[action])
+    return marked(AutomationCore(name=name, description=description, trigger=trigger, actions=[action]))
+
+
+def marked(bare: AutomationCore) -> AutomationCore:
+    """The automation with the tags by which a later registration knows its own definition from an operator's."""
     return bare.model_copy(update={"tags": [ASSAY_TAG, _MARK + _digest(bare)]})
 
 
@@ -137,6 +147,7 @@ def _digest(automation: AutomationCore) -> str:
         "trigger": {name: _sorted(trigger.get(name)) for name in fields},
         "actions": [
             {k: a.get(k) for k in ("type", "state", "name", "message")}
+            | {k: str(a[k]) for k in _OTHER_ACTIONS if a.get(k) is not None}
             for a in (action.model_dump(mode="json") for action in automation.actions)
         ],
     }
@@ -168,8 +179,8 @@ def _register(client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: boo
             "refused",
             enabled=False,
             note=(
-                f"the server answers {error.response.status_code} to automations ({_detail(error)}). Crashed runs are "
-                "still taken up by the sweep, every five minutes, and a machine that dies with its worker is noticed later"
+                f"the server answers {error.response.status_code} to automations ({_detail(error)})"
+                + (_WITHOUT if wanted.name in {ZOMBIES, CRASHES} else "")
             ),
         )
 

@@ -6,7 +6,7 @@ Safe to repeat. What an operator has changed stays or is restored.
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +20,7 @@ from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
+from prefect_assay.deployments.event_automations import check_choices, chosen_automations
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.children import DEPLOYMENT_NAME
@@ -61,20 +62,30 @@ class Registration:
     moved: tuple[str, ...] = ()
 
 
-def register(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
-    """Register the block types and the automations that reschedule crashed runs; `dry_run` only reports."""
+def register(
+    *, dry_run: bool = False, with_automations: bool = True, chosen: Sequence[str] = ()
+) -> Registration:
+    """Register the block types and the automations that reschedule crashed runs; `dry_run` only reports.
+
+    `chosen` automations (`NAME=TARGET`) are registered as well; those of an earlier registration stay.
+
+    Raises:
+        ConfigurationError: a choice is unknown, or its target does not exist.
+    """
     if not dry_run:
         for block in _BLOCKS:
             block.register_type_and_schema()
     with get_client(sync_client=True) as client:
-        wanted = automations() if with_automations else ()
+        wanted = (*(automations() if with_automations else ()), *chosen_automations(client, chosen))
         changes = register_automations(client, wanted, dry_run=dry_run)
         advised = settings_advice(client)
     slugs = tuple(block.get_block_type_slug() for block in _BLOCKS)
     return Registration(slugs, changes, work_pool=None, deployments={}, advice=advised)
 
 
-def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registration:
+def deploy(
+    *, dry_run: bool = False, with_automations: bool = True, chosen: Sequence[str] = ()
+) -> Registration:
     """Register everything, create the work pool and deploy what `prefect.yaml` lists.
 
     An existing deployment keeps what operators change: paused or not, schedules, default parameters, job variables,
@@ -82,8 +93,9 @@ def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registrat
     are replaced by runs that wait for the new one.
 
     Raises:
-        ConfigurationError: Prefect refused; with its output.
+        ConfigurationError: Prefect refused, with its output; or as `register`.
     """
+    check_choices(chosen)
     registered = register(dry_run=dry_run, with_automations=with_automations)
     shipped = shipped_deployments()
     with get_client(sync_client=True) as client:
@@ -93,9 +105,11 @@ def deploy(*, dry_run: bool = False, with_automations: bool = True) -> Registrat
             _apply(with_operators_choices(shipped, present))
             for name, before in present.items():
                 _restore(client, before, client.read_deployment_by_name(name))
+        on_events = register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
         moved = () if dry_run else tuple(run.name for run in replace_waiting_runs(client))
     return replace(
         registered,
+        automations=registered.automations + on_events,
         work_pool=WorkPool(WORK_POOL, pool),
         deployments={name: "present" if name in present else "created" for name in _names(shipped)},
         advice=registered.advice + sweep_advice(present.get(_SWEEP)),

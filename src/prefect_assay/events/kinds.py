@@ -162,7 +162,7 @@ class PartialResults(_OfExperiment):
     identity: ClassVar = ("version",)
 
     version: int
-    location: str
+    table: str
     rows: int
 
 
@@ -172,7 +172,7 @@ class ResultsReady(_OfExperiment):
     event: ClassVar = "assay.experiment.results-ready"
 
     version: int
-    location: str
+    table: str
     rows: int
 
 

@@ -135,7 +135,7 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
             experiment_id=found.id,
             experiment_code=found.code,
             version=record.version,
-            location=location,
+            table=f"{location}/{TABLE_PATH}",
             rows=len(kept.rows),
         ),
         news=news,

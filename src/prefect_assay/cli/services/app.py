@@ -13,6 +13,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Automations = Annotated[
     bool, typer.Option(help="Register the automations that reschedule crashed runs; the sweep does so, too.")
 ]
+Chosen = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=TARGET",
+        help="An automation on events, such as notify-stage=slack-webhook/team; repeatable.",
+    ),
+]
 
 services = typer.Typer()
 
@@ -97,12 +104,12 @@ def receiver(
 
 
 @services.command()
-def register(*, automations: Automations = True, as_json: AsJson = False) -> None:
+def register(*, automations: Automations = True, automation: Chosen = None, as_json: AsJson = False) -> None:
     """Register block types and the automations for crashed runs; safe to repeat."""
     with reported(as_json=as_json):
         from prefect_assay.cli.services.setup import run_register
 
-        run_register(with_automations=automations, as_json=as_json)
+        run_register(with_automations=automations, chosen=automation or (), as_json=as_json)
 
 
 @services.command()
@@ -118,18 +125,22 @@ def deploy(
         bool, typer.Option("--check", help="Change nothing; report what exists and what would be created.")
     ] = False,
     automations: Automations = True,
+    automation: Chosen = None,
     as_json: AsJson = False,
 ) -> None:
     """Deploy the flows to the work pool `assay`, or serve them from this process; safe to repeat."""
     if serve and (check or as_json):
         raise typer.BadParameter("--serve serves until it is stopped; leave out --check and --json")
+    if serve and automation:
+        raise typer.BadParameter("with --serve, choose automations by `prefect-assay register --automation`")
     with reported(as_json=as_json):
         from prefect_assay.cli.services.setup import run_deploy, run_serve
 
         if serve:
             run_serve(sweep_seconds, with_automations=automations)
         else:
-            run_deploy(check=check, with_automations=automations, as_json=as_json)
+            chosen = automation or ()
+            run_deploy(check=check, with_automations=automations, chosen=chosen, as_json=as_json)
 
 
 @services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

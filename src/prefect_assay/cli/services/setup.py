@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from prefect_assay.deployments.setup import Registration
 
 
-def run_register(*, with_automations: bool, as_json: bool) -> None:
+def run_register(*, with_automations: bool, chosen: Sequence[str], as_json: bool) -> None:
     """Register block types and automations."""
     require_api()
     with api_errors():
         from prefect_assay.deployments.setup import register
 
-        registered = register(with_automations=with_automations)
+        registered = register(with_automations=with_automations, chosen=chosen)
     _show(registered, as_json=as_json)
     if not as_json:
         print("Next: create blocks in the Prefect UI, then `prefect-assay deploy`.")
 
 
-def run_deploy(*, check: bool, with_automations: bool, as_json: bool) -> None:
+def run_deploy(*, check: bool, with_automations: bool, chosen: Sequence[str], as_json: bool) -> None:
     """Deploy to the work pool; `check` only reports what would be done."""
     require_api()
     with api_errors():
         from prefect_assay.deployments.setup import deploy
 
-        registered = deploy(dry_run=check, with_automations=with_automations)
+        registered = deploy(dry_run=check, with_automations=with_automations, chosen=chosen)
     _show(registered, as_json=as_json)
     if not as_json:
         print("Nothing was changed." if check else "Next: prefect-assay worker")

@@ -1,0 +1,177 @@
+"""Automations on the events of docs/events.md, off unless an operator chooses them: `deploy --automation NAME=TARGET`.
+
+A recipe is an event, what has to match, and one action: a notification by a saved block, or a run of a deployment. It
+must not know what sends the event.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.events.actions import ActionTypes, RunDeployment, SendNotification
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.exceptions import ObjectNotFound
+
+from prefect_assay.deployments.automations import marked
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.events.kinds import (
+    ApprovalRequested,
+    BudgetReached,
+    ExperimentInvoiced,
+    ExperimentOverdue,
+    ResultsReady,
+    StageChanged,
+)
+
+DESIGNS_DROPPED: Final = "assay.designs.dropped"  # sent by whatever writes the file
+
+_USD: Final = "{{ '%.2f' | format(event.payload.amount_cents / 100) }} USD"
+_RUN: Final = "Run: {{ flow_run | ui_url }}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An event and what it sets off: a notification if there is a `subject`, else a run with `parameters`.
+
+    `labels` of the event's resource have to match. Texts and parameters are Jinja templates.
+    """
+
+    description: str
+    event: str
+    resource: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    subject: str | None = None
+    body: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def takes(self) -> str:
+        """The kind of the target, for people."""
+        return "a notification block, as TYPE/NAME" if self.subject else "a deployment, as FLOW/NAME"
+
+
+RECIPES: Final[Mapping[str, Recipe]] = {
+    "notify-stage": Recipe(
+        description="Notify when an experiment reaches another stage.",
+        event=StageChanged.event,
+        resource="assay.experiment.*",
+        subject="{{ event.resource.name }} is in stage {{ event.payload.stage }}",
+        body="Campaign {{ event.payload.campaign_id }}, results: {{ event.payload.results_status }}. " + _RUN,
+    ),
+    "notify-invoice": Recipe(
+        description="Notify when an invoice waits for a person to pay it.",
+        event=ExperimentInvoiced.event,
+        resource="assay.experiment.*",
+        labels={"assay.payment-method": "async_invoice"},
+        subject=f"The invoice of {{{{ event.resource.name }}}} over {_USD} is open",
+        body="The run's artifact `assay-invoice` links to it; the laboratory starts when it is paid. " + _RUN,
+    ),
+    "notify-approval": Recipe(
+        description="Notify when a run asks a person.",
+        event=ApprovalRequested.event,
+        resource="assay.approval.*",
+        subject="A run asks for a decision",
+        body="{{ event.payload.question }}. Press Resume and answer until {{ event.payload.until }}. " + _RUN,
+    ),
+    "notify-overdue": Recipe(
+        description="Notify when an experiment has no complete results at its deadline.",
+        event=ExperimentOverdue.event,
+        resource="assay.experiment.*",
+        subject="{{ event.resource.name }} is overdue",
+        body="Its stage is {{ event.payload.stage }}, {{ event.payload.deadline_days }} days after the order. "
+        + _RUN,
+    ),
+    "notify-budget": Recipe(
+        description="Notify when spending would exceed a cap.",
+        event=BudgetReached.event,
+        resource="assay.budget.*",
+        subject="A cap is reached",
+        body=f"{{{{ event.payload.what }}}} costs {_USD}, the cap is "
+        "{{ '%.2f' | format(event.payload.cap_cents / 100) }} USD. " + _RUN,
+    ),
+    "start-designer": Recipe(
+        description="Start a designer with the table of an experiment when its results are released.",
+        event=ResultsReady.event,
+        resource="assay.experiment.*",
+        parameters={
+            "round_name": "{{ event.resource.name }}",
+            "measurements": "{{ event.payload.table }}",
+        },
+    ),
+    "start-round": Recipe(
+        description="Start a loop when a file of designs was dropped; the deployment has its parameters.",
+        event=DESIGNS_DROPPED,
+        resource="assay.designs.*",
+    ),
+}
+
+
+def chosen_automations(client: SyncPrefectClient, chosen: Iterable[str]) -> tuple[AutomationCore, ...]:
+    """The automations of `NAME=TARGET` choices, named `assay-NAME`.
+
+    Raises:
+        ConfigurationError: a name is unknown, or a target does not exist.
+    """
+    return tuple(_automation(client, *_parsed(choice)) for choice in chosen)
+
+
+def check_choices(chosen: Iterable[str]) -> None:
+    """Raise ConfigurationError for an unknown name or a choice without a target, before anything is changed."""
+    for choice in chosen:
+        _parsed(choice)
+
+
+def _parsed(choice: str) -> tuple[str, str]:
+    name, _, target = choice.partition("=")
+    if name not in RECIPES:
+        raise ConfigurationError(
+            f"there is no automation {name!r}; choose one of {', '.join(RECIPES)}, as NAME=TARGET"
+        )
+    kind, _, what = target.partition("/")
+    if not (kind and what):
+        raise ConfigurationError(f"--automation {name} needs {RECIPES[name].takes}: {name}=...")
+    return name, target
+
+
+def _automation(client: SyncPrefectClient, name: str, target: str) -> AutomationCore:
+    recipe = RECIPES[name]
+    return marked(
+        AutomationCore(
+            name=f"assay-{name}",
+            description=recipe.description,
+            trigger=EventTrigger(
+                expect={recipe.event},
+                match={"prefect.resource.id": recipe.resource, **recipe.labels},
+                for_each={"prefect.resource.id"},
+                posture=Posture.Reactive,
+                threshold=1,
+            ),
+            actions=[_action(client, recipe, target)],
+        )
+    )
+
+
+def _action(client: SyncPrefectClient, recipe: Recipe, target: str) -> ActionTypes:
+    if recipe.subject:
+        block = _notification_block(client, target)
+        return SendNotification(block_document_id=block, subject=recipe.subject, body=recipe.body)
+    templates = {
+        name: {"__prefect_kind": "jinja", "template": text} for name, text in recipe.parameters.items()
+    }
+    try:
+        deployment = client.read_deployment_by_name(target)
+    except ObjectNotFound as error:
+        raise ConfigurationError(f"there is no deployment {target}; deploy it first") from error
+    return RunDeployment(source="selected", deployment_id=deployment.id, parameters=templates or None)
+
+
+def _notification_block(client: SyncPrefectClient, target: str) -> UUID:
+    slug, _, name = target.partition("/")
+    try:
+        return client.read_block_document_by_name(name, slug, include_secrets=False).id
+    except ObjectNotFound as error:
+        raise ConfigurationError(
+            f"there is no block {target}; save a notification block, such as slack-webhook/{name}, in the Prefect UI"
+        ) from error
