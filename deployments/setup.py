@@ -36,6 +36,7 @@ _BLOCKS: Final = (
     blocks.WebhookEndpoint,
     blocks.LocalArchive,
     blocks.S3Archive,
+    blocks.AssayExperiment,
 )
 
 Presence = Literal["created", "present"]

@@ -6,14 +6,12 @@ from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
-from prefect_assay.client import AssayClient
-from prefect_assay.errors import InvalidSpec, ServiceUnavailable
+from prefect_assay.errors import ServiceUnavailable
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.spec import Assay, ExperimentSpec, PlannedExperiment, Target
-from prefect_assay.models.spec_rules import is_uuid
-from prefect_assay.models.vocabulary import BINDING_TYPES
 from prefect_assay.ordering import find_order, recorded_order
+from prefect_assay.ordering import resolve_target as find_target
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import BillingStage, read_billing
 
@@ -47,40 +45,8 @@ def resolve_target(credentials: AssayCredentials, assay: Assay) -> Target | None
     Raises:
         InvalidSpec: the target is missing, not allowed, unknown, or ambiguous.
     """
-    if assay.experiment_type not in BINDING_TYPES:
-        # contract 2.2: the other types reject a target
-        InvalidSpec.check(
-            [f"target: {assay.experiment_type} takes no target; leave it empty"] if assay.target else []
-        )
-        return None
-    if not assay.target:
-        raise InvalidSpec([f"target: {assay.experiment_type} needs one; name a catalog target"])
     with credentials.get_client() as client:
-        return _find_target(client, assay.target.strip())
-
-
-def _find_target(client: AssayClient, wanted: str) -> Target:
-    """Exact matches only: a similar target would be a wrong order."""
-    near = [] if is_uuid(wanted) else list(client.iter_targets(search=wanted))
-    named = [t for t in near if _is_named(t, wanted)]
-    if not named:
-        # the search covers names; an id or a catalog number may need the whole list
-        named = [t for t in client.iter_targets() if _is_named(t, wanted)]
-    if len(named) == 1:
-        return named[0]
-    if named:
-        raise InvalidSpec([f"target: {wanted!r} names {len(named)} targets: {_listed(named)}; use the id"])
-    hint = f"did you mean {_listed(near)}?" if near else "look it up in the portal or under GET /targets"
-    raise InvalidSpec([f"target: {wanted!r} is not in the service's catalog; {hint}"])
-
-
-def _listed(targets: list[Target]) -> str:
-    return "; ".join(f"{t.name!r} ({t.id})" for t in targets[:5])
-
-
-def _is_named(target: Target, wanted: str) -> bool:
-    names = (target.id, target.catalog_number, target.name)
-    return wanted.casefold() in {n.casefold() for n in names if n}
+        return find_target(client, assay)
 
 
 @task(name="estimate-cost", **READ)

@@ -299,6 +299,10 @@ class CampaignFailed(AssayError):
         self.report = report
 
 
+class JobFailed(AssayError):
+    """The flow run behind an experiment job ended without complete results; the message is that of its state."""
+
+
 class CrashedTooOften(AssayError):
     """A run crashed too often in a row to be rescheduled; nothing is lost or repeated. Find the cause, then retry."""
 

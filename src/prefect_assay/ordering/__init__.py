@@ -9,6 +9,7 @@ from prefect_assay.ordering.find import (
     recorded_order,
 )
 from prefect_assay.ordering.identity import differences, experiment_name, order_key, search_token
+from prefect_assay.ordering.targets import resolve_target
 
 __all__ = [
     "adopt",
@@ -20,5 +21,6 @@ __all__ = [
     "order_key",
     "read_order",
     "recorded_order",
+    "resolve_target",
     "search_token",
 ]

@@ -51,8 +51,10 @@ def start_run(
         ConfigurationError: the deployment does not exist, or a block is not saved.
     """
     try:
-        run = run_deployment(
+        # In an async flow, too: a caller that must not block calls this in a thread.
+        run = cast("Any", run_deployment)(
             deployment,
+            _sync=True,
             parameters={name: as_parameter(value) for name, value in parameters.items()},
             flow_run_name=name,
             tags=list(tags),
@@ -65,7 +67,7 @@ def start_run(
             f"there is no deployment {deployment}; create it with: prefect-assay deploy. A campaign also runs in "
             "one process, with: prefect-assay run --here"
         ) from error
-    return cast("FlowRun", run)  # a coroutine only where an event loop runs
+    return cast("FlowRun", run)
 
 
 def start_child(
@@ -87,6 +89,32 @@ def start_child(
         ConfigurationError: the child's deployment does not exist.
     """
     parent = this_run()
+    return start_or_find(
+        flow_name,
+        key,
+        parameters,
+        run_name=run_name,
+        groups=groups,
+        is_done=is_done,
+        since=lambda: _last_end(parent.id, parent.run_count) or parent.created,
+    )
+
+
+def start_or_find(
+    flow_name: str,
+    key: str,
+    parameters: Mapping[str, Any],
+    *,
+    run_name: str,
+    groups: Sequence[str] = (),
+    is_done: Callable[[FlowRun], bool],
+    since: Callable[[], datetime | None],
+) -> FlowRun:
+    """Start, or find, the run of an idempotency key. One that failed before `since` is tried again; see `start_child`.
+
+    Raises:
+        ConfigurationError: the deployment does not exist.
+    """
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         child = start_run(
             f"{flow_name}/{DEPLOYMENT_NAME}",
@@ -102,8 +130,8 @@ def start_child(
             child.state is not None and child.state.is_completed() and is_done(child)
         ):
             return child
-        since = _last_end(parent.id, parent.run_count) or parent.created
-        if child.created is None or since is None or child.created >= since:
+        after = since()
+        if child.created is None or after is None or child.created >= after:
             return child
     raise ConfigurationError(
         f"{flow_name} {key} has failed {_ATTEMPTS_MAX} times; look at its runs in the UI"

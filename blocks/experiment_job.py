@@ -1,0 +1,126 @@
+"""`AssayExperiment`: one experiment as a job block, for users' own flows (docs/jobs.md)."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+
+from prefect.blocks.abstract import JobBlock
+from pydantic import Field
+
+from prefect_assay.blocks.archives import Archive
+from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.blocks.credentials import AssayCredentials
+from prefect_assay.blocks.spending import SpendingPolicy
+from prefect_assay.blocks.wallets import Wallet
+from prefect_assay.blocks.webhook import WebhookEndpoint
+from prefect_assay.models.spec import Assay
+from prefect_assay.models.vocabulary import PaymentMethod
+
+if TYPE_CHECKING:
+    from prefect_assay.blocks.experiment_run import AssayExperimentRun, ExperimentResults
+
+    _Job = JobBlock[ExperimentResults]
+else:
+    _Job = JobBlock  # with a parameter pydantic would make another block type of it
+
+__all__ = ["AssayExperiment"]
+
+T = TypeVar("T")
+
+
+class AssayExperiment(StrictFields, _Job):
+    """One laboratory experiment. Triggering it again finds its order, in any process and after any crash.
+
+    The job is a run of the deployment `experiment/prefect-assay`: it orders once, pays once, and waits without a
+    process, whatever happens to the flow that has triggered it. The blocks among the fields have to be saved.
+
+    Example:
+        ```python
+        from prefect_assay.blocks import AssayExperiment, AssayCredentials, LocalArchive, SpendingPolicy
+        from prefect_assay.models.spec import Assay
+
+        AssayExperiment(
+            designs="designs.fasta",
+            assay=Assay(experiment_type="thermostability"),
+            campaign_id="stability-1",
+            credentials=AssayCredentials.load("BLOCK_NAME"),
+            policy=SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000),
+            archive=LocalArchive(root="~/assay-archive"),
+        ).save("BLOCK_NAME")
+
+
+        def measure():
+            run = AssayExperiment.load("BLOCK_NAME").trigger()
+            run.wait_for_completion()
+            return run.fetch_result()
+        ```
+    """
+
+    _block_type_name = "Assay Experiment"
+    _block_type_slug = "assay-experiment"
+    _description = "One laboratory experiment as a job: trigger it, wait for it, fetch its results."
+    _documentation_url = DOCUMENTATION
+    _logo_url = logo("process")
+
+    designs: str = Field(
+        title="Designs",
+        description="A FASTA, CSV or TSV file: a path on the machine that triggers, an s3:// address, or pasted FASTA "
+        "text. All designs go into one experiment.",
+    )
+    assay: Assay = Field(title="Assay", description="What to measure.")
+    campaign_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")] = Field(
+        title="Campaign",
+        description="Part of the order key: the same id, designs and assay are ordered once, ever. To measure again, "
+        "choose another id.",
+    )
+    credentials: AssayCredentials = Field(
+        title="Credentials", description="The service's address and your API token."
+    )
+    policy: SpendingPolicy = Field(title="Spending policy", description="Caps for what may be spent unasked.")
+    archive: Archive = Field(title="Archive", description="Where the results are archived.")
+    payment_method: PaymentMethod = Field(
+        default=PaymentMethod.ASYNC_INVOICE,
+        title="Payment method",
+        description="async_invoice: a person pays the hosted invoice; a machine rail pays with the wallet.",
+    )
+    wallet: Wallet | None = Field(default=None, title="Wallet", description="For a machine rail.")
+    webhook: WebhookEndpoint | None = Field(
+        default=None,
+        title="Webhook endpoint",
+        description="Where the service delivers updates; without it the sweep finds them.",
+    )
+    request_quote: bool = Field(
+        default=False,
+        title="Request a quote",
+        description="Order by quote, even if the estimate is complete.",
+    )
+    deadline_days: int = Field(
+        default=45, ge=1, le=365, title="Deadline (days)", description="How long to wait, from the order on."
+    )
+
+    def trigger(self) -> "AssayExperimentRun":  # type: ignore[override] # a coroutine in an event loop only
+        """Start the experiment's flow run, or find it. In an event loop this is `atrigger`, to be awaited.
+
+        Raises:
+            InputError: the designs or the assay are wrong, with every finding; nothing was ordered.
+            AccessError: the token is not accepted.
+            ConfigurationError: the flows are not deployed, or a block is not saved.
+        """
+        from prefect_assay.blocks.experiment_run import trigger  # noqa: PLC0415 - Prefect loads blocks at start
+
+        return in_loop_or_not(lambda: trigger(self), self.atrigger)
+
+    async def atrigger(self) -> "AssayExperimentRun":
+        """`trigger` for async code; many may run at once."""
+        from prefect_assay.blocks.experiment_run import trigger  # noqa: PLC0415
+
+        return await asyncio.to_thread(trigger, self)
+
+
+def in_loop_or_not(sync: Callable[[], T], asynchronous: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Call the one, or give the other's coroutine in an event loop, where Prefect's interface expects one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return sync()
+    return cast("T", asynchronous())

@@ -1,0 +1,49 @@
+"""The catalog target of an assay. Exact matches only: a similar target would be a wrong order."""
+
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import InvalidSpec
+from prefect_assay.models.spec import Assay, Target
+from prefect_assay.models.spec_rules import is_uuid
+from prefect_assay.models.vocabulary import BINDING_TYPES
+
+__all__ = ["resolve_target"]
+
+
+def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
+    """The target that `assay.target` names by its id, catalog number or exact name; None for an assay without one.
+
+    Raises:
+        InvalidSpec: the target is missing, not allowed, unknown, or ambiguous.
+    """
+    if assay.experiment_type not in BINDING_TYPES:
+        # contract 2.2: the other types reject a target
+        InvalidSpec.check(
+            [f"target: {assay.experiment_type} takes no target; leave it empty"] if assay.target else []
+        )
+        return None
+    if not assay.target:
+        raise InvalidSpec([f"target: {assay.experiment_type} needs one; name a catalog target"])
+    return _find(client, assay.target.strip())
+
+
+def _find(client: AssayClient, wanted: str) -> Target:
+    near = [] if is_uuid(wanted) else list(client.iter_targets(search=wanted))
+    named = [t for t in near if _is_named(t, wanted)]
+    if not named:
+        # the search covers names; an id or a catalog number may need the whole list
+        named = [t for t in client.iter_targets() if _is_named(t, wanted)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise InvalidSpec([f"target: {wanted!r} names {len(named)} targets: {_listed(named)}; use the id"])
+    hint = f"did you mean {_listed(near)}?" if near else "look it up in the portal or under GET /targets"
+    raise InvalidSpec([f"target: {wanted!r} is not in the service's catalog; {hint}"])
+
+
+def _listed(targets: list[Target]) -> str:
+    return "; ".join(f"{t.name!r} ({t.id})" for t in targets[:5])
+
+
+def _is_named(target: Target, wanted: str) -> bool:
+    names = (target.id, target.catalog_number, target.name)
+    return wanted.casefold() in {n.casefold() for n in names if n}
