@@ -50,8 +50,8 @@ def fitness() -> Mapping[str, float]:
 class Gb1:
     """The landscape as `lab --landscape gb1` measures it."""
 
-    name = "gb1"
-    attribution = (
+    name: str = "gb1"
+    attribution: str | None = (
         "landscape gb1: Wu, Dai, Olson, Lloyd-Smith, Sun (2016), eLife 5:e16965, doi 10.7554/eLife.16965, CC BY 4.0; "
         "K_D is a model, 10 nM / fitness"
     )

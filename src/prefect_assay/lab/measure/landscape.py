@@ -28,19 +28,11 @@ _NOTHING: Final[Mapping[str, Mapping[str, Facts]]] = {
 
 
 class Landscape(Protocol):
-    """Where the facts come from. `targets` are added to the catalog; `attribution` goes with every result."""
+    """Where the facts come from."""
 
-    @property
-    def name(self) -> str:
-        """As results show it."""
-
-    @property
-    def attribution(self) -> str | None:
-        """Source and licence of bundled data."""
-
-    @property
-    def targets(self) -> tuple[dict[str, Any], ...]:
-        """Records of targets that the catalog does not have."""
+    name: str  # as results show it
+    attribution: str | None  # source and licence of bundled data, for every result
+    targets: tuple[dict[str, Any], ...]  # records of targets that the catalog lacks
 
     def lookup(self, experiment_type: str, target: Mapping[str, Any] | None) -> Lookup | None:
         """How to look a design up; None where the landscape says nothing about such experiments."""

@@ -76,7 +76,7 @@ class TableLandscape:
     """A table that was read. `bound` has the binding facts by target (in lower case, empty for all) and residues."""
 
     name: str
-    attribution: None = None
+    attribution: str | None = None
     targets: tuple[dict[str, Any], ...] = ()
     facts: frozenset[str] = frozenset()
     bound: Mapping[str, Mapping[str, Facts]] = field(default_factory=dict)
