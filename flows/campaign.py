@@ -77,11 +77,13 @@ def campaign(
     sequence_column: str | None = None,
     keep_native: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
     designs_name: str | None = None,
+    limit_cents: Annotated[int | None, Field(ge=0)] = None,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, collate.
 
     Args:
-        designs: a FASTA, CSV or TSV file: a path on the worker, an s3:// address, or pasted FASTA text.
+        designs: a FASTA, CSV or TSV file: a path on the worker, an s3:// address, or pasted FASTA text; or a round of
+            a loop in this archive, `loop:<loop>/<round>`.
         assay: what to measure.
         credentials: the service's address and your API token.
         policy: caps, and permission for machine payments.
@@ -99,6 +101,7 @@ def campaign(
         sequence_column: title of the table's column of sequences. Empty: found by usual titles.
         keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
         designs_name: what pasted text is called in messages and artifacts, such as the file it came from.
+        limit_cents: a lower cap for the whole campaign. Empty: the policy's cap.
 
     Returns:
         CampaignReport: every experiment with its archive or its problem, and the table of all rows.
@@ -121,7 +124,7 @@ def campaign(
         deadline_days=deadline_days,
         poll_seconds=poll_seconds,
     )
-    run = CampaignRun(options)
+    run = CampaignRun(options, limit_cents)
     given = CampaignInput(
         designs,
         designs_name,
@@ -164,6 +167,7 @@ def _child(
         batch_index=planned.batch_index,
         batch_count=len(plan.experiments),
         limit_cents=limits.get(planned.order_key),
+        campaign_limit_cents=run.limit_cents,
     )
 
 

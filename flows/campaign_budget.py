@@ -50,9 +50,7 @@ def _check_budget(run: CampaignRun, plan: Plan) -> dict[str, int]:
             unpriced=len(unpriced),
         )
     )
-    cap = max(
-        run.options.policy.per_campaign_cents, run.options.books.budget.read().caps.get(plan.campaign_id, 0)
-    )
+    cap = max(run.cap_cents, run.options.books.budget.read().caps.get(plan.campaign_id, 0))
     approval = approve_spending(
         run.options.policy,
         key=plan.campaign_id,

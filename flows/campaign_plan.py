@@ -11,6 +11,7 @@ from prefect.runtime import flow_run as current_run
 from prefect_assay.designs import Reading, design_warnings
 from prefect_assay.errors import ArchiveError, InvalidSequences, InvalidSpec
 from prefect_assay.flows.run_options import CampaignRun
+from prefect_assay.looping import LoopBook, of_designs_address
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, Plan, Target
 from prefect_assay.ordering import find_order
@@ -37,6 +38,14 @@ class CampaignInput:
     assay: Assay
     campaign_id: str | None
     sequences_per_experiment: int
+
+    def read(self, run: CampaignRun, reading: Reading) -> Sequences:
+        """Read and check the designs, of a file or of a loop's round in the archive."""
+        of_loop = of_designs_address(self.designs)
+        if of_loop is None:
+            return read_designs(self.designs, self.designs_name, reading)
+        archive = run.options.archive
+        return LoopBook(archive.get_store(), archive.prefix, of_loop[0]).designs(of_loop[1], reading)
 
     def plan(self, sequences: Sequences, target: Target | None) -> Plan:
         """Split the designs into experiments and check every specification."""
@@ -71,7 +80,7 @@ def make_plan(run: CampaignRun, given: CampaignInput) -> Plan:
     require_blocks("wallet", "webhook")
     require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
     check_archive(run.options.archive)
-    sequences = read_designs(given.designs, given.designs_name, given.reading)
+    sequences = given.read(run, given.reading)
     check_access(run.options.credentials)
     target = resolve_target(run.options.credentials, given.assay)
     plan = earlier_plan(run, given, target) if sequences.renamed else None
@@ -90,7 +99,7 @@ def earlier_plan(run: CampaignRun, given: CampaignInput, target: Target | None) 
     Those versions took whole header lines of FASTA as names, and native inputs as designs.
     """
     try:
-        whole = read_designs(given.designs, given.designs_name, replace(given.reading, whole_lines=True))
+        whole = given.read(run, replace(given.reading, whole_lines=True))
         plan = given.plan(whole, target)
     except (InvalidSequences, InvalidSpec):
         return None  # such a version could not order it

@@ -131,6 +131,12 @@ class CampaignRun:
     """One run of `campaign`."""
 
     options: RunOptions
+    limit_cents: int | None = None
+
+    @property
+    def cap_cents(self) -> int:
+        """What all orders of the campaign may cost without approval, in US cents."""
+        return _lower(self.options.policy.per_campaign_cents, self.limit_cents)
 
     @property
     def timeout(self) -> timedelta:

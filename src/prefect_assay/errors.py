@@ -303,6 +303,18 @@ class JobFailed(AssayError):
     """The flow run behind an experiment job ended without complete results; the message is that of its state."""
 
 
+class DesignerFailed(AssayError):
+    """A designer failed, proposed nothing, or nothing that can be read; nothing was ordered. Correct it, then retry."""
+
+
+class LoopFailed(AssayError):
+    """A round of a loop gave nothing to go on with; `report` is the `LoopReport`, or None if stored as JSON."""
+
+    def __init__(self, message: str, *, report: Any = None) -> None:
+        super().__init__(message)
+        self.report = report
+
+
 class CrashedTooOften(AssayError):
     """A run crashed too often in a row to be rescheduled; nothing is lost or repeated. Find the cause, then retry."""
 

@@ -1,11 +1,12 @@
 """Where a user's files come from: a path, or an object in S3-compatible storage, opened as a stream of bytes.
 
-Knows nothing of what is in them.
+A folder and a bucket's prefix can be listed. Knows nothing of what is in the files.
 """
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -19,6 +20,60 @@ _MISSING: Final = frozenset({"NoSuchKey", "NoSuchBucket", "404", "NotFound"})
 
 class UnreadableSource(InputError):
     """The cause and the next step, without the source's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file of a folder or of a bucket's prefix. `changed` is in seconds since 1970; `atomic`: it appears whole."""
+
+    name: str
+    address: str
+    size: int
+    changed: float
+    atomic: bool
+
+
+def listed(source: str) -> list[Listed]:
+    """The files of a folder, or of `s3://bucket/prefix/`, by name; not those of folders below it.
+
+    Raises:
+        UnreadableSource: there is no such folder, or it may not be read.
+        ServiceUnavailable: the object storage did not answer; try again later.
+    """
+    if source.startswith(S3):
+        return sorted(_objects(source), key=lambda file: file.name)
+    if "://" in source:
+        raise UnreadableSource(
+            f"{source.partition('://')[0]}:// is not supported; give a folder or s3://bucket/prefix/"
+        )
+    found = []
+    try:
+        for path in Path(source).expanduser().iterdir():
+            with suppress(FileNotFoundError):  # renamed or deleted meanwhile
+                if path.is_file():
+                    stat = path.stat()
+                    found.append(Listed(path.name, str(path), stat.st_size, stat.st_mtime, atomic=False))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UnreadableSource("no such folder; create it and put design files into it") from None
+    except OSError as error:
+        raise UnreadableSource(f"cannot be read: {error.strerror or type(error).__name__}") from None
+    return sorted(found, key=lambda file: file.name)
+
+
+def _objects(source: str) -> Iterator[Listed]:
+    import boto3  # noqa: PLC0415 - half a second that only s3:// users pay
+
+    bucket, _, prefix = source.removeprefix(S3).partition("/")
+    if not bucket:
+        raise UnreadableSource("not a prefix; write s3://bucket/path/to/folder/")
+    folder = prefix.strip("/") and f"{prefix.strip('/')}/"
+    with _s3_errors(source):
+        pages = boto3.client("s3").get_paginator("list_objects_v2")
+        for page in pages.paginate(Bucket=bucket, Prefix=folder, Delimiter="/"):
+            for entry in page.get("Contents", []):
+                if name := entry["Key"].removeprefix(folder):
+                    address = f"{S3}{bucket}/{entry['Key']}"
+                    yield Listed(name, address, entry["Size"], entry["LastModified"].timestamp(), atomic=True)
 
 
 @contextmanager
@@ -71,6 +126,16 @@ def _file(source: str) -> Path:
 @contextmanager
 def _from_s3(source: str) -> Iterator[BinaryIO]:
     import boto3  # noqa: PLC0415 - half a second that only s3:// users pay
+
+    bucket, key = _address(source)
+    with _s3_errors(source):
+        body = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"]
+        with io.BufferedReader(body) as stream:  # type: ignore[type-var]  # StreamingBody is a readable raw stream
+            yield stream
+
+
+@contextmanager
+def _s3_errors(source: str) -> Iterator[None]:
     from botocore.exceptions import (  # noqa: PLC0415 - likewise
         BotoCoreError,
         ClientError,
@@ -81,11 +146,8 @@ def _from_s3(source: str) -> Iterator[BinaryIO]:
         PartialCredentialsError,
     )
 
-    bucket, key = _address(source)
     try:
-        body = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"]
-        with io.BufferedReader(body) as stream:  # type: ignore[type-var]  # StreamingBody is a readable raw stream
-            yield stream
+        yield
     except (NoCredentialsError, PartialCredentialsError):
         raise UnreadableSource(
             "no S3 credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile"

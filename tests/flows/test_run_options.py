@@ -2,7 +2,6 @@
 
 import inspect
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
@@ -11,6 +10,8 @@ from prefect_assay.designs import Reading
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.flows.design_build_test import _LoopRun
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
+from prefect_assay.looping import RoundFixed, StopRules
+from prefect_assay.looping.book import PoolFile
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 
@@ -65,10 +66,17 @@ def test_a_loop_hands_a_campaign_all_its_parameters():
         sequences_per_experiment=4,
         designer=None,
         reading=Reading("Construct", "Chain", keep_native=True),
+        source="/designs",
+        rules=StopRules(objective=None, max_rounds=1, goals={}),
     )
-    given = run.parameters("l-one", Path("one.fasta"))
+    pool = PoolFile(name="one.fasta", key="POOLS/0.fasta", sha256="0", size=1, designs=1)
+    fixed = RoundFixed(
+        loop_id="l", number=2, name="one", campaign_id="l-one", origin="", pool=pool, limit_cents=7
+    )
+    given = run.parameters(fixed)
     assert given.keys() == parameters_of(campaign).keys()
     assert (given["campaign_id"], given["sequences_per_experiment"]) == ("l-one", 4)
+    assert (given["designs"], given["limit_cents"]) == ("loop:l/2", 7)
     assert (given["name_column"], given["sequence_column"], given["keep_native"]) == (
         "Construct",
         "Chain",

@@ -29,6 +29,7 @@ REPORT_PATH: Final = "report.html"
 CAMPAIGN_CODES: Final = frozenset({PLAN_CODE, TABLE_CODE, REPORT_CODE})  # no experiments
 VERSIONS_FOLDER: Final = "VERSIONS"  # in the books' folder: the register of complete versions
 LAKE_FOLDER: Final = "LAKE"  # upper case, as above; see prefect_assay.lake
+LOOPS_FOLDER: Final = "LOOPS"  # likewise; see prefect_assay.looping
 
 _DIGEST_LENGTH: Final = 12
 _SUFFIX: Final = re.compile(r"(\.[a-z0-9]{1,8}){1,2}$")

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     CLAIM_NAME,
+    LOOPS_FOLDER,
     MANIFEST_NAME,
     VERSIONS_FOLDER,
     lake_part,
@@ -132,7 +133,7 @@ class _Check:
             self._lake_part(key, part.sha256)
         elif below[-1] in {MANIFEST_NAME, CLAIM_NAME} and len(below) > 1:
             self._find("misplaced", key, "its folder is not named like a version, so no run finds it")
-        elif BOOKS_FOLDER not in below[:-1]:
+        elif not {BOOKS_FOLDER, LOOPS_FOLDER} & set(below[:-1]):
             self._find("foreign", key, "not part of a version")
 
     def _lake_part(self, key: str, sha256: str) -> None:

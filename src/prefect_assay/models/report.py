@@ -41,21 +41,28 @@ class CampaignReport(Model):
 
 
 class RoundReport(Model):
-    """One round of a design-build-test loop."""
+    """One round of a design-build-test loop. `best` is its best value with unit; `number` is None if nothing was fixed."""
 
     name: str
     campaign_id: str
     table: str | None
     best_kd_M: float | None  # noqa: N815 - M is the unit
     problem: str | None = None
+    number: int | None = None
+    designs: int | None = None
+    best: str | None = None
+    spent_cents: int | None = None
 
 
 class LoopReport(Model):
-    """The result of `design_build_test`: its rounds, and why it stopped."""
+    """The result of `design_build_test`: its rounds, the best value with unit, and why it stopped."""
 
     loop_id: str
     rounds: tuple[RoundReport, ...]
     stopped: str
+    stop: str | None = None  # a word of `looping.Stop`
+    best: str | None = None
+    spent_cents: int = 0
 
 
 class SweepReport(Model):

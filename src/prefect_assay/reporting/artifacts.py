@@ -218,10 +218,13 @@ def _inline(images: Sequence[Image]) -> Iterator[str]:
 def show_loop(report: LoopReport) -> None:
     """The rounds of a design-build-test loop."""
     lines = [f"# Loop {report.loop_id}", "", f"Stopped: {report.stopped}.", ""]
-    lines += ["| round | best K_D | table | problem |", "|---|---:|---|---|"]
+    if report.best:
+        lines += [f"Best: {report.best}. Spent: {usd(report.spent_cents)} without VAT.", ""]
+    lines += ["| round | designs | best | spent | table | problem |", "|---|---:|---:|---:|---|---|"]
     for entry in report.rounds:
-        best = molar(entry.best_kd_M) if entry.best_kd_M else "none"
-        lines.append(f"| {entry.name} | {best} | {entry.table or ''} | {entry.problem or ''} |")
+        spent = "" if entry.spent_cents is None else usd(entry.spent_cents)
+        cells = (entry.designs or "", entry.best or "none", spent, entry.table or "")
+        lines.append(f"| {_verbatim(entry.name)} | {' | '.join(map(str, cells))} | {entry.problem or ''} |")
     _show(lines, key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id)
 
 

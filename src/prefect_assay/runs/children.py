@@ -23,7 +23,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.queries import read_runs, run_filter
 from prefect_assay.runs.states import LOST_AFTER, has_ended, successor_of
-from prefect_assay.runs.suspend import this_run, wait_until
+from prefect_assay.runs.suspend import PollPolicy, this_run, wait_until
 from prefect_assay.runs.tags import GROUP_TAG, REPLACED_TAG, WAITS_TAG, set_tag, tag_values
 from prefect_assay.runs.wake import wake
 from prefect_assay.waiting.decide import WaitsFor
@@ -78,8 +78,11 @@ def start_child(
     run_name: str,
     groups: Sequence[str],
     is_done: Callable[[FlowRun], bool],
+    ended: Callable[[FlowRun], bool] = has_ended,
 ) -> FlowRun:
     """Start, or find, the child run of an idempotency key, which parents may share.
+
+    `flow_name` is a flow of this package, or `flow/name`, a deployment of any other.
 
     A child that failed before this parent was created, or before its last end (Retry), is tried again. A child that
     failed afterwards is not: its failure is this parent's result. The parent is woken when one of the child's `groups`
@@ -96,7 +99,8 @@ def start_child(
         run_name=run_name,
         groups=groups,
         is_done=is_done,
-        since=lambda: _last_end(parent.id, parent.run_count) or parent.created,
+        ended=ended,
+        since=lambda: attempt_began(parent),
     )
 
 
@@ -108,6 +112,7 @@ def start_or_find(
     run_name: str,
     groups: Sequence[str] = (),
     is_done: Callable[[FlowRun], bool],
+    ended: Callable[[FlowRun], bool] = has_ended,
     since: Callable[[], datetime | None],
 ) -> FlowRun:
     """Start, or find, the run of an idempotency key. One that failed before `since` is tried again; see `start_child`.
@@ -117,7 +122,7 @@ def start_or_find(
     """
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         child = start_run(
-            f"{flow_name}/{DEPLOYMENT_NAME}",
+            flow_name if "/" in flow_name else f"{flow_name}/{DEPLOYMENT_NAME}",
             parameters,
             name=run_name,
             tags=[GROUP_TAG + group for group in groups],
@@ -126,9 +131,7 @@ def start_or_find(
         if tag_values(child.tags, REPLACED_TAG):
             with get_client(sync_client=True) as client:
                 child = successor_of(client, child)
-        if not has_ended(child) or (
-            child.state is not None and child.state.is_completed() and is_done(child)
-        ):
+        if not ended(child) or (child.state is not None and child.state.is_completed() and is_done(child)):
             return child
         after = since()
         if child.created is None or after is None or child.created >= after:
@@ -138,8 +141,19 @@ def start_or_find(
     )
 
 
-def wait_for_children(children: Sequence[UUID], *, group: str, timeout: timedelta) -> list[FlowRun]:
-    """Suspend until every child has ended; returns their final runs, without those that were deleted."""
+def wait_for_children(
+    children: Sequence[UUID],
+    *,
+    group: str,
+    timeout: timedelta,
+    kind: WaitsFor = WaitsFor.CHILDREN,
+    ended: Callable[[FlowRun], bool] = has_ended,
+    poll: PollPolicy | None = None,
+) -> list[FlowRun]:
+    """Suspend until every child has ended; returns their final runs, without those that were deleted.
+
+    Outside of a deployment it polls. `kind` is the first word of the suspension key.
+    """
     # Replaces the previous group's tag: a group that has ended would wake this run at every sweep.
     set_tag(this_run().id, WAITS_TAG, group)
 
@@ -148,9 +162,29 @@ def wait_for_children(children: Sequence[UUID], *, group: str, timeout: timedelt
             found = {run.id: run for run in read_runs(client, run_filter(ids=children))}
         # A deleted run has ended, too; its results are in the archive or nowhere.
         runs = [found[child] for child in children if child in found]
-        return runs if all(has_ended(run) for run in runs) else None
+        return runs if all(ended(run) for run in runs) else None
 
-    return wait_until(ready, key=f"{WaitsFor.CHILDREN}-{group}", timeout=timeout)
+    return wait_until(ready, key=f"{kind}-{group}", timeout=timeout, poll=poll)
+
+
+def older_run(tag: str) -> FlowRun | None:
+    """The run with this tag that began before the current one and has not ended, if any."""
+    with get_client(sync_client=True) as client:
+        own = client.read_flow_run(this_run().id)
+        found = read_runs(client, run_filter(tags=[tag], states=[*_UNFINISHED, StateType.CRASHED]))
+    others = [
+        run
+        for run in found
+        if run.id != own.id
+        and not has_ended(run)
+        and not tag_values(run.tags, REPLACED_TAG)
+        and _began(run) < _began(own)
+    ]
+    return min(others, key=_began, default=None)
+
+
+def _began(run: FlowRun) -> tuple[datetime, str]:
+    return run.start_time or datetime.max.replace(tzinfo=UTC), str(run.id)
 
 
 def call_children(calls: Sequence[Callable[[], T]]) -> list[T | BaseException]:
@@ -192,6 +226,11 @@ def _is_unfinished(client: SyncPrefectClient, group: str) -> bool:
     unfinished = run_filter(tags=tags, states=_UNFINISHED)
     crashed = run_filter(tags=tags, states=[StateType.CRASHED], ended_after=recently)
     return any(client.count_flow_runs(flow_run_filter=wanted) for wanted in (unfinished, crashed))
+
+
+def attempt_began(run: FlowRun) -> datetime | None:
+    """When a person started the run, or last retried it: failures before that are known."""
+    return _last_end(run.id, run.run_count) or run.created
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,8 @@ CHILDREN_TAG: Final = "assay-children:"  # <group>: the run that starts a group 
 GROUP_TAG: Final = "assay-group:"  # <group>: each child run of the group
 WAITS_TAG: Final = "assay-waits:"  # <group>: the run that waits for the whole group
 CAMPAIGN_TAG: Final = "assay-campaign:"  # <id>: a campaign
+LOOP_TAG: Final = "assay-loop:"  # <id>, and <id>@<scope>: a loop
+LOOPS_TAG: Final = "assay-loop"  # every loop
 CANCELED_TAG: Final = "assay-canceled:"  # <execution>-<reported>: a canceled run and what was reported of it
 RETRY_TAG: Final = "assay-again:"  # <times>: failed attempts in a row of a run
 ASKS_TAG: Final = "assay-asks"  # a run that asks a person
@@ -32,6 +34,7 @@ INDEX_TAGS: Final = (
     GROUP_TAG,
     WAITS_TAG,
     CAMPAIGN_TAG,
+    LOOPS_TAG,  # and LOOP_TAG, which begins with it
     CANCELED_TAG,
     RETRY_TAG,
     ASKS_TAG,

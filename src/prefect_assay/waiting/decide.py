@@ -71,6 +71,8 @@ class WaitsFor(StrEnum):
     CHILDREN = "children"
     APPROVAL = "approve"
     PAYMENT_ANSWER = "doubt"  # a person's answer about an uncertain payment
+    DESIGNS = "designs"  # a loop: the next design file
+    DESIGNER = "designer"  # a loop: the run of its designer
     RETRY = "again"  # the next attempt after a temporary failure, or a block that was deleted
 
 
@@ -104,7 +106,15 @@ def is_worth_waking(
             # Few updates come before the quote, and an invoice may: each is worth a look.
             known = isinstance(found.status, ExperimentStatus)
             return news or (known and found.status != ExperimentStatus.WAITING_FOR_CONFIRMATION)
-        case WaitsFor.CHILDREN | WaitsFor.APPROVAL | WaitsFor.PAYMENT_ANSWER | WaitsFor.RETRY | None:
+        case (
+            WaitsFor.CHILDREN
+            | WaitsFor.APPROVAL
+            | WaitsFor.PAYMENT_ANSWER
+            | WaitsFor.DESIGNS
+            | WaitsFor.DESIGNER
+            | WaitsFor.RETRY
+            | None
+        ):
             return news or found.status in _SETTLED or now >= found.created_at + patience
         case _:
             assert_never(kind)

@@ -1,0 +1,55 @@
+"""Loops: the log of rounds in the archive, stop rules, design files and designers. Knows neither orders nor the wire."""
+
+from prefect_assay.looping.book import (
+    LoopBook,
+    LoopState,
+    Round,
+    RoundEnded,
+    RoundFixed,
+    designs_address,
+    of_designs_address,
+)
+from prefect_assay.looping.proposals import (
+    Loop,
+    NothingToMeasure,
+    OverBudget,
+    UnreadableDesigns,
+    loop_history,
+    next_round,
+)
+from prefect_assay.looping.rules import (
+    RoundValue,
+    Stop,
+    StopRules,
+    best_of,
+    best_value,
+    has_measurement,
+    objective_of,
+    shown,
+    stop_reason,
+)
+
+__all__ = [
+    "Loop",
+    "LoopBook",
+    "LoopState",
+    "NothingToMeasure",
+    "OverBudget",
+    "Round",
+    "RoundEnded",
+    "RoundFixed",
+    "RoundValue",
+    "Stop",
+    "StopRules",
+    "UnreadableDesigns",
+    "best_of",
+    "best_value",
+    "designs_address",
+    "has_measurement",
+    "loop_history",
+    "next_round",
+    "objective_of",
+    "of_designs_address",
+    "shown",
+    "stop_reason",
+]

@@ -1,0 +1,234 @@
+"""The log of a loop in the archive: which designs each round measures, and how each round ended.
+
+Layout: `<prefix>/LOOPS/<loop>/000001.json`, ... and `.../POOLS/<sha256><suffix>`, the proposals as they came. A record is
+written with conditional create, as those of the books: of two runs that decide on one round, the first decides for both,
+and a repeat reads what was decided. So a round is never proposed, selected or ordered twice, whatever becomes of Prefect.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, TypeAdapter
+
+from prefect_assay.archive.layout import LOOPS_FOLDER, safe_name, safe_prefix
+from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key
+from prefect_assay.books.log import Log, Record
+from prefect_assay.designs import AS_WRITTEN, Reading, read_pool, read_sequences
+from prefect_assay.errors import ArchiveError, ConfigurationError
+from prefect_assay.models.base import Model, StoredModel
+from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.selection import Choice
+from prefect_assay.models.sequences import Sequences
+
+POOLS_FOLDER: Final = "POOLS"
+CANDIDATES_SUFFIX: Final = ".jsonl"  # candidates of a function, one JSON object a line
+_ADDRESS: Final = re.compile(r"loop:(?P<loop>[^/]+)/(?P<number>\d+)")
+_SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}")
+
+
+class PoolFile(StoredModel):
+    """Proposed designs as they came. `name` is what people know the file by; `key` is relative to the loop's folder."""
+
+    name: str
+    key: str
+    sha256: str
+    size: int
+    designs: int
+
+
+class RoundFixed(Record):
+    """The decision on one round. Without `choices` all designs of the pool are measured.
+
+    `limit_cents` is what the round may cost without asking, from the loop's budget. `counts` is what became of how many
+    candidates.
+    """
+
+    kind: Literal["round"] = "round"
+    loop_id: str
+    number: int  # from 1
+    name: str
+    campaign_id: str
+    origin: str
+    pool: PoolFile
+    choices: tuple[Choice, ...] = ()
+    policy: str | None = None
+    seed: int | None = None
+    counts: dict[str, int] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    limit_cents: int | None = None
+
+    @property
+    def designs(self) -> int:
+        """How many designs are measured."""
+        return len(self.choices) or self.pool.designs
+
+
+class RoundEnded(Record):
+    """The end of one round with a table. `best` is in the unit of the loop's objective; None: nothing was measured."""
+
+    kind: Literal["ended"] = "ended"
+    number: int
+    table: str
+    rows: int
+    best: float | None = None
+    best_kd_M: float | None = None  # noqa: N815 - M is the unit
+    spent_cents: int = 0
+    measured: bool = True  # the laboratory could say something about at least one design
+    problem: str | None = None
+
+
+LoopRecord = Annotated[RoundFixed | RoundEnded, Field(discriminator="kind")]
+_RECORDS: Final[TypeAdapter[LoopRecord]] = TypeAdapter(LoopRecord)
+
+
+class Round(Model):
+    """One round as the log has it; without an end it is running, waiting or has failed."""
+
+    fixed: RoundFixed
+    ended: RoundEnded | None = None
+
+
+class LoopState(Model):
+    """The rounds by number, after `count` records."""
+
+    count: int = 0
+    rounds: tuple[Round, ...] = ()
+
+    def next(self, record: LoopRecord) -> "LoopState":
+        """The state after one more record; ArchiveError for a record that contradicts the log."""
+        at = record.number - 1
+        if isinstance(record, RoundFixed):
+            valid = at == len(self.rounds) and record.campaign_id not in self.campaigns
+            rounds = (*self.rounds, Round(fixed=record))
+        else:
+            valid = 0 <= at < len(self.rounds) and self.rounds[at].ended is None
+            rounds = tuple(
+                Round(fixed=r.fixed, ended=record) if valid and i == at else r
+                for i, r in enumerate(self.rounds)
+            )
+        if not valid:
+            raise ArchiveError(
+                f"record {self.count + 1} of the loop, about round {record.number}, contradicts those before it; "
+                "nothing new was ordered. Restore the loop's folder from a backup of the archive"
+            )
+        return LoopState(count=self.count + 1, rounds=rounds)
+
+    @property
+    def campaigns(self) -> tuple[str, ...]:
+        """The campaign ids, in the order of the rounds."""
+        return tuple(r.fixed.campaign_id for r in self.rounds)
+
+
+class LoopBook:
+    """The log of one loop."""
+
+    def __init__(self, store: Store, prefix: str, loop_id: str) -> None:
+        self.store = store
+        self.loop_id = loop_id
+        self.folder = join_key(safe_prefix(prefix), LOOPS_FOLDER, safe_name(loop_id))
+        self.state = LoopState()
+        self._log: Log[RoundFixed | RoundEnded] = Log(store, self.folder, _RECORDS)
+
+    @property
+    def location(self) -> str:
+        """The loop's folder, for people."""
+        return self.store.location(self.folder)
+
+    def read(self) -> LoopState:
+        """The state after all records that exist now."""
+        state = self.state
+        for record in self._log.read(state.count + 1, all_of_it=not state.count):
+            state = state.next(record)
+        self.state = state
+        return state
+
+    def fix(self, record: RoundFixed) -> RoundFixed:
+        """Decide on the next round; returns the decision that counts: this one, or that of a run that came first."""
+        while True:
+            state = self.read()
+            if len(state.rounds) >= record.number:
+                return state.rounds[record.number - 1].fixed
+            state.next(record)  # what contradicts the log is never written
+            self._log.append(state.count + 1, record)
+
+    def end(self, record: RoundEnded) -> RoundEnded:
+        """Note the end of a round, once; returns the one that counts."""
+        while True:
+            state = self.read()
+            noted = state.rounds[record.number - 1].ended
+            if noted is not None:
+                return noted
+            self._log.append(state.count + 1, record)
+
+    def keep_file(self, path: Path, name: str, designs: int) -> PoolFile:
+        """Keep a file of designs under its content's name."""
+        digest = digest_of(chunks_of(path))
+        suffix = Path(name).suffix.lower()
+        key = f"{POOLS_FOLDER}/{digest.sha256}{suffix if _SUFFIX.fullmatch(suffix) else ''}"
+        self.store.put_if_absent(
+            join_key(self.folder, key), path, "application/octet-stream", sha256=digest.sha256
+        )
+        return PoolFile(name=name, key=key, sha256=digest.sha256, size=digest.size, designs=designs)
+
+    def keep_candidates(self, candidates: Iterable[Candidate], name: str) -> PoolFile:
+        """Keep the candidates of a function, one line each."""
+        lines = [candidate.model_dump_json() for candidate in candidates]
+        body = "".join(f"{line}\n" for line in lines).encode()
+        sha256 = hashlib.sha256(body).hexdigest()
+        key = f"{POOLS_FOLDER}/{sha256}{CANDIDATES_SUFFIX}"
+        self.store.put_if_absent(join_key(self.folder, key), body, "application/jsonl", sha256=sha256)
+        return PoolFile(name=name, key=key, sha256=sha256, size=len(body), designs=len(lines))
+
+    @contextmanager
+    def opened_pool(self, pool: PoolFile) -> Iterator[Path]:
+        """A copy of a pool as a file, which is deleted afterwards; ArchiveError if it is not what was kept."""
+        key = join_key(self.folder, pool.key)
+        with TemporaryDirectory(prefix="assay-") as folder:
+            path = Path(folder) / f"pool{Path(pool.key).suffix}"
+            with path.open("wb") as file:
+                for chunk in self.store.stream(key):
+                    file.write(chunk)
+            if digest_of(chunks_of(path)).sha256 != pool.sha256:
+                raise ArchiveError(f"{self.store.location(key)} has changed; restore it from a backup")
+            yield path
+
+    def candidates(self, pool: PoolFile, reading: Reading = AS_WRITTEN) -> Iterator[Candidate]:
+        """Every proposed design of a round, whether it was chosen or not."""
+        with self.opened_pool(pool) as path:
+            if path.suffix == CANDIDATES_SUFFIX:
+                with path.open(encoding="utf-8") as lines:
+                    yield from (Candidate.model_validate(json.loads(line)) for line in lines)
+            else:
+                yield from map(Candidate.of, read_pool(str(path), reading=reading))
+
+    def designs(self, number: int, reading: Reading) -> Sequences:
+        """The designs that a round measures."""
+        state = self.read()
+        if not 0 < number <= len(state.rounds):
+            raise ConfigurationError(
+                f"loop {self.loop_id} has no round {number} in this archive ({self.location}); nothing was ordered. "
+                "Use the archive block of the loop"
+            )
+        fixed = state.rounds[number - 1].fixed
+        source = f"loop {self.loop_id}, round {number}: {fixed.pool.name}"
+        if not fixed.choices:
+            with self.opened_pool(fixed.pool) as path:
+                return read_sequences(source, data=path.read_bytes(), reading=reading)
+        return Sequences(source=source, items=tuple(choice.design() for choice in fixed.choices))
+
+
+def designs_address(loop_id: str, number: int) -> str:
+    """What a campaign takes as its designs, for a round of a loop in its own archive."""
+    return f"loop:{loop_id}/{number}"
+
+
+def of_designs_address(designs: str) -> tuple[str, int] | None:
+    """The loop and the round of such an address; None for any other source."""
+    match = _ADDRESS.fullmatch(designs)
+    return (match["loop"], int(match["number"])) if match else None

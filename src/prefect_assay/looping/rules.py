@@ -1,0 +1,189 @@
+"""When a loop stops, and what it may still spend: pure decisions from the rounds so far. Knows no store and no Prefect.
+
+A loop improves one value, which follows from its assay: the lowest K_D (M), the highest melting temperature (degrees
+Celsius), or the highest concentration (nM).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from prefect_assay.models.billing import usd
+from prefect_assay.models.selection import Objective
+from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.results import Level, Outcome, ResultRow, best_binders
+
+_OBJECTIVES: Final = {
+    ExperimentType.AFFINITY: Objective.AFFINITY,
+    ExperimentType.THERMOSTABILITY: Objective.MELTING,
+    ExperimentType.EXPRESSION: Objective.EXPRESSION,
+}
+_WORDS: Final = {
+    Objective.AFFINITY: ("K_D", "nM", 1e9),
+    Objective.MELTING: ("melting temperature", "degrees C", 1.0),
+    Objective.EXPRESSION: ("concentration", "nM", 1.0),
+}
+_NOT_MEASURED: Final = frozenset({Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING, Outcome.NO_EXPRESSION})
+
+
+def objective_of(kind: ExperimentType) -> Objective | None:
+    """What a loop of this assay improves; None where its results have no such value."""
+    return _OBJECTIVES.get(kind)
+
+
+def best_value(rows: Iterable[ResultRow], objective: Objective | None) -> float | None:
+    """The best value of a table, controls left out; None if no design has one."""
+    rows = tuple(rows)
+    match objective:
+        case Objective.AFFINITY:
+            found = [row.kd_M for row in best_binders(rows) if row.outcome is Outcome.MEASURED]
+            return min((kd for kd in found if kd is not None), default=None)
+        case Objective.MELTING:
+            return max((row.tm_C for row in _measured(rows) if row.tm_C is not None), default=None)
+        case Objective.EXPRESSION:
+            found = [row.concentration_nM for row in _measured(rows)]
+            return max((value for value in found if value is not None), default=None)
+        case None:
+            return None
+
+
+def _measured(rows: Iterable[ResultRow]) -> list[ResultRow]:
+    return [
+        row
+        for row in rows
+        if row.level is Level.SUMMARY and row.outcome is Outcome.MEASURED and not row.control
+    ]
+
+
+def has_measurement(rows: Iterable[ResultRow]) -> bool:
+    """Return True if the laboratory could say anything about at least one design."""
+    return any(row.outcome not in _NOT_MEASURED for row in rows if row.level is Level.SUMMARY)
+
+
+def is_better(value: float, than: float | None, objective: Objective) -> bool:
+    """Return True if a value improves on another one, or on none."""
+    if than is None:
+        return True
+    return value < than if objective is Objective.AFFINITY else value > than
+
+
+def best_of(values: Iterable[float | None], objective: Objective | None) -> float | None:
+    """The best of several rounds' values."""
+    best: float | None = None
+    for value in values:
+        if objective is not None and value is not None and is_better(value, best, objective):
+            best = value
+    return best
+
+
+def shown(value: float | None, objective: Objective | None) -> str:
+    """A value for people, such as `K_D 3.2 nM`."""
+    if value is None or objective is None:
+        return "none"
+    word, unit, factor = _WORDS[objective]
+    return f"{word} {value * factor:.3g} {unit}"
+
+
+class Stop(StrEnum):
+    """Why a loop has ended."""
+
+    GOAL = "goal"
+    ROUNDS = "rounds"
+    BUDGET = "budget"
+    NO_IMPROVEMENT = "no_improvement"
+    PERSON = "person"
+    NOTHING_TO_MEASURE = "nothing_to_measure"
+    NO_MORE_DESIGNS = "no_more_designs"
+    RUNS_ELSEWHERE = "runs_elsewhere"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class StopRules:
+    """The rules. `goals` are in the units of `best_value`; `flat_rounds`: rounds in a row without an improvement."""
+
+    objective: Objective | None
+    max_rounds: int
+    goals: Mapping[Objective, float]
+    budget_cents: int | None = None
+    flat_rounds: int | None = None
+
+    def misfits(self) -> list[str]:
+        """The rules that the assay's results cannot decide, one line each."""
+        lines = [
+            f"{_WORDS[objective][0]}: a goal for it needs another assay than this loop's"
+            for objective in self.goals
+            if objective is not self.objective
+        ]
+        if self.flat_rounds is not None and self.objective is None:
+            lines.append(
+                "stop_after_flat_rounds: this assay gives no value that could improve; leave it empty"
+            )
+        return lines
+
+
+@dataclass(frozen=True)
+class RoundValue:
+    """What the rules need of a round that has ended."""
+
+    name: str
+    best: float | None
+
+
+def stop_reason(rules: StopRules, ended: Sequence[RoundValue], spent_cents: int) -> tuple[Stop, str] | None:
+    """Why no further round begins after these, in words for people; None to go on."""
+    goal = rules.goals.get(rules.objective) if rules.objective else None
+    if rules.objective and goal is not None:
+        for done in ended:
+            if done.best is not None and not is_better(goal, done.best, rules.objective):
+                reached = shown(done.best, rules.objective)
+                _, unit, factor = _WORDS[rules.objective]
+                return Stop.GOAL, (
+                    f"round {done.name} reached the goal of {goal * factor:g} {unit} with {reached}"
+                )
+    if len(ended) >= rules.max_rounds:
+        return Stop.ROUNDS, f"the loop has had its {rules.max_rounds} rounds"
+    if rules.budget_cents is not None and spent_cents >= rules.budget_cents:
+        return Stop.BUDGET, f"{usd(spent_cents)} of the budget of {usd(rules.budget_cents)} is spent"
+    if rules.flat_rounds is not None and rules.objective is not None:
+        flat = rounds_without_improvement([done.best for done in ended], rules.objective)
+        if flat >= rules.flat_rounds:
+            best = shown(best_of([done.best for done in ended], rules.objective), rules.objective)
+            return Stop.NO_IMPROVEMENT, f"no improvement in the last {flat} rounds; the best is {best}"
+    return None
+
+
+def rounds_without_improvement(values: Sequence[float | None], objective: Objective) -> int:
+    """How many of the last rounds brought no better value. The first round has nothing to improve on."""
+    flat = 0
+    best: float | None = None
+    for position, value in enumerate(values):
+        if value is not None and is_better(value, best, objective):
+            best, flat = value, 0
+        elif position:
+            flat += 1
+    return flat
+
+
+def affordable(price: Callable[[int], int | None], wanted: int, left_cents: int) -> int | None:
+    """The most designs, up to `wanted`, whose price is within `left_cents`; None if a price is not known.
+
+    `price` gives the price in cents of the first so many designs, and rises with their number.
+    """
+    total = price(wanted)
+    if total is None:
+        return None
+    if total <= left_cents:
+        return wanted
+    fits, too_many = 0, wanted
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        total = price(middle)
+        if total is None:
+            return None
+        if total <= left_cents:
+            fits = middle
+        else:
+            too_many = middle
+    return fits

@@ -1,0 +1,185 @@
+"""The log of a loop: what is fixed stays fixed, whoever writes, and however often it is repeated."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefect_assay.designs import AS_WRITTEN
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.looping import (
+    LoopBook,
+    LoopState,
+    RoundEnded,
+    RoundFixed,
+    designs_address,
+    of_designs_address,
+)
+from prefect_assay.looping.book import PoolFile
+from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.selection import Choice
+from support.archive.memory_store import MemoryStore
+
+POOL = PoolFile(name="a.fasta", key="POOLS/a", sha256="0" * 64, size=1, designs=2)
+
+
+def fixed(number, campaign=None, **changes):
+    return RoundFixed(
+        loop_id="loop",
+        number=number,
+        name=f"n{number}",
+        campaign_id=campaign or f"loop-{number}",
+        origin="file",
+        pool=POOL,
+        **changes,
+    )
+
+
+def ended(number):
+    return RoundEnded(number=number, table=f"t{number}", rows=1)
+
+
+def test_the_first_decision_on_a_round_counts():
+    store = MemoryStore()
+    first, second = (LoopBook(store, "p", "loop") for _ in range(2))
+    one, other = fixed(1, "one"), fixed(1, "other")
+    assert first.fix(one) == one
+    assert second.fix(other) == one
+    assert LoopBook(store, "p", "loop").read().campaigns == ("one",)
+    assert first.end(ended(1)).table == "t1"
+    assert second.end(ended(1)).id == first.read().rounds[0].ended.id
+
+
+def test_two_writers_at_the_same_moment_get_one_answer():
+    store, barrier = MemoryStore(), threading.Barrier(2)
+    store.before_put = lambda _: barrier.wait(10) if store.calls["put_if_absent"] <= 2 else None
+    answers = {}
+
+    def write(name):
+        answers[name] = LoopBook(store, "", "loop").fix(fixed(1, name)).campaign_id
+
+    threads = [threading.Thread(target=write, args=[name]) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(answers.values())) == 1
+
+
+def test_a_lost_answer_is_no_second_round():
+    store = MemoryStore()
+    store.lose_answer()
+    assert LoopBook(store, "", "loop").fix(fixed(1)).number == 1
+    assert len(LoopBook(store, "", "loop").read().rounds) == 1
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 4)), max_size=12))
+def test_a_state_has_rounds_in_a_row_each_ended_at_most_once(actions):
+    state = LoopState()
+    for is_fix, number in actions:
+        record = fixed(number) if is_fix else ended(number)
+        try:
+            state = state.next(record)
+        except ArchiveError:
+            continue
+    assert [r.fixed.number for r in state.rounds] == list(range(1, len(state.rounds) + 1))
+    assert len(set(state.campaigns)) == len(state.rounds)
+    assert state.count == len(state.rounds) + sum(1 for r in state.rounds if r.ended)
+
+
+@given(st.lists(st.sampled_from(["read", "kill", "fix", "end"]), max_size=20))
+def test_a_loop_that_is_killed_anywhere_has_the_rounds_of_one_that_was_not(steps):
+    """A process fixes the next round if all have ended, and ends it otherwise; the next one knows only the store."""
+    store = MemoryStore()
+    book = LoopBook(store, "", "loop")
+    for step in steps:
+        if step == "kill":
+            book = LoopBook(store, "", "loop")
+            continue
+        state = book.read()
+        still_open = [r.fixed.number for r in state.rounds if r.ended is None]
+        if step == "fix" and not still_open:
+            book.fix(fixed(len(state.rounds) + 1))
+        elif step == "end" and still_open:
+            book.end(ended(still_open[0]))
+    rounds = LoopBook(store, "", "loop").read().rounds
+    assert [r.fixed.campaign_id for r in rounds] == [f"loop-{n + 1}" for n in range(len(rounds))]
+    assert all(r.ended for r in rounds[:-1])
+
+
+def test_a_record_that_contradicts_the_log_is_never_written():
+    book = LoopBook(MemoryStore(), "", "loop")
+    book.fix(fixed(1, "same"))
+    with pytest.raises(ArchiveError, match="contradicts"):
+        book.fix(fixed(2, "same"))
+    with pytest.raises(ArchiveError, match="contradicts"):
+        book.fix(fixed(3))
+    assert len(book.store.objects) == 1
+
+
+def test_the_store_being_away_is_no_decision():
+    store = MemoryStore()
+    store.fail_before_writing(times=9)
+    with pytest.raises(ArchiveUnavailable):
+        LoopBook(store, "", "loop").fix(fixed(1))
+    assert LoopBook(store, "", "loop").read().rounds == ()
+
+
+def test_designs_are_read_as_they_were_proposed(tmp_path):
+    store = MemoryStore()
+    book = LoopBook(store, "p", "My loop")
+    path = tmp_path / "designs.fasta"
+    path.write_text(">a score=1\nACD\n>b\nACE\n")
+    pool = book.keep_file(path, "designs.fasta", 2)
+    book.fix(fixed(1).model_copy(update={"pool": pool}))
+    path.write_text(">other\nAAA\n")
+    whole = book.designs(1, AS_WRITTEN)
+    assert [(s.name, s.aa_string, s.attributes) for s in whole.items] == [
+        ("a", "ACD", {"score": "1"}),
+        ("b", "ACE", {}),
+    ]
+    assert [c.columns for c in book.candidates(pool)] == [{"score": "1"}, {}]
+    with pytest.raises(ConfigurationError, match="no round 2"):
+        book.designs(2, AS_WRITTEN)
+
+
+def test_chosen_designs_keep_everything_that_is_ordered():
+    book = LoopBook(MemoryStore(), "p", "loop")
+    candidate = Candidate(
+        name="x",
+        sequence="ACD",
+        parents=("p",),
+        columns={"method": "m"},
+        control=True,
+        metadata={"type": "FAB"},
+    )
+    pool = book.keep_candidates([candidate], "module:function")
+    book.fix(
+        fixed(1, choices=(Choice(candidate=candidate, rank=1, reason="best"),)).model_copy(
+            update={"pool": pool}
+        )
+    )
+    (design,) = book.designs(1, AS_WRITTEN).items
+    assert (design.control, design.metadata) == (True, {"type": "FAB"})
+    assert design.attributes == {"method": "m", "parents": "p", "selection_reason": "best"}
+    assert list(book.candidates(pool)) == [candidate]
+
+
+def test_a_damaged_pool_is_not_measured(tmp_path):
+    store = MemoryStore()
+    book = LoopBook(store, "", "loop")
+    path = tmp_path / "a.fasta"
+    path.write_text(">a\nACD\n")
+    pool = book.keep_file(path, "a.fasta", 1)
+    book.fix(fixed(1).model_copy(update={"pool": pool}))
+    (key,) = [key for key in store.objects if "POOLS" in key]
+    store.objects[key] = b">a\nACE\n"
+    with pytest.raises(ArchiveError, match="has changed"):
+        book.designs(1, AS_WRITTEN)
+
+
+def test_addresses_of_designs():
+    assert of_designs_address(designs_address("a.b-1", 12)) == ("a.b-1", 12)
+    assert of_designs_address("loop.fasta") is None
+    assert of_designs_address("/loop:a/1") is None
