@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
+from uuid import UUID
 
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
@@ -17,6 +18,7 @@ from pydantic import Field
 from prefect_assay.approvals.questions import answer_expired
 from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.flows.run_options import DEADLINE_DAYS
+from prefect_assay.looping.wakes import loops_to_wake
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import SweepMemory
 from prefect_assay.runs.block_references import is_saved
@@ -34,7 +36,7 @@ from prefect_assay.runs.queries import (
 )
 from prefect_assay.runs.states import has_expired, waits_for_input
 from prefect_assay.runs.tags import GROUP_TAG, tag_values
-from prefect_assay.runs.transient_failures import is_due, marked_filter, missing_block
+from prefect_assay.runs.transient_failures import is_due, is_marked, marked_filter, missing_block
 from prefect_assay.sweeping import (
     ExperimentWatch,
     SweepProgress,
@@ -111,10 +113,12 @@ class _Sweep:
         with progress.part("runs that have ended"):
             self._read_ended(since or self.now - _FIRST_LOOK)
         checked = self._full_check(before)
-        marked: list[FlowRun] = []
+        tagged: list[FlowRun] = []
         with progress.part("marked runs"):
-            marked = read_runs(self.prefect, marked_filter())
-            watch.asking |= {run.id: run for run in marked if waits_for_input(run)}
+            tagged = read_runs(self.prefect, marked_filter())
+        marked = [run for run in tagged if is_marked(run)]
+        watch.asking |= {run.id: run for run in marked if waits_for_input(run)}
+        self._wake_loops([run for run in tagged if not is_marked(run)])
         self._answer_questions()
         self._retry(marked)
         with progress.part("finished groups"):
@@ -185,6 +189,12 @@ class _Sweep:
             self.progress.woken += answer_paid(self.prefect, asking, self.progress.problems)
         with self.progress.part("overdue questions"):
             self.progress.woken += answer_expired(self.prefect, asking, self.now)
+
+    def _wake_loops(self, loops: list[FlowRun]) -> None:
+        due: list[UUID] = []
+        with self.progress.part("loops that wait for designs"):
+            due = loops_to_wake(self.prefect, loops, self.now, self.progress.problems)
+        self.progress.wake(due)
 
     def _retry(self, marked: list[FlowRun]) -> None:
         due = []

@@ -39,7 +39,13 @@ def approve_round(*, key: str, what: str, figures: Mapping[str, str], hours: flo
     question = f"{WaitsFor.APPROVAL}-{hashlib.sha256(key.encode()).hexdigest()[:20]}-round"
     given = answers(question)
     if not given:
-        ask(RoundApproval, question=question, description=_description(what, figures, hours), hours=hours)
+        ask(
+            RoundApproval,
+            question=question,
+            title=f"{what}: order it?",
+            description=_description(what, figures, hours),
+            hours=hours,
+        )
     last = given[0]
     if last.decision == "approve" and not last.late:
         return

@@ -23,6 +23,7 @@ from prefect_assay.runs.states import suspension_key
 from prefect_assay.runs.tags import (
     ASKS_TAG,
     EXPERIMENT_TAG,
+    LOOPS_TAG,
     RETRY_TAG,
     WAITS_TAG,
     drop_tags,
@@ -72,7 +73,7 @@ def mark_retry(run_id: UUID) -> None:
 
 def clear_marks(run: FlowRun) -> None:
     """Remove the retry and question tags of a run that waits normally again; most runs have none."""
-    if any(tag.startswith((RETRY_TAG, ASKS_TAG)) for tag in run.tags):
+    if is_marked(run):
         drop_tags(run.id, (RETRY_TAG, ASKS_TAG))
 
 
@@ -114,9 +115,14 @@ def lacks_retry_mark(run: FlowRun) -> bool:
 
 
 def marked_filter() -> FlowRunFilter:
-    """Build a filter for suspended runs that ask a person or try again."""
+    """Build a filter for suspended runs that ask a person or try again, and for suspended loops."""
     retries = (f"{RETRY_TAG}{count}" for count in range(1, RETRIES_MAX + 1))
-    return suspended_filter(any_tags=[ASKS_TAG, *retries])
+    return suspended_filter(any_tags=[ASKS_TAG, LOOPS_TAG, *retries])
+
+
+def is_marked(run: FlowRun) -> bool:
+    """Return True if a run has the tag of a question or of a failed attempt."""
+    return any(tag.startswith((RETRY_TAG, ASKS_TAG)) for tag in run.tags)
 
 
 def is_transient(task: Task[..., Any], task_run: TaskRun, state: State[Any]) -> bool:
