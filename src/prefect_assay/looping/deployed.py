@@ -5,7 +5,7 @@ table of all measured designs), `measurements` and `round_name` (the table and n
 the address to write to. One that does not take `candidates` writes a file into the loop's source.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,8 +37,11 @@ def run_designer(
     scope: str,
     timeout: timedelta,
     poll: PollPolicy,
+    left: Callable[[bool], bool],
 ) -> bool:
     """Start the designer for a round, or find its run, and wait until it has completed; True if it takes `candidates`.
+
+    `left` says, given that, whether a completed run left designs that can be ordered; else a Retry starts another one.
 
     Raises:
         ConfigurationError: there is no such deployment.
@@ -54,7 +57,7 @@ def run_designer(
         given,
         run_name=f"{book.loop_id}, round {number}: designs",
         groups=[group],
-        is_done=lambda _run: True,
+        is_done=lambda _run: left(WRITES_TO in known),
         ended=_is_final,
     )
     ended = wait_for_children(

@@ -126,6 +126,7 @@ def next_round(
         scope=loop.scope,
         timeout=loop.timeout,
         poll=loop.poll,
+        left=lambda writes: _has_designs(loop, number, skip, writes=writes),
     )
     if writes:
         pool = proposed_pool(loop.book, number, loop.designer, loop.reading)
@@ -139,6 +140,15 @@ def next_round(
             "ordered. Let it write one, or take the parameter `candidates`; then press Retry or start the loop again"
         )
     return _of_file(loop, number, written[0], budget_left)
+
+
+def _has_designs(loop: Loop, number: int, skip: frozenset[str], *, writes: bool) -> bool:
+    if not writes:
+        return bool(_look(loop, skip, settle=0.0).complete)
+    try:
+        return proposed_pool(loop.book, number, str(loop.designer), loop.reading).designs > 0
+    except (DesignerFailed, InvalidSequences):
+        return False
 
 
 def loop_history(archive: Archive, rounds: Sequence[Round]) -> tuple[DesignSummary, ...]:
