@@ -1,0 +1,97 @@
+"""`make browser`: what both of Prefect's user interfaces show of an experiment while it waits and when it has ended.
+
+With ASSAY_BROWSER_PICTURES=docs/images the pictures of docs/waiting.md and docs/results.md are made again.
+"""
+
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from support.runs.world import a_world, eventually
+
+CHROMIUM = os.environ.get("ASSAY_BROWSER_CHROMIUM", "/usr/bin/chromium")
+BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # measured: K_D 9e-8 M
+NO_TASK = re.compile(r"422 POST http://\S+/api/task_runs/filter")
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not find_spec("playwright"), reason="no playwright here: pip install playwright"),
+    pytest.mark.skipif(
+        not Path(CHROMIUM).exists(),
+        reason=f"no Chromium at {CHROMIUM}: install it, or set ASSAY_BROWSER_CHROMIUM",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with a_world(tmp_path_factory.mktemp("browser")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def run(world):
+    """An experiment that the laboratory works on, and whose flow sleeps."""
+    made = world.experiment("egfr-round-1", BINDER)
+    world.asleep(made)
+    for _ in range(15):
+        world.advance(days=1)
+        if eventually(lambda: world.run(made).state.message, seconds=30, what="the stage").startswith(
+            "in the laboratory: in production"
+        ):
+            return made
+    raise AssertionError(f"the run is {world.run(made).state!r}")
+
+
+@pytest.fixture(params=["v1", "v2"])
+def person(request, world):
+    from support.browser.people import INTERFACES, Person
+
+    someone = Person(CHROMIUM, world.stack.ui_url, INTERFACES[request.param])
+    someone.name = request.param
+    yield someone
+    someone.close()
+    # Of an artifact that no task has made, V2 requests the task.
+    assert [wrong for wrong in someone.wrong if not NO_TASK.fullmatch(wrong)] == []
+
+
+def picture(page, name, person, clip=None):
+    if folder := os.environ.get("ASSAY_BROWSER_PICTURES"):
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=Path(folder) / f"{name}-{person.name}.png", clip=clip)
+
+
+def newest(world, run, prefix):
+    return max(world.artifacts(run, prefix), key=lambda artifact: artifact.created)
+
+
+def test_a_suspended_run_shows_where_its_experiment_is(world, run, person):
+    with person._tab() as page:
+        page.goto(f"{person.interface.root}/runs/flow-run/{run.id}", wait_until="commit")
+        page.get_by_text("Suspended").first.wait_for()
+        page.get_by_text("in the laboratory: in production").first.wait_for()  # the line in the log
+    with person._tab() as page:
+        key = newest(world, run, "assay-progress-").key
+        page.goto(f"{person.interface.root}/artifacts/key/{key}", wait_until="commit")
+        page.get_by_text("in production, results expected").first.wait_for()
+        picture(page, "progress", person)
+        shown = page.content()
+    assert shown.index("Waiting for materials") < shown.index("In production</td>")
+
+
+def test_the_results_show_their_plots(world, run, person):
+    if world.run(run).state.name != "Completed":
+        world.advance(days=16)
+        world.until(run, "Completed", seconds=120)
+    with person._tab() as page:
+        artifact = newest(world, run, "assay-results-")
+        page.goto(f"{person.interface.root}/artifacts/artifact/{artifact.id}", wait_until="commit")
+        plots = page.locator("img[src^='data:image/svg+xml;base64,']")
+        plots.nth(1).wait_for()
+        assert all(plots.nth(number).evaluate("plot => plot.naturalWidth") for number in range(plots.count()))
+        top = page.locator("table").first.bounding_box()["y"]  # below the archive's address
+        picture(page, "results", person, clip={"x": 0, "y": top, "width": 1000, "height": 800 - top})
