@@ -2,12 +2,14 @@
 
 The rate of a method is a Beta posterior around the rate of all methods together. For each place a rate is drawn for every
 method (Thompson sampling), so that places are shared among methods in proportion to the chance that each is the best,
-and a method without a history is tried. Within a method candidates come by what their tenth of the score and their
-parents add, then by score, then at random.
+and a method without a history is tried. Within a method candidates come by what their score and their parents add.
+
+Scores are compared within a method only, by their place among its candidates: methods score on scales of their own.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,28 +23,11 @@ from prefect_assay.selection.ranking import Offers, score_text
 from prefect_assay.selection.rates import HitRate, hit_rates, is_hit
 
 PRIOR_DESIGNS: Final = 2.0  # how many designs the rate of all methods counts beside the method's own
-LIFT_HITS: Final = (
-    3.0  # expected hits that a tenth or a family needs before its lift is half of what it shows
-)
-TENTHS: Final = 10
-_PER_BIN: Final = 8  # designs; with fewer measured scores there are fewer bins
-
-
-class Lifts:
-    """Hits beyond what was expected, by group: (hits + k) / (expected + k); 1 for a group without a history."""
-
-    def __init__(self, groups: Iterable[Sequence[object]], hits: Floats, expected: Floats) -> None:
-        found: defaultdict[object, list[float]] = defaultdict(lambda: [LIFT_HITS, LIFT_HITS])
-        for own, hit, chance in zip(groups, hits, expected, strict=True):
-            for group in own:
-                found[group][0] += hit
-                found[group][1] += chance
-        self._by_group = {group: hit / chance for group, (hit, chance) in found.items()}
-
-    def __getitem__(self, groups: Sequence[object]) -> float:
-        """The geometric mean over the groups."""
-        lifts = [self._by_group.get(group, 1.0) for group in groups]
-        return float(np.prod(lifts) ** (1 / len(lifts))) if lifts else 1.0
+FAMILY_HITS: Final = 3.0  # expected hits that a family needs before its lift is half of what it shows
+_TREND: Final = np.array([0.0, 0.5])  # level and slope that are expected of a score, and their variances
+_TREND_VARIANCE: Final = np.array([1.0, 0.25])
+_TENTHS: Final = 10
+_STEPS: Final = 30
 
 
 class MethodHistory:
@@ -53,18 +38,20 @@ class MethodHistory:
     ) -> None:
         self._candidates, self._settings = candidates, settings
         known = [design for design in history.designs if is_hit(design, settings) is not None]
-        self._rates = hit_rates(known, self._method, settings)
         hits = np.array([bool(is_hit(design, settings)) for design in known], dtype=float)
+        self._rates = hit_rates(known, self._method, settings)
         pooled = (hits.sum() + 1) / (len(hits) + 2)
         self._prior = (PRIOR_DESIGNS * pooled, PRIOR_DESIGNS * (1 - pooled))
-        self._edges = self._bins(known)
+        self._places, places = self._all_places(known)
         expected = np.array([self._mean(self._method(design)) for design in known])
-        tenths = [self._tenth(self._score(design)) for design in known]
-        self._score_lifts = Lifts(tenths, hits, expected)
-        expected *= [self._score_lifts[tenth] for tenth in tenths]
-        self._families = Lifts(map(_family, known), hits, np.minimum(expected, 1))
+        self._level, self._slope = score_trend(places, hits, expected)
+        expected = np.minimum(expected * self._score_lifts(places), 1)
+        self._families = family_lifts(map(_family, known), hits, expected)
         self.notes: tuple[str, ...] = () if known else ("no outcome in the history: all methods count alike",)
-        self._lifts = self._lift_all(free)
+        self._lifts = self._score_lifts(self._places)
+        for at, parents in enumerate(candidates.parents):
+            if parents:
+                self._lifts[at] *= self._family_lift(parents)
         means = {method: self._mean(method) for method in set(candidates.methods)}
         rates = np.array([means[method] for method in candidates.methods])
         self.scores = np.where(free, np.minimum(rates * self._lifts, 1), np.nan)
@@ -72,18 +59,26 @@ class MethodHistory:
     def _method(self, design: DesignSummary) -> str:
         return method_of(design.attributes, self._settings.method_column) or ""
 
-    def _score(self, design: DesignSummary) -> float:
-        cell = design.attributes.get(self._settings.score_column or "", "")
-        return number(cell) * (1 if self._settings.higher_is_better else -1)
+    def _all_places(self, known: Sequence[DesignSummary]) -> tuple[Floats, Floats]:
+        """Where scores are among all of their method, from -1 for the worst to 1 for the best: candidates, measured designs."""
+        column, sign = self._settings.score_column or "", 1 if self._settings.higher_is_better else -1
+        measured = [sign * number(design.attributes.get(column, "")) for design in known]
+        scores = np.concatenate([self._candidates.scores, measured])
+        by_method: defaultdict[str, list[int]] = defaultdict(list)
+        for at, method in enumerate([*self._candidates.methods, *map(self._method, known)]):
+            by_method[method].append(at)
+        places = np.full(len(scores), np.nan)
+        for members in by_method.values():
+            scored = np.array(members)[np.isfinite(scores[members])]
+            places[scored] = _places(scores[scored])
+        return places[: len(self._candidates)], places[len(self._candidates) :]
 
-    def _bins(self, known: Sequence[DesignSummary]) -> Floats:
-        scores = np.array([score for design in known if np.isfinite(score := self._score(design))])
-        bins = min(TENTHS, len(scores) // _PER_BIN)
-        return np.quantile(scores, np.arange(1, bins) / bins) if bins > 1 else np.empty(0)
+    def _score_lifts(self, places: Floats) -> Floats:
+        return np.nan_to_num(np.exp(self._level + self._slope * places), nan=1.0)
 
-    def _tenth(self, score: float) -> tuple[int, ...]:
-        known = self._edges.size and np.isfinite(score)
-        return (int(np.searchsorted(self._edges, score, side="right")),) if known else ()
+    def _family_lift(self, parents: Sequence[str]) -> float:
+        """The geometric mean over the parents; 1 for a parent without a history."""
+        return math.prod(self._families.get(parent, 1.0) for parent in parents) ** (1 / len(parents))
 
     def _posterior(self, method: str) -> tuple[float, float]:
         found = self._rates.get(method, HitRate(0, 0))
@@ -92,19 +87,6 @@ class MethodHistory:
     def _mean(self, method: str) -> float:
         hits, misses = self._posterior(method)
         return hits / (hits + misses)
-
-    def _lift_all(self, free: Mask) -> Floats:
-        """Each candidate's lift; scores by their tenth, at once."""
-        scores = self._candidates.scores
-        by_tenth = np.array([self._score_lifts[(tenth,)] for tenth in range(self._edges.size + 1)])
-        tenths = np.searchsorted(self._edges, scores, side="right").clip(max=self._edges.size)
-        lifts = (
-            np.where(np.isfinite(scores), by_tenth[tenths], 1.0) if self._edges.size else np.ones(len(free))
-        )
-        for at, parents in enumerate(self._candidates.parents):
-            if parents and free[at]:
-                lifts[at] *= self._families[parents]
-        return lifts
 
     def offers(self) -> Offers:
         """The best candidate of the method with the highest product of drawn rate and lift, for each place."""
@@ -122,9 +104,8 @@ class MethodHistory:
                 heads[best] = self._lifts[queue[-1]] if queue else -np.inf
 
     def _queues(self) -> dict[str, list[int]]:
-        """The candidates of each method, the best one last."""
-        scores = np.nan_to_num(self._candidates.scores, nan=-np.inf)
-        order = np.lexsort((self._candidates.ties, -scores, -self._lifts))
+        """The candidates of each method, the best one last; equals at random."""
+        order = np.lexsort((self._candidates.ties, -self._lifts))
         queues: dict[str, list[int]] = {}
         for at in order[np.isfinite(self.scores[order])][::-1].tolist():
             queues.setdefault(self._candidates.methods[at], []).append(at)
@@ -134,18 +115,49 @@ class MethodHistory:
         """The method's rate with its 95 % interval, and what score and parents add."""
         method = self._candidates.methods[at]
         parts = [_rate_text(method, self._rates.get(method))]
-        score = float(self._candidates.scores[at])
-        if np.isfinite(score):
-            place = self._tenth(score)
-            bins = (
-                f" (part {place[0] + 1} of {self._edges.size + 1}: x{self._score_lifts[place]:.2f})"
-                if place
-                else ""
-            )
-            parts.append(score_text(score, self._settings) + bins)
+        place = float(self._places[at])
+        if math.isfinite(place):
+            tenth = min(int((1 - place) / 2 * _TENTHS), _TENTHS - 1) + 1
+            lift = math.exp(self._level + self._slope * place)
+            score = score_text(float(self._candidates.scores[at]), self._settings)
+            parts.append(f"{score} in tenth {tenth} of its method (x{lift:.2f})")
         if parents := self._candidates.parents[at]:
-            parts.append(f"parents {', '.join(parents)} (x{self._families[parents]:.2f})")
+            parts.append(f"parents {', '.join(parents)} (x{self._family_lift(parents):.2f})")
         return f"{'; '.join(parts)}; expected hit rate {self.scores[at]:.0%}"
+
+
+def _places(scores: Floats) -> Floats:
+    """The middle of each score's share among all, from -1 to 1; equal scores have one place."""
+    ordered = np.sort(scores)
+    middle = np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")
+    return middle / len(scores) - 1
+
+
+def score_trend(places: Floats, hits: Floats, expected: Floats) -> tuple[float, float]:
+    """Level a and slope b of the lift exp(a + b place), of the highest posterior (Newton's method).
+
+    The slope's prior is that of a score that helps a little, as published ones do. The level takes up what the slope cannot
+    know: a history of the best scores alone says nothing about the slope.
+    """
+    known = np.isfinite(places)
+    rows = np.stack([np.ones(int(known.sum())), places[known]])
+    values = _TREND.copy()
+    for _ in range(_STEPS):
+        rates = expected[known] * np.exp(values @ rows)
+        gradient = rows @ (hits[known] - rates) - (values - _TREND) / _TREND_VARIANCE
+        step = np.linalg.solve((rows * rates) @ rows.T + np.diag(1 / _TREND_VARIANCE), gradient)
+        values = values + step.clip(-1, 1)
+    return float(values[0]), float(values[1])
+
+
+def family_lifts(families: Iterable[Sequence[str]], hits: Floats, expected: Floats) -> Mapping[str, float]:
+    """Hits beyond what was expected, by family: (hits + k) / (expected + k)."""
+    found: defaultdict[str, list[float]] = defaultdict(lambda: [FAMILY_HITS, FAMILY_HITS])
+    for members, hit, chance in zip(families, hits, expected, strict=True):
+        for family in members:
+            found[family][0] += hit
+            found[family][1] += chance
+    return {family: hit / chance for family, (hit, chance) in found.items()}
 
 
 def _family(design: DesignSummary) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import FATES, Choice, Fate, Selection, SelectionPolicy, SelectionSettings
 from prefect_assay.models.sequences import Pool
 from prefect_assay.selection.candidates import Candidates, columns_of
+from prefect_assay.selection.gp import GaussianProcessRanking
 from prefect_assay.selection.history import History
 from prefect_assay.selection.identity import Clusters
 from prefect_assay.selection.method_history import MethodHistory
@@ -47,7 +48,8 @@ def choose(
         _mark_measured(pool, history, fates)
     free = fates == _PLACES[Fate.RANKED_LOWER]
     ranking = _ranking(candidates, free, history, settings)
-    fates[free & np.isnan(ranking.scores)] = _PLACES[Fate.NO_SCORE]
+    if settings.policy is SelectionPolicy.TOP_SCORE:
+        fates[free & np.isnan(ranking.scores)] = _PLACES[Fate.NO_SCORE]
     chosen = _walk(ranking, candidates, settings, affordable - len(controls), fates)
     return Selection(
         choices=tuple(_choices(pool, controls, chosen, ranking, price_cents)),
@@ -102,7 +104,9 @@ def _ranking(
             return TopScore(candidates, free, settings)
         case SelectionPolicy.RANDOM:
             return Random(candidates, free, settings)
-        case _:
+        case SelectionPolicy.GP:
+            return GaussianProcessRanking(candidates, free, history, settings)
+        case SelectionPolicy.METHOD_HISTORY:
             return MethodHistory(candidates, free, history, settings)
 
 
