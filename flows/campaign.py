@@ -252,8 +252,13 @@ def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[Cam
         report=page.location,
     )
     artifacts.show_campaign(plan, report, table, images=page.images, notes=page.notes)
-    if page.record and page.reviews:
-        facts.curves_to_review(page.record, page.reviews, news=was_suspended(own_tags()))
+    facts.campaign_archived(
+        table,
+        page.record,
+        experiments=[e.location for e in lines if e.location],
+        reviews=page.reviews,
+        news=was_suspended(own_tags()),
+    )
     message = f"{sum(1 for e in lines if e.location)} of {len(lines)} experiments have results, {len(table.rows)} rows"
     if report.problems:
         message = "; ".join([message, *report.problems])

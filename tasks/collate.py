@@ -84,7 +84,7 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
     table = collate(from_csv(version.read(TABLE_PATH)) for version in found if version is not None)
     if not table:
         return CampaignTable(location=None, rows=(), best_kd_M=None)
-    archive_version(
+    record = archive_version(
         store,
         archive.prefix,
         campaign_id=campaign_id,
@@ -99,7 +99,7 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
         raise ArchiveError(
             f"the table of campaign {campaign_id} was written and cannot be found; check the archive"
         )
-    return kept
+    return kept.model_copy(update={"record": record})
 
 
 def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:

@@ -4,6 +4,7 @@
 service or decides anything.
 """
 
+from prefect_assay.events.assets import Materialization, asset_key
 from prefect_assay.events.kinds import KINDS, Fact
 from prefect_assay.events.sending import (
     EVENTS_LABEL,
@@ -20,7 +21,9 @@ __all__ = [
     "EVENTS_LABEL",
     "KINDS",
     "Fact",
+    "Materialization",
     "RunReference",
+    "asset_key",
     "concerning",
     "emit",
     "emit_for",

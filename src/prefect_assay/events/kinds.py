@@ -6,7 +6,7 @@ holds a secret or a link that works without a token.
 """
 
 from datetime import datetime
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 from uuid import UUID, uuid5
 
 from prefect_assay.models.base import Model
@@ -59,6 +59,18 @@ class Fact(Model):
     def name(self) -> str:
         """What people call the resource."""
         return self.resource_id.rpartition(".")[2]
+
+    def properties(self) -> dict[str, str]:
+        """Further labels of the resource, as in `labels`."""
+        return {f"assay.{name.replace('_', '-')}": str(getattr(self, name)) for name in self.labels}
+
+    def lineage(self) -> list[dict[str, str]]:
+        """Further related resources."""
+        return []
+
+    def payload(self) -> dict[str, Any]:
+        """The fields that have a value."""
+        return self.model_dump(mode="json", exclude_none=True)
 
     @property
     def id(self) -> UUID:

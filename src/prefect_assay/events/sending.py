@@ -140,7 +140,7 @@ def send(fact: Fact, run: RunReference | None = None) -> bool:
             event=fact.event,
             resource=resource(fact),
             related=related(fact, run),
-            payload=fact.model_dump(mode="json", exclude_none=True),
+            payload=fact.payload(),
             id=fact.id,
         )
         return sent is not None
@@ -150,8 +150,11 @@ def send(fact: Fact, run: RunReference | None = None) -> bool:
 
 def resource(fact: Fact) -> dict[str, str]:
     """The resource of a fact: id, name, and the labels that automations match by."""
-    labels = {f"assay.{name.replace('_', '-')}": str(getattr(fact, name)) for name in fact.labels}
-    return {"prefect.resource.id": fact.resource_id, "prefect.resource.name": fact.name, **labels}
+    return {
+        "prefect.resource.id": fact.resource_id,
+        "prefect.resource.name": fact.name,
+        **fact.properties(),
+    }
 
 
 def related(fact: Fact, run: RunReference | None = None) -> list[dict[str, str]]:
@@ -167,10 +170,13 @@ def related(fact: Fact, run: RunReference | None = None) -> list[dict[str, str]]
         ("order", f"assay.order.{fact.order_key}" if fact.order_key else None, fact.order_key),
     ]
     return [
-        {"prefect.resource.id": found, "prefect.resource.role": role}
-        | ({"prefect.resource.name": name} if name else {})
-        for role, found, name in named
-        if found and found != fact.resource_id
+        *fact.lineage(),
+        *(
+            {"prefect.resource.id": found, "prefect.resource.role": role}
+            | ({"prefect.resource.name": name} if name else {})
+            for role, found, name in named
+            if found and found != fact.resource_id
+        ),
     ]
 
 

@@ -10,25 +10,37 @@ from typing import Final
 
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.books import OrderBook
-from prefect_assay.events import EVENTS_LABEL, RunReference, emit, emit_for, is_news, kinds
+from prefect_assay.events import (
+    EVENTS_LABEL,
+    Materialization,
+    RunReference,
+    asset_key,
+    emit,
+    emit_for,
+    is_news,
+    kinds,
+)
+from prefect_assay.events.assets import ASSETS
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order, Payment, PaymentState
+from prefect_assay.models.report import RoundReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ExperimentStatus, PaymentMethod, ResultsStatus
-from prefect_assay.results.row import ArchivedResults
+from prefect_assay.results.row import ArchivedResults, CampaignTable
 from prefect_assay.runs.tags import set_labels
 
 __all__ = [
     "archived",
+    "campaign_archived",
     "canceled",
-    "curves_to_review",
     "invoiced",
     "ordered",
     "overdue",
     "payment",
     "quoted",
+    "round_completed",
     "stage",
     "stage_of_waiting",
 ]
@@ -127,6 +139,10 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
         ),
         news=news,
     )
+    emit(
+        _asset("experiment", record, name=f"{record.campaign_id} {found.code}", rows=len(kept.rows)),
+        news=news,
+    )
     # `all` before `done` is not released yet (contract 3).
     released = found.results_status == ResultsStatus.ALL and found.status == ExperimentStatus.DONE
     kind = kinds.ResultsReady if released else kinds.PartialResults
@@ -159,17 +175,89 @@ def canceled(experiment_id: str, experiment_code: str | None) -> None:
     emit(kinds.ExperimentCanceled(experiment_id=experiment_id, experiment_code=experiment_code))
 
 
-def curves_to_review(record: ArchiveRecord, designs: Sequence[str], *, news: bool) -> None:
-    """The report of a campaign shows curves whose numbers need a look; `designs` has one name per curve."""
+def campaign_archived(
+    table: CampaignTable,
+    report: ArchiveRecord | None,
+    *,
+    experiments: Sequence[str],
+    reviews: Sequence[str],
+    news: bool,
+) -> None:
+    """Table and report of a campaign are in the archive.
+
+    `experiments` are the addresses of their sources; `reviews` has a design for each curve that needs a look.
+    """
+    made = table.record
+    if made is not None:
+        sources = [asset_key(location) for location in experiments]
+        fact = _asset("table", made, name=f"{made.campaign_id} table", upstream=sources, rows=len(table.rows))
+        emit(fact, news=news or not made.unchanged)
+    if report is None:
+        return
+    news = news or not report.unchanged
+    sources = [asset_key(made.location)] if made else []
+    emit(_asset("report", report, name=f"{report.campaign_id} report", upstream=sources), news=news)
+    if reviews:
+        emit(
+            kinds.CurveReview(
+                campaign_id=report.campaign_id,
+                report=report.location,
+                manifest_sha256=report.manifest_sha256,
+                curves=len(reviews),
+                designs=tuple(dict.fromkeys(reviews))[:_DESIGNS_MAX],
+            ),
+            news=news,
+        )
+
+
+def round_completed(loop_id: str, made: RoundReport, previous: str | None) -> None:
+    """A round has ended. Its measurements are an asset, downstream of those of the round `previous`."""
     emit(
-        kinds.CurveReview(
-            campaign_id=record.campaign_id,
-            report=record.location,
-            manifest_sha256=record.manifest_sha256,
-            curves=len(designs),
-            designs=tuple(dict.fromkeys(designs))[:_DESIGNS_MAX],
-        ),
-        news=news or not record.unchanged,
+        kinds.RoundCompleted(
+            campaign_id=made.campaign_id,
+            loop_id=loop_id,
+            round=made.name,
+            table=made.table,
+            best_kd_M=made.best_kd_M,
+            problem=made.problem,
+        )
+    )
+    if made.table is not None:
+        before = [_round_key(loop_id, previous)] if previous else []
+        emit(
+            Materialization(
+                campaign_id=made.campaign_id,
+                key=_round_key(loop_id, made.name),
+                title=f"{loop_id} {made.name}",
+                description=ASSETS["round"],
+                version=made.table,
+                upstream=(*before, asset_key(made.table)),
+                metadata={"table": made.table, "best_kd_M": made.best_kd_M},
+            )
+        )
+
+
+def _round_key(loop_id: str, name: str) -> str:
+    return asset_key(f"assay://loop/{loop_id}/{name}")
+
+
+def _asset(
+    kind: str, record: ArchiveRecord, *, name: str, upstream: Sequence[str] = (), **metadata: object
+) -> Materialization:
+    """A version in the archive as an asset; all versions of it have the same key."""
+    return Materialization(
+        campaign_id=record.campaign_id,
+        key=asset_key(record.location),
+        title=name,
+        description=ASSETS[kind],
+        version=record.manifest_sha256,
+        upstream=tuple(upstream),
+        metadata={
+            "location": record.location,
+            "files": record.files,
+            "total_bytes": record.total_bytes,
+            **metadata,
+        },
     )
 
 

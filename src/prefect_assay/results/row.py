@@ -94,6 +94,7 @@ class CampaignTable(Model):
     location: str | None
     rows: tuple[ResultRow, ...]
     best_kd_M: float | None  # noqa: N815 - M is the unit
+    record: ArchiveRecord | None = None  # of the version that this run has made or found
 
 
 def collate(tables: Iterable[Iterable[ResultRow]]) -> tuple[ResultRow, ...]:
