@@ -84,7 +84,7 @@ def test_nothing_that_a_person_clicks_fails(world, deployment, tell):
 
     each = CLICKS // 4 // len(INTERFACES)
     campaigns = {
-        f"{name}-{person}": [f"{name}-{n}" for n in range(person, each, 2)]
+        f"{name}-{person}": [f"{name}-{n:03d}" for n in range(person, each, 2)]
         for name in INTERFACES
         for person in (0, 1)
     }
