@@ -27,7 +27,7 @@ from prefect_assay.errors import (
     InvalidSpec,
     LoopFailed,
 )
-from prefect_assay.events import emit, kinds
+from prefect_assay.events import is_news
 from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.run_options import DEADLINE_DAYS, RunOptions
 from prefect_assay.looping import (
@@ -57,7 +57,7 @@ from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.reporting import artifacts
+from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs import can_suspend, is_temporary, outlast, was_suspended
 from prefect_assay.runs.children import attempt_began, call_children, start_child, wait_for_children
 from prefect_assay.runs.crashes import stop_crash_loop
@@ -302,6 +302,7 @@ class _LoopRun:
                 if entry.ended is None and entry.fixed.number not in self.problems:
                     name = f"round-{entry.fixed.campaign_id}"
                     self.outlasting(name, partial(self._measure, entry.fixed))
+            self._report_rounds()
             reason = stop_reason(self.rules, self._values(), self.outlasting("budget", self._spent))
             if reason is not None:
                 return reason
@@ -352,11 +353,12 @@ class _LoopRun:
         table = kept_table(self.options.archive, fixed.campaign_id)
         if table is None or table.location is None:
             self.problems[fixed.number] = problem or "its campaign left no table in the archive"
-            emit(self._fact(fixed, problem=self.problems[fixed.number]))
+            line = self._line(Round(fixed=fixed))
+            facts.round_completed(self.loop_id, line, None, news=True)
             if self.designer:
                 raise self._failed(f"round {fixed.number} has no results: {self.problems[fixed.number]}")
             return
-        ended = self.book.end(
+        self.book.end(
             RoundEnded(
                 number=fixed.number,
                 table=table.location,
@@ -368,10 +370,15 @@ class _LoopRun:
                 problem=problem,
             )
         )
-        emit(self._fact(fixed, table=ended.table, best_kd_M=ended.best_kd_M, problem=ended.problem))
 
-    def _fact(self, fixed: RoundFixed, **what: Any) -> kinds.RoundCompleted:
-        return kinds.RoundCompleted(loop_id=self.loop_id, round=fixed.name, **what)
+    def _report_rounds(self) -> None:
+        """Report the rounds that have ended, also one that ended right before a kill."""
+        previous = None
+        for entry in self.book.read().rounds:
+            if entry.ended is not None:
+                news = is_news(entry.ended.at)
+                facts.round_completed(self.loop_id, self._line(entry), previous, news=news)
+                previous = entry.fixed.name
 
     def _ask(self, fixed: RoundFixed) -> None:
         left = "no budget is set" if fixed.limit_cents is None else usd(fixed.limit_cents)

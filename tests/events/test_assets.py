@@ -156,9 +156,10 @@ def test_a_round_is_upstream_of_the_next(sent):
                 best_kd_M=1e-9,
             ),
             previous,
+            news=True,
         )
     failed = RoundReport(name="r3", campaign_id="loop-r3", table=None, best_kd_M=None, problem="canceled")
-    facts.round_completed("loop", failed, "r2")
+    facts.round_completed("loop", failed, "r2", news=True)
     assert materialized(sent) == {
         "assay://loop/loop/r1": ["file:///a/loop-r1/TABLE"],
         "assay://loop/loop/r2": ["assay://loop/loop/r1", "file:///a/loop-r2/TABLE"],

@@ -280,7 +280,7 @@ class RoundCompleted(Fact):
 
     event: ClassVar = "assay.round.completed"
     resource: ClassVar = "assay.loop.{loop_id}"
-    identity: ClassVar = ("round",)
+    identity: ClassVar = ("round", "table")  # a round that failed may succeed later
 
     loop_id: str
     round: str

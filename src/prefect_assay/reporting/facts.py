@@ -210,7 +210,7 @@ def campaign_archived(
         )
 
 
-def round_completed(loop_id: str, made: RoundReport, previous: str | None) -> None:
+def round_completed(loop_id: str, made: RoundReport, previous: str | None, *, news: bool) -> None:
     """A round has ended. Its measurements are an asset, downstream of those of the round `previous`."""
     emit(
         kinds.RoundCompleted(
@@ -220,7 +220,8 @@ def round_completed(loop_id: str, made: RoundReport, previous: str | None) -> No
             table=made.table,
             best_kd_M=made.best_kd_M,
             problem=made.problem,
-        )
+        ),
+        news=news,
     )
     if made.table is not None:
         before = [_round_key(loop_id, previous)] if previous else []
@@ -233,7 +234,8 @@ def round_completed(loop_id: str, made: RoundReport, previous: str | None) -> No
                 version=made.table,
                 upstream=(*before, asset_key(made.table)),
                 metadata={"table": made.table, "best_kd_M": made.best_kd_M},
-            )
+            ),
+            news=news,
         )
 
 
