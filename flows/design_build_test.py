@@ -35,20 +35,19 @@ from prefect_assay.looping import (
     LoopBook,
     NothingToMeasure,
     OverBudget,
-    Round,
     RoundEnded,
     RoundFixed,
     RoundValue,
     Stop,
     StopRules,
     UnreadableDesigns,
-    best_of,
     best_value,
     designs_address,
     has_measurement,
+    loop_report,
     next_round,
     objective_of,
-    shown,
+    round_line,
     stop_reason,
 )
 from prefect_assay.looping.wakes import SETTLE_SECONDS, run_elsewhere
@@ -353,7 +352,7 @@ class _LoopRun:
         table = kept_table(self.options.archive, fixed.campaign_id)
         if table is None or table.location is None:
             self.problems[fixed.number] = problem or "its campaign left no table in the archive"
-            line = self._line(Round(fixed=fixed))
+            line = round_line(Round(fixed=fixed), self.rules.objective, self.problems)
             facts.round_completed(self.loop_id, line, None, news=True)
             if self.designer:
                 raise self._failed(f"round {fixed.number} has no results: {self.problems[fixed.number]}")
@@ -377,7 +376,8 @@ class _LoopRun:
         for entry in self.book.read().rounds:
             if entry.ended is not None:
                 news = is_news(entry.ended.at)
-                facts.round_completed(self.loop_id, self._line(entry), previous, news=news)
+                line = round_line(entry, self.rules.objective)
+                facts.round_completed(self.loop_id, line, previous, news=news)
                 previous = entry.fixed.name
 
     def _ask(self, fixed: RoundFixed) -> None:
@@ -453,35 +453,20 @@ class _LoopRun:
         return Completed(name=name, message=words, data=report)
 
     def _report(self, stop: Stop, words: str) -> LoopReport:
-        state = self.book.read()
-        rounds = [self._line(entry) for entry in state.rounds] + list(self.unreadable.values())
-        if not self.designer:
-            rounds.sort(key=lambda line: line.name)
-        ended = [entry.ended for entry in state.rounds if entry.ended]
-        report = LoopReport(
-            loop_id=self.loop_id,
-            rounds=tuple(rounds),
+        report = loop_report(
+            self.loop_id,
+            self.book.read(),
+            self.rules.objective,
             stopped=words,
             stop=stop,
-            best=shown(best_of([done.best for done in ended], self.rules.objective), self.rules.objective),
-            spent_cents=sum(done.spent_cents for done in ended),
+            problems=self.problems,
+            unreadable=self.unreadable.values(),
         )
+        if not self.designer:
+            by_name = tuple(sorted(report.rounds, key=lambda line: line.name))
+            report = report.model_copy(update={"rounds": by_name})
         artifacts.show_loop(report)
         return report
-
-    def _line(self, entry: Round) -> RoundReport:
-        fixed, ended = entry.fixed, entry.ended
-        return RoundReport(
-            name=fixed.name,
-            campaign_id=fixed.campaign_id,
-            table=ended.table if ended else None,
-            best_kd_M=ended.best_kd_M if ended else None,
-            problem=ended.problem if ended else self.problems.get(fixed.number),
-            number=fixed.number,
-            designs=fixed.designs,
-            best=shown(ended.best, self.rules.objective) if ended else None,
-            spent_cents=ended.spent_cents if ended else None,
-        )
 
 
 def _problem_of(state: State[Any] | None) -> str | None:

@@ -26,6 +26,7 @@ COMMANDS = (
     ["register"],
     ["deploy"],
     ["run"],
+    ["loop"],
     ["status"],
     ["spending"],
     ["archive"],

@@ -20,7 +20,11 @@ class Server:
 
     def read_flow_runs(self, *, flow_filter=None, flow_run_filter=None, limit, offset=0, **_):
         tags = set(flow_run_filter.tags.all_) if flow_run_filter else set()
-        matching = [run for run in self.runs if tags <= set(run.tags)]
+        names = flow_filter.name.any_ if flow_filter else ["campaign"]
+        loops = names == ["design-build-test"]
+        matching = [
+            run for run in self.runs if tags <= set(run.tags) and ("loop_id" in run.parameters) == loops
+        ]
         return matching[offset : offset + limit]
 
     def read_artifacts(self, **_):
@@ -85,6 +89,14 @@ def test_recent_campaigns_leave_out_flows_of_other_packages():
     server = Server(*others, *ours)
     assert [line.name for line in status._recent(server, 2)] == ["campaign 0", "campaign 1"]
     assert [line.name for line in status._recent(server, 20)] == ["campaign 0", "campaign 1", "campaign 2"]
+
+
+def test_loops_are_listed_before_campaigns():
+    server = Server(run("campaign", campaign_id="c"), run("loop", loop_id="egfr"))
+    assert [(line.name, line.loop_id) for line in status._recent(server, 9)] == [
+        ("loop", "egfr"),
+        ("campaign", None),
+    ]
 
 
 def test_the_experiment_code_comes_from_the_run_itself():

@@ -10,33 +10,25 @@ from typing import Annotated, Literal
 import typer
 
 from prefect_assay.cli.failures import reported
+from prefect_assay.cli.loop_options import loop_app
+from prefect_assay.cli.options import (
+    KeepNative,
+    MethodWord,
+    NameColumn,
+    PaymentWord,
+    PolicyWord,
+    SequenceColumn,
+    TypeWord,
+)
 from prefect_assay.cli.services.app import AsJson, services
-
-TypeWord = Literal[
-    "affinity",
-    "screening",
-    "thermostability",
-    "fluorescence",
-    "expression",
-    "epitope_binning",
-    "enzyme_activity",
-]
-MethodWord = Literal["bli", "spr"]
-PaymentWord = Literal["async_invoice", "x402-exact", "mpp-spt"]
 
 OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unknown", "pending", "missing"]
 
-PolicyWord = Literal["top_score", "method_history", "gp", "random"]
 ObjectiveWord = Literal["affinity", "melting", "expression"]
 AcquisitionWord = Literal["expected_improvement", "thompson"]
 
 ArchiveFolder = Annotated[Path | None, typer.Argument(help="An archive in a folder.")]
 ArchiveBlock = Annotated[str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")]
-NameColumn = Annotated[str | None, typer.Option(help="The table's column of names, by its title.")]
-SequenceColumn = Annotated[str | None, typer.Option(help="The table's column of sequences, by its title.")]
-KeepNative = Annotated[
-    bool, typer.Option("--keep-native", help="Also measure the native inputs in files of ProteinMPNN.")
-]
 
 app = typer.Typer(
     help="Measure protein designs: order once, pay once, wait without a process, archive.",
@@ -48,6 +40,7 @@ archive_app = typer.Typer(help="Work with archives.", no_args_is_help=True)
 sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
 designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)
 app.add_typer(services)
+app.add_typer(loop_app)
 app.add_typer(archive_app, name="archive")
 app.add_typer(sequences_app, name="sequences")
 app.add_typer(designs_app, name="designs")
@@ -126,17 +119,18 @@ def run(
 @app.command()
 def status(
     which: Annotated[
-        str | None, typer.Argument(metavar="[CAMPAIGN OR RUN]", help="Campaign id or flow run id.")
+        str | None,
+        typer.Argument(metavar="[CAMPAIGN, LOOP OR RUN]", help="Campaign id, loop id or flow run id."),
     ] = None,
     *,
     credentials: Annotated[
         str | None,
         typer.Option(help="Name of an AssayCredentials block: also ask the service for each status."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Campaigns to list at most.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Campaigns and loops to list at most.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show campaigns and experiments: the states of their runs and what they wait for."""
+    """Show loops, campaigns and experiments: the states of their runs and what they wait for."""
     with reported(as_json=as_json):
         from prefect_assay.cli.status import show_status
 

@@ -34,11 +34,10 @@ DEPLOYMENT: Final = "campaign/prefect-assay"
 _TEXT_MAX: Final = 256 * 1024
 
 
-@dataclass(frozen=True)
-class CampaignRequest:
-    """The options of the command."""
+@dataclass(frozen=True, kw_only=True)
+class AssayRequest:
+    """The options that `run` and `loop` share: blocks, assay, payment."""
 
-    designs: str
     credentials: str
     policy: str
     archive: str
@@ -49,7 +48,6 @@ class CampaignRequest:
     method: str | None
     replicates: int | None
     payment: str
-    campaign_id: str | None
     per_experiment: int
     deadline_days: int
     reading: Reading
@@ -63,6 +61,26 @@ class CampaignRequest:
             n_replicates=self.replicates,
         )
 
+    def settings(self) -> dict[str, Any]:
+        """The parameters of either flow that are no blocks."""
+        return {
+            "assay": self.assay(),
+            "payment_method": PaymentMethod(self.payment),
+            "sequences_per_experiment": self.per_experiment,
+            "deadline_days": self.deadline_days,
+            "name_column": self.reading.name_column,
+            "sequence_column": self.reading.sequence_column,
+            "keep_native": self.reading.keep_native,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignRequest(AssayRequest):
+    """The options of `run`."""
+
+    designs: str
+    campaign_id: str | None
+
 
 def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: bool) -> None:
     """Start a campaign and print how to follow it.
@@ -73,7 +91,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
     """
     assay = request.assay()
     sequences = read_file(request.designs, request.reading)
-    _check_target(assay)
+    check_target(assay)
     experiments = check_locally(sequences, assay, request.per_experiment)
     # Without an id the flow derives one, from the designs and the target that it has looked up.
     campaign_id = request.campaign_id
@@ -89,17 +107,8 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
     else:
         require_api()
     with api_errors():
-        blocks = _load_blocks(request)
-        settings = {
-            "assay": assay,
-            "campaign_id": campaign_id,
-            "payment_method": PaymentMethod(request.payment),
-            "sequences_per_experiment": request.per_experiment,
-            "deadline_days": request.deadline_days,
-            "name_column": request.reading.name_column,
-            "sequence_column": request.reading.sequence_column,
-            "keep_native": request.reading.keep_native,
-        }
+        blocks = load_blocks(request)
+        settings = {**request.settings(), "campaign_id": campaign_id}
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
@@ -108,14 +117,15 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
 
         refuse_relative(cast("Archive", blocks["archive"]))
         run = start_run(DEPLOYMENT, {**_designs(request.designs), **settings, **blocks})
-    _announce(run, campaign_id, as_json=as_json and not wait)
+    announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
     if wait:
         from prefect_assay.cli.status import follow
 
         follow(run.id, as_json=as_json)
 
 
-def _check_target(assay: Assay) -> None:
+def check_target(assay: Assay) -> None:
+    """Raise InvalidSpec for a missing target, or for one that the assay does not take."""
     needed = assay.experiment_type in BINDING_TYPES
     if needed and not assay.target:
         raise InvalidSpec(
@@ -125,7 +135,8 @@ def _check_target(assay: Assay) -> None:
         raise InvalidSpec([f"target: {assay.experiment_type} takes no target; leave --target out"])
 
 
-def _load_blocks(request: CampaignRequest) -> dict[str, "Block"]:
+def load_blocks(request: AssayRequest) -> dict[str, "Block"]:
+    """The saved blocks that the options name, checked for the way of payment."""
     from prefect_assay.blocks import (
         AssayCredentials,
         SharedPaymentTokens,
@@ -165,16 +176,18 @@ def _designs(source: str) -> dict[str, str]:
     return {"designs": str(path)}
 
 
-def _announce(run: "FlowRun", campaign_id: str | None, *, as_json: bool) -> None:
+def announce(run: "FlowRun", named: dict[str, str | None], *, as_json: bool) -> None:
+    """Print what was started and how to follow it, by its own id if it has one."""
     url = run_url(run.id)
     if as_json:
-        print(json.dumps({"campaign_id": campaign_id, "flow_run_id": str(run.id), "url": url}, indent=2))
+        print(json.dumps({**named, "flow_run_id": str(run.id), "url": url}, indent=2))
         return
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     console.print(f"Started flow run [bold]{run.name}[/bold] {run.id}")
     if url:
         console.print(f"Watch it: {url}")
-    console.print(f"Next: prefect-assay status {campaign_id or run.id}")
+    own_id = next(iter(named.values()), None)
+    console.print(f"Next: prefect-assay status {own_id or run.id}")
 
 
 def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:

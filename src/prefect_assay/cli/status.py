@@ -1,4 +1,4 @@
-"""`prefect-assay status` and the live view of `prefect-assay run --wait`: campaigns and experiments as a table."""
+"""`prefect-assay status` and the live view of `prefect-assay run --wait`: loops, campaigns and experiments as a table."""
 
 import json
 import time
@@ -17,9 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.loop_status import loop_rounds, rounds_table
 from prefect_assay.cli.prefect_api import api_errors, load_block, run_url
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotFound
+from prefect_assay.models.report import LoopReport
 from prefect_assay.runs.queries import newest_runs, read_runs, run_filter
 from prefect_assay.runs.states import has_ended, suspension_key
 from prefect_assay.runs.tags import (
@@ -27,6 +29,7 @@ from prefect_assay.runs.tags import (
     EXPERIMENT_CODE_LABEL,
     EXPERIMENT_TAG,
     GROUP_TAG,
+    LOOP_TAG,
     campaign_group,
     tag_values,
 )
@@ -35,6 +38,7 @@ from prefect_assay.waiting import WaitsFor, waits_for
 
 _CAMPAIGN_FLOW: Final = "campaign"
 _EXPERIMENT_FLOW: Final = "experiment"
+_LOOP_FLOW: Final = "design-build-test"
 
 _POLL_SECONDS: Final = 2.0
 
@@ -45,6 +49,8 @@ _WAITS_FOR: Final = {
     WaitsFor.CHILDREN: "its experiments",
     WaitsFor.APPROVAL: "a person's approval in the UI",
     WaitsFor.PAYMENT_ANSWER: "a person's answer in the UI about an uncertain payment",
+    WaitsFor.DESIGNS: "the next design file",
+    WaitsFor.DESIGNER: "its designer's run",
     WaitsFor.RETRY: "its next attempt; see its log",
 }
 _SCHEDULED: Final = {
@@ -63,7 +69,7 @@ _STYLES: Final = {
 
 @dataclass(frozen=True)
 class RunLine:
-    """One run of a campaign or an experiment, for people and for JSON."""
+    """One run of a loop, a campaign or an experiment, for people and for JSON."""
 
     kind: str
     campaign_id: str | None
@@ -78,6 +84,7 @@ class RunLine:
     service_status: str | None
     started: datetime | None
     url: str | None
+    loop_id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields, with times as ISO 8601."""
@@ -85,18 +92,22 @@ class RunLine:
 
 
 def show_status(which: str | None, *, credentials: str | None, limit: int, as_json: bool) -> None:
-    """Print the runs of one campaign, of one flow run, or the newest campaigns.
+    """Print the runs of one loop, one campaign, one flow run, or the newest loops and campaigns.
 
     Raises:
-        NotFound: there is no such campaign or run.
+        NotFound: there is no such campaign, loop or run.
         ConfigurationError: the credentials block does not exist.
     """
     with api_errors():
         with get_client(sync_client=True) as client:
             lines = _named(client, which) if which else _recent(client, limit)
+            loops = [line.flow_run_id for line in lines if line.loop_id] if which else []
+            rounds = loop_rounds(client, loops)
+            measuring = [line.campaign_id for line in rounds.rounds if not line.table] if rounds else []
+            lines += [line for campaign_id in measuring for line in _named(client, campaign_id)]
         if which and not lines:
             raise NotFound(
-                f"the Prefect API knows neither a campaign nor a flow run {which!r}; "
+                f"the Prefect API knows neither a campaign, a loop nor a flow run {which!r}; "
                 "`prefect-assay status` lists what there is"
             )
         if credentials:
@@ -105,13 +116,15 @@ def show_status(which: str | None, *, credentials: str | None, limit: int, as_js
             with load_block(AssayCredentials, credentials).get_client() as service:
                 lines = _with_service(lines, service)
     if as_json:
-        _print_json(lines)
+        _print_json(lines, rounds)
         return
     console = Console(highlight=False)
     if not lines:
         console.print("No campaigns yet. Start one: prefect-assay run --help")
         return
     console.print(_table(lines))
+    if rounds is not None:
+        console.print(rounds_table(rounds))
     if which:
         for line in lines:
             if line.url:
@@ -140,17 +153,21 @@ def follow(run_id: UUID, *, as_json: bool) -> None:
         raise SystemExit(FAILED)
 
 
-def _print_json(lines: Sequence[RunLine]) -> None:
-    print(json.dumps({"runs": [line.as_json() for line in lines]}, indent=2))
+def _print_json(lines: Sequence[RunLine], rounds: LoopReport | None = None) -> None:
+    shown: dict[str, Any] = {"runs": [line.as_json() for line in lines]}
+    if rounds is not None:
+        shown["loop"] = rounds.model_dump(mode="json")
+    print(json.dumps(shown, indent=2))
 
 
 def _recent(client: SyncPrefectClient, limit: int) -> list[RunLine]:
+    loops = newest_runs(client, _LOOP_FLOW, limit)
     campaigns = newest_runs(client, _CAMPAIGN_FLOW, limit)
-    return [line for run in campaigns for line in _with_experiments(client, run)]
+    return [*map(_line, loops), *(line for run in campaigns for line in _with_experiments(client, run))]
 
 
 def _named(client: SyncPrefectClient, which: str) -> list[RunLine]:
-    """Return the runs of a campaign id, or one flow run with its experiments; empty for an unknown one."""
+    """Return the runs of a campaign or loop id, or one flow run with its experiments; empty for an unknown one."""
     run_id = _uuid(which)
     if run_id is not None:
         try:
@@ -158,7 +175,7 @@ def _named(client: SyncPrefectClient, which: str) -> list[RunLine]:
         except ObjectNotFound:
             return []
         return _with_experiments(client, run) if _kind(run) == _CAMPAIGN_FLOW else [_line(run)]
-    campaigns = _tagged(client, CAMPAIGN_TAG + which)
+    campaigns = _tagged(client, CAMPAIGN_TAG + which) or _tagged(client, LOOP_TAG + which)
     return [_line(run) for run in (*campaigns, *_tagged(client, GROUP_TAG + campaign_group(which)))]
 
 
@@ -184,12 +201,12 @@ def _table(lines: Iterable[RunLine]) -> Table:
     for heading in ("Campaign", "Run", "Experiment", "State", "Waits for", *(["Service"] if service else [])):
         built.add_column(heading, overflow="fold")
     for line in lines:
-        campaign = line.kind == _CAMPAIGN_FLOW
+        campaign = line.kind != _EXPERIMENT_FLOW
         name = Text(line.name if campaign else f"  {line.name}")
         if line.url:
             name.stylize(f"link {line.url}")
         cells = [
-            Text(line.campaign_id or "–") if campaign else Text(""),  # noqa: RUF001 - a dash for a missing value
+            Text(_owner(line) if campaign else ""),
             name,
             Text(line.experiment_code or line.experiment_id or ""),
             Text(line.state, style=_STYLES.get(line.state, "")),
@@ -197,6 +214,12 @@ def _table(lines: Iterable[RunLine]) -> Table:
         ]
         built.add_row(*cells, *([Text(line.service_status or "")] if service else []))
     return built
+
+
+def _owner(line: RunLine) -> str:
+    if line.loop_id:
+        return f"loop {line.loop_id}"
+    return line.campaign_id or "–"  # noqa: RUF001 - a dash for a missing value
 
 
 def _with_experiments(client: SyncPrefectClient, run: FlowRun) -> list[RunLine]:
@@ -226,10 +249,13 @@ def _line(run: FlowRun) -> RunLine:
         service_status=None,
         started=run.start_time,
         url=run_url(run.id),
+        loop_id=run.parameters.get("loop_id"),
     )
 
 
 def _kind(run: FlowRun) -> str:
+    if "loop_id" in run.parameters:
+        return _LOOP_FLOW
     return _EXPERIMENT_FLOW if "spec" in run.parameters else _CAMPAIGN_FLOW
 
 
@@ -247,6 +273,8 @@ def _waits_for(run: FlowRun) -> str | None:
     if missing := missing_block(run):
         return f"the block {missing[1]}, which was deleted"
     kind = waits_for(suspension_key(run))
+    if kind is WaitsFor.CHILDREN and _kind(run) == _LOOP_FLOW:
+        return "its round's campaign"
     return _WAITS_FOR[kind] if kind else "a person who resumes it"
 
 

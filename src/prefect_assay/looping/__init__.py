@@ -17,6 +17,7 @@ from prefect_assay.looping.proposals import (
     loop_history,
     next_round,
 )
+from prefect_assay.looping.report import loop_report, round_line
 from prefect_assay.looping.rules import (
     RoundValue,
     Stop,
@@ -47,9 +48,11 @@ __all__ = [
     "designs_address",
     "has_measurement",
     "loop_history",
+    "loop_report",
     "next_round",
     "objective_of",
     "of_designs_address",
+    "round_line",
     "shown",
     "stop_reason",
 ]

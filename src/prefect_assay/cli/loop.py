@@ -1,0 +1,114 @@
+"""`prefect-assay loop`: checks what can be checked here, then starts the loop on a worker or in this process."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from rich.console import Console
+
+from prefect_assay.cli.prefect_api import api_errors, require_api, start_temporary_server
+from prefect_assay.cli.run import AssayRequest, announce, check_target, load_blocks
+from prefect_assay.errors import AssayError, ConfigurationError, InputError
+from prefect_assay.looping import objective_of
+from prefect_assay.models.report import LoopReport
+from prefect_assay.models.selection import Objective, SelectionPolicy, SelectionSettings
+from prefect_assay.models.vocabulary import ExperimentType
+
+if TYPE_CHECKING:
+    from prefect_assay.blocks import Archive
+
+DEPLOYMENT: Final = "design-build-test/prefect-assay"
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,29}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopRequest(AssayRequest):
+    """The options of `loop`; `own` are parameters of the flow that it does not share with a campaign."""
+
+    loop_id: str
+    source: str | None
+    select: str | None
+    seed: int
+    score_column: str | None
+    own: dict[str, Any]
+
+    def selection(self) -> SelectionSettings | None:
+        """How a round's designs are chosen."""
+        if self.select is None:
+            return None
+        return SelectionSettings(
+            policy=SelectionPolicy(self.select),
+            seed=self.seed,
+            score_column=self.score_column,
+            objective=objective_of(ExperimentType(self.experiment_type)) or Objective.AFFINITY,
+        )
+
+
+def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
+    """Start the loop, and print how to follow it or, with `here`, how it ended.
+
+    Raises:
+        InputError: the loop's id, its designs or the assay are wrong; nothing was started.
+    """
+    _check(request)
+    if here:
+        start_temporary_server()
+    else:
+        require_api()
+    with api_errors():
+        blocks = load_blocks(request)
+        parameters = {
+            "loop_id": request.loop_id,
+            "source": _address(request.source),
+            "selection": request.selection(),
+            **request.own,
+            **request.settings(),
+            **blocks,
+        }
+        if here:
+            _run_here(parameters, as_json=as_json)
+            return
+        from prefect_assay.runs.children import start_run
+        from prefect_assay.tasks.archive import refuse_relative
+
+        refuse_relative(cast("Archive", blocks["archive"]))
+        run = start_run(DEPLOYMENT, parameters)
+    announce(run, {"loop_id": request.loop_id}, as_json=as_json)
+
+
+def _check(request: LoopRequest) -> None:
+    if not _ID.fullmatch(request.loop_id):
+        raise InputError(
+            f"the loop's id {request.loop_id!r} is not usable; use at most 30 letters, digits and '._-', beginning with "
+            "a letter or a digit"
+        )
+    if request.source is None and request.own["designer"] is None:
+        raise InputError("a loop needs designs: name a folder or an s3:// prefix, or give --designer")
+    check_target(request.assay())
+
+
+def _address(source: str | None) -> str | None:
+    """A folder as an absolute path: a worker runs the flow in another folder."""
+    if source is None or "://" in source:
+        return source
+    return str(Path(source).expanduser().absolute())
+
+
+def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
+    from prefect_assay.flows import design_build_test
+
+    state = cast("Any", design_build_test(**parameters, return_state=True))
+    report: LoopReport | BaseException = state.result(raise_on_failure=False)
+    if isinstance(report, AssayError):
+        raise report
+    if not isinstance(report, LoopReport):
+        raise ConfigurationError(f"the loop failed: {report}")
+    if as_json:
+        print(json.dumps({"state": state.name, **report.model_dump(mode="json")}, indent=2))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    for line in report.rounds:
+        console.print(f"{line.name}: {line.problem or line.best}, table {line.table or 'none'}", markup=False)
+    console.print(f"{state.name}: {report.stopped}. Best: {report.best}", markup=False)

@@ -1,0 +1,132 @@
+"""The command `loop` and its options; `prefect_assay.cli.loop` does the work when the command runs."""
+
+from typing import Annotated
+
+import typer
+
+from prefect_assay.cli.failures import reported
+from prefect_assay.cli.options import (
+    KeepNative,
+    MethodWord,
+    NameColumn,
+    PaymentWord,
+    PolicyWord,
+    SequenceColumn,
+    TypeWord,
+)
+from prefect_assay.cli.services.app import AsJson
+
+loop_app = typer.Typer()
+
+
+@loop_app.command()
+def loop(
+    loop_id: Annotated[str, typer.Argument(help="Names the loop: its rounds are measured once, ever.")],
+    source: Annotated[
+        str | None, typer.Argument(help="Folder or s3://bucket/prefix/ with design files; each is a round.")
+    ] = None,
+    *,
+    credentials: Annotated[str, typer.Option(help="Name of the AssayCredentials block.")],
+    policy: Annotated[str, typer.Option(help="Name of the SpendingPolicy block.")],
+    archive: Annotated[
+        str, typer.Option(help="Archive block: a name, or <slug>/<name> as in assay-s3-archive/main.")
+    ],
+    designer: Annotated[
+        str | None, typer.Option(help="A function, module:function, or a deployment, flow/name.")
+    ] = None,
+    designs: Annotated[int | None, typer.Option(min=1, help="Designs that a round measures at most.")] = None,
+    select: Annotated[
+        PolicyWord | None, typer.Option(help="How they are chosen. Default: the first ones proposed.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="With --select: its seed.")] = 0,
+    score_column: Annotated[
+        str | None, typer.Option(help="With --select: the designer's column of scores.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds at most.")] = 10,
+    budget_cents: Annotated[
+        int | None, typer.Option(min=0, help="What all rounds may cost, in US cents without VAT.")
+    ] = None,
+    goal_kd_nm: Annotated[float | None, typer.Option(help="Stop at a K_D of so many nM or less.")] = None,
+    goal_tm_c: Annotated[
+        float | None, typer.Option(help="Stop at a melting temperature of so many degrees C or more.")
+    ] = None,
+    goal_expression_nm: Annotated[
+        float | None, typer.Option(help="Stop at a concentration of so many nM or more.")
+    ] = None,
+    flat_rounds: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many rounds without an improvement.")
+    ] = None,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask a person before each round is ordered.")] = False,
+    wait_days: Annotated[
+        float, typer.Option(min=0, max=365, help="Without a designer: how long to wait for the next file.")
+    ] = 30,
+    experiment_type: Annotated[TypeWord, typer.Option("--type", help="What is measured.")] = "affinity",
+    target: Annotated[
+        str | None, typer.Option(help="Catalog target: id, catalog number or exact name.")
+    ] = None,
+    method: Annotated[
+        MethodWord | None, typer.Option(help="For affinity and screening. Default: bli.")
+    ] = None,
+    replicates: Annotated[
+        int | None, typer.Option(min=1, max=5, help="Replicates per design. Default: the service's 3.")
+    ] = None,
+    payment: Annotated[
+        PaymentWord, typer.Option(help="How the invoice is paid: by a person, or by a machine rail.")
+    ] = "async_invoice",
+    wallet: Annotated[
+        str | None,
+        typer.Option(help="Name of the X402Wallet block, or for mpp-spt of the SharedPaymentTokens block."),
+    ] = None,
+    webhook: Annotated[str | None, typer.Option(help="Name of the WebhookEndpoint block.")] = None,
+    per_experiment: Annotated[
+        int, typer.Option(min=1, max=384, help="Designs that one experiment takes at most.")
+    ] = 96,
+    deadline_days: Annotated[
+        int, typer.Option(min=1, max=365, help="When to stop waiting for results.")
+    ] = 45,
+    here: Annotated[
+        bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")
+    ] = False,
+    name_column: NameColumn = None,
+    sequence_column: SequenceColumn = None,
+    keep_native: KeepNative = False,
+    as_json: AsJson = False,
+) -> None:
+    """Start a loop, or go on with it: rounds of proposals and measurements until a rule stops it."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.loop import LoopRequest, run_loop
+        from prefect_assay.designs import Reading
+
+        request = LoopRequest(
+            loop_id=loop_id,
+            source=source,
+            credentials=credentials,
+            policy=policy,
+            archive=archive,
+            wallet=wallet,
+            webhook=webhook,
+            experiment_type=experiment_type,
+            target=target,
+            method=method,
+            replicates=replicates,
+            payment=payment,
+            per_experiment=per_experiment,
+            deadline_days=deadline_days,
+            reading=Reading(name_column, sequence_column, keep_native),
+            select=select,
+            seed=seed,
+            score_column=score_column,
+            own={
+                "designer": designer,
+                "designs_per_round": designs,
+                "max_rounds": rounds,
+                "budget_cents": budget_cents,
+                "goal_kd_nM": goal_kd_nm,
+                "goal_tm_C": goal_tm_c,
+                "goal_expression_nM": goal_expression_nm,
+                "stop_after_flat_rounds": flat_rounds,
+                "ask_each_round": ask,
+                "wait_days": wait_days,
+            },
+        )
+        run_loop(request, here=here, as_json=as_json)

@@ -1,0 +1,182 @@
+"""`prefect-assay loop` and the rounds of `prefect-assay status LOOP`, without a server."""
+
+import inspect
+import json
+import sys
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Completed, Suspended
+from rich.console import Console
+from typer.testing import CliRunner
+
+from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.cli import loop, loop_status, status
+from prefect_assay.cli.app import app
+from prefect_assay.flows import design_build_test
+from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
+from prefect_assay.looping.book import PoolFile
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+
+RUNNER = CliRunner()
+BLOCKS = ["--credentials", "c", "--policy", "p", "--archive", "a"]
+
+
+@pytest.fixture
+def started(monkeypatch, tmp_path):
+    """What the command starts."""
+    calls = []
+
+    def start_run(deployment, parameters):
+        calls.append((deployment, parameters))
+        return SimpleNamespace(id=uuid4(), name="quiet-otter")
+
+    blocks = {
+        "credentials": AssayCredentials(base_url="https://lab.example", token="t"),
+        "policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
+        "archive": LocalArchive(root=str(tmp_path)),
+    }
+    monkeypatch.setattr(loop, "require_api", lambda: None)
+    monkeypatch.setattr(loop, "load_blocks", lambda _: blocks)
+    monkeypatch.setattr("prefect_assay.runs.children.start_run", start_run)
+    return calls
+
+
+def test_the_options_become_parameters_of_the_deployment(started, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = [
+        "--designer",
+        "m:f",
+        "--designs",
+        "24",
+        "--rounds",
+        "3",
+        "--goal-kd-nm",
+        "5",
+        "--budget-cents",
+        "1000",
+    ]
+    options += [
+        "--select",
+        "top_score",
+        "--seed",
+        "7",
+        "--score-column",
+        "ipTM",
+        "--flat-rounds",
+        "2",
+        "--ask",
+    ]
+    done = RUNNER.invoke(app, ["loop", "egfr", "designs", *BLOCKS, *options, "--target", "t", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["loop_id"] == "egfr"
+    ((deployment, given),) = started
+    assert deployment == "design-build-test/prefect-assay"
+    assert given.keys() <= inspect.signature(design_build_test.fn).parameters.keys()
+    assert given["source"] == str(tmp_path / "designs")
+    expected = {
+        "designer": "m:f",
+        "designs_per_round": 24,
+        "max_rounds": 3,
+        "goal_kd_nM": 5.0,
+        "budget_cents": 1000,
+    }
+    assert expected.items() <= given.items()
+    assert (given["ask_each_round"], given["stop_after_flat_rounds"], given["wait_days"]) == (True, 2, 30)
+    chosen = given["selection"]
+    assert (chosen.policy, chosen.seed, chosen.score_column) == ("top_score", 7, "ipTM")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["egfr", "--target", "t"], "a loop needs designs"),
+        (["no good", "designs", "--target", "t"], "not usable"),
+        (["egfr", "designs"], "--target"),
+    ],
+)
+def test_what_cannot_work_starts_nothing(started, arguments, words):
+    done = RUNNER.invoke(app, ["loop", *arguments, *BLOCKS])
+    assert done.exit_code == 2
+    assert words in " ".join(done.stderr.split())
+    assert started == []
+
+
+def loop_run(archive, state, **changes):
+    parameters = {
+        "loop_id": "egfr",
+        "assay": {"experiment_type": "affinity"},
+        "archive": {"$ref": {"block_document_id": str(uuid4())}},
+        "credentials": {},
+        "policy": {},
+    }
+    return FlowRun(id=uuid4(), flow_id=uuid4(), name="otter", parameters=parameters, state=state, **changes)
+
+
+class Server:
+    def __init__(self, *runs):
+        self.runs = runs
+
+    def read_flow_run(self, run_id):
+        return next(run for run in self.runs if run.id == run_id)
+
+    def read_flow_runs(self, *, flow_run_filter, **_):
+        return [run for run in self.runs if set(flow_run_filter.tags.all_) <= set(run.tags)]
+
+
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    made = LocalArchive(root=str(tmp_path / "archive"), prefix="lab")
+    monkeypatch.setattr(LocalArchive, "load_from_ref", lambda _: made)
+    book = LoopBook(made.get_store(), made.prefix, "egfr")
+    pool = PoolFile(name="f", key="POOLS/f", sha256="0", size=1, designs=9)
+    for number in (1, 2):
+        campaign_id = f"egfr-round-00{number}"
+        book.fix(
+            RoundFixed(
+                loop_id="egfr",
+                number=number,
+                name=f"r{number}",
+                campaign_id=campaign_id,
+                origin="f",
+                pool=pool,
+            )
+        )
+    book.end(RoundEnded(number=1, table="/t.csv", rows=9, best=2e-9, best_kd_M=2e-9, spent_cents=1_234_50))
+    return made
+
+
+def test_status_shows_rounds_best_spending_and_what_is_waited_for(archive):
+    waiting = loop_run(
+        archive, Suspended(timeout_seconds=9, pause_key="children-x:1"), tags=[LOOP_TAG + "egfr"]
+    )
+    campaign = FlowRun(
+        id=uuid4(), flow_id=uuid4(), name="second", parameters={}, tags=[CAMPAIGN_TAG + "egfr-round-002"]
+    )
+    server = Server(waiting, campaign)
+    (line,) = status._named(server, "egfr")
+    assert (line.kind, line.loop_id, line.waits_for) == ("design-build-test", "egfr", "its round's campaign")
+    report = loop_status.loop_rounds(server, [line.flow_run_id])
+    assert [(r.number, r.best) for r in report.rounds] == [(1, "K_D 2 nM"), (2, None)]
+    console = Console(width=200, record=True, file=sys.stderr)
+    console.print(status._table([line]))
+    console.print(loop_status.rounds_table(report))
+    text = console.export_text()
+    for shown in ("loop egfr", "K_D 2 nM", "1,234.50 USD", "not measured yet", "/t.csv"):
+        assert shown in text
+
+
+def test_an_ended_loop_says_why_it_stopped(archive):
+    run = loop_run(archive, Completed(message="the loop has had its 2 rounds"))
+    assert loop_status.loop_rounds(Server(run), [str(run.id)]).stopped == "the loop has had its 2 rounds"
+    assert loop_status.loop_rounds(Server(), []) is None
+
+
+@pytest.mark.parametrize(
+    ("word", "words"), [("designs-0a-until-1", "design file"), ("designer-x", "designer's run")]
+)
+def test_status_names_the_designs_that_a_loop_waits_for(archive, word, words):
+    run = loop_run(archive, Suspended(timeout_seconds=9, pause_key=f"{word}:1"))
+    assert words in status._line(run).waits_for
