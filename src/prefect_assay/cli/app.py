@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from prefect_assay.cli.failures import reported
-from prefect_assay.cli.loop_options import loop_app
-from prefect_assay.cli.options import (
+from prefect_assay.cli.loops.app import loop_app
+from prefect_assay.cli.loops.options import (
     KeepNative,
     MethodWord,
     NameColumn,

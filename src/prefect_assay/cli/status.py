@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.loop_status import loop_rounds, rounds_table
+from prefect_assay.cli.loops.status import loop_rounds, rounds_table
 from prefect_assay.cli.prefect_api import api_errors, load_block, run_url
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotFound

@@ -1,11 +1,11 @@
-"""The command `loop` and its options; `prefect_assay.cli.loop` does the work when the command runs."""
+"""The command `loop` and its options; `start` does the work when the command runs."""
 
 from typing import Annotated
 
 import typer
 
 from prefect_assay.cli.failures import reported
-from prefect_assay.cli.options import (
+from prefect_assay.cli.loops.options import (
     KeepNative,
     MethodWord,
     NameColumn,
@@ -94,7 +94,7 @@ def loop(
 ) -> None:
     """Start a loop, or go on with it: rounds of proposals and measurements until a rule stops it."""
     with reported(as_json=as_json):
-        from prefect_assay.cli.loop import LoopRequest, run_loop
+        from prefect_assay.cli.loops.start import LoopRequest, run_loop
         from prefect_assay.designs import Reading
 
         request = LoopRequest(

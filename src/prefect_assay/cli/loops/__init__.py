@@ -1,0 +1,1 @@
+"""The command `loop`: its options, which it shares with `run`, starting a loop, and its rounds for `status`."""
