@@ -35,6 +35,7 @@ from prefect_assay.looping import (
     LoopBook,
     NothingToMeasure,
     OverBudget,
+    Round,
     RoundEnded,
     RoundFixed,
     RoundValue,

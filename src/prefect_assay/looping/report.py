@@ -34,9 +34,7 @@ def loop_report(
     )
 
 
-def round_line(
-    entry: Round, objective: Objective | None, problems: Mapping[int, str] = _NONE
-) -> RoundReport:
+def round_line(entry: Round, objective: Objective | None, problems: Mapping[int, str] = _NONE) -> RoundReport:
     """One round as a line; `problems` are those of rounds without an end, by number."""
     fixed, ended = entry.fixed, entry.ended
     return RoundReport(
