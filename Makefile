@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-long docs golden screenshots schema fuzz crash soak browser check install lock bench clean
+.PHONY: demo gb1 test test-long docs golden screenshots schema fuzz crash soak browser check install lock bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     run one campaign on real designs, end to end, on this machine"
+	@echo "make gb1      five rounds of 96 designs, chosen by what the local lab measures: GB1_SEED=1, GB1_SEEDS=1"
 	@echo "make test     run the tests"
 	@echo "make test-long  run the end-to-end tests that take longer"
 	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
@@ -43,6 +44,11 @@ install: requirements.lock
 
 demo: $(VENV)/.installed
 	@$(BIN)/prefect-assay demo
+
+GB1_SEED ?= 1
+GB1_SEEDS ?= 1
+gb1: $(VENV)/.installed
+	@$(BIN)/python examples/gb1_loop/run.py --seed $(GB1_SEED) --seeds $(GB1_SEEDS)
 
 # Three processes for two cores: the end-to-end tests spend part of their time waiting for each other.
 test: $(VENV)/.installed

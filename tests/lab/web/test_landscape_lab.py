@@ -8,6 +8,8 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.measure import gb1
 from prefect_assay.lab.testing import LocalLab
 
+pytest_plugins = ["prefect_assay.lab.fixture"]
+
 TABLE = "sequence,target,kd_nM,binding,tm_C\nMKTAYIAKQR,My own target,20,,61.5\nMKTAYIAKQW,My own target,,false,55\n"
 VARIANTS = ("FWAA", "VDGV", "AAAA", "AAAH")
 
@@ -63,8 +65,13 @@ def test_results_are_the_tables_and_stay_so_when_the_lab_starts_again(table, tmp
         assert package.status_code == 200
 
 
-def test_gb1_is_measured_within_its_noise():
-    with LocalLab(landscape="gb1") as lab, lab.http() as http:
+@pytest.fixture(scope="session")
+def lab_landscape():
+    return "gb1"
+
+
+def test_gb1_is_measured_within_its_noise(local_lab):
+    with local_lab.http() as http:
         spec = {
             "experiment_type": "affinity",
             "method": "bli",
@@ -72,7 +79,7 @@ def test_gb1_is_measured_within_its_noise():
             "target_id": target_of(http, "IgG-Fc"),
             "sequences": {four: gb1.sequence(four) for four in VARIANTS},
         }
-        result = results_of(lab, http, spec)
+        result = results_of(local_lab, http, spec)
         for entry in result["summary"]:
             fitness = gb1.fitness()[entry["sequence"]["name"]]
             assert entry["binding"] == ("true" if fitness else "false")

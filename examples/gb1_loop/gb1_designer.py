@@ -1,0 +1,40 @@
+"""The designer of the example: which variants of GB1 the next round measures, from what the lab has reported so far.
+
+The first round is random, the others are chosen by the policy `gp` of `prefect_assay.selection`. It knows which variants
+there are, and never their fitness.
+"""
+
+import os
+from collections.abc import Iterable
+from functools import cache
+from typing import Final
+
+from prefect_assay.designs import pool_of
+from prefect_assay.lab.measure import gb1
+from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.selection import SelectionPolicy, SelectionSettings
+from prefect_assay.models.sequences import Pool
+from prefect_assay.results import DesignSummary
+from prefect_assay.selection import history_of, select
+
+SEED: Final = "GB1_SEED"
+"""Variable with the seed of the loop that is running."""
+
+
+@cache
+def library() -> Pool:
+    """All 149,361 variants of the landscape; each is called by its residues at the four sites."""
+    return pool_of(Candidate(name=four, sequence=gb1.sequence(four)) for four in sorted(gb1.fitness()))
+
+
+def propose(
+    history: Iterable[DesignSummary],
+    n: int,
+    budget_cents: int | None,  # noqa: ARG001 - part of the contract of designers
+    round: int,  # noqa: A002
+) -> list[Candidate]:
+    """The designs of one round (docs/loop.md)."""
+    policy = SelectionPolicy.RANDOM if round == 1 else SelectionPolicy.GP
+    settings = SelectionSettings(policy=policy, seed=int(os.environ[SEED]))
+    chosen = select(library(), history_of(history), n, settings)
+    return [Candidate.of(choice.design()) for choice in chosen.choices]
