@@ -228,6 +228,18 @@ def test_gp_learns_from_what_did_not_bind():
     assert sum(choice.candidate.name[2] in "AC" for choice in selection.choices) >= 10
 
 
+def test_gp_reads_odd_letters_of_a_history():
+    chance = random.Random(6)
+    history = bought(chance.sample(VARIANTS, 20), chance)
+    odd = [
+        design.model_copy(update={"aa_string": f"MK{end}GS"})
+        for design, end in zip(history, ("ÄXX", "***"), strict=False)
+    ]
+    pool = pool_of(Candidate(name=variant, sequence=f"MK{variant}GS") for variant in VARIANTS[:50])
+
+    assert len(select(pool, history_of([*history[2:], *odd]), 5, GP).choices) == 5
+
+
 def test_gp_of_melting_temperatures_predicts_degrees():
     designs = [
         DesignSummary(

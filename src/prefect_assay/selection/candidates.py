@@ -50,7 +50,8 @@ def columns_of(pool: Pool, settings: SelectionSettings) -> Candidates:
     """
     wanted, method = settings.score_column, settings.method_column
     scores = np.full(len(pool), np.nan)
-    methods, parents = [_NO_METHOD] * len(pool), [()] * len(pool)  # type: list[str], list[tuple[str, ...]]
+    methods: list[str] = [_NO_METHOD] * len(pool)
+    parents: list[tuple[str, ...]] = [()] * len(pool)
     shared: dict[str, str] = {}  # a million candidates have few methods
     seen_method, unpack, sign = method is None, pool.unpack, 1 if settings.higher_is_better else -1
     for at, extra in enumerate(pool.extras):

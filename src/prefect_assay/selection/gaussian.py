@@ -17,7 +17,7 @@ from prefect_assay.selection.candidates import Floats
 Features = NDArray[np.float32]
 _CHUNK: Final = 8192  # sequences that are looked at together: 8192 x 480 numbers are 16 MB
 _LETTERS: Final = "".join(sorted({*AMINO_ACIDS, CHAIN_SEPARATOR}))
-_CODES: Final = np.zeros(128, dtype=np.intp)
+_CODES: Final = np.zeros(256, dtype=np.intp)  # letters that are no residue count as one that is
 _CODES[[ord(letter) for letter in _LETTERS]] = np.arange(len(_LETTERS))
 _LENGTHS: Final = (
     0.125,
@@ -67,7 +67,7 @@ class Encoder:
 
 def _codes(sequences: Sequence[str]) -> NDArray[np.intp]:
     """Letters of sequences of one length as numbers, a row each."""
-    text = np.frombuffer("".join(sequences).encode(), dtype=np.uint8)
+    text = np.frombuffer("".join(sequences).encode("ascii", "replace"), dtype=np.uint8)
     return _CODES[text].reshape(len(sequences), -1)
 
 
@@ -115,7 +115,8 @@ class GaussianProcess:
         kernel = self._kernel(features * self._scales, self._features)
         known = np.square(kernel @ self._whiten.T).sum(axis=1)
         deviation = np.sqrt(np.maximum(1 - known, _SMALL) * self._variance)
-        return (kernel @ self._weights) * self._spread + self._mean, deviation * self._spread
+        mean = (kernel @ self._weights) * self._spread + self._mean
+        return mean.astype(np.float64), (deviation * self._spread).astype(np.float64)
 
     def covariance(self, features: Features) -> Floats:
         """Of the true values of all rows with each other."""
@@ -140,7 +141,7 @@ class _Fit:
     def __init__(self, features: Features, target: Floats, positions: int) -> None:
         self._target = target
         self._squared = [_squared(block, block) for block in np.split(features, positions, axis=1)]
-        total = np.sum(self._squared, axis=0, dtype=np.float64)
+        total: Floats = np.add.reduce(self._squared, dtype=np.float64)
         typical = float(np.median(total[np.triu_indices(len(target), 1)])) or 1.0
         self._best, self.noise, self.variance, self.factor = -math.inf, 1.0, 1.0, total
         self.weights = np.ones(positions)
@@ -149,7 +150,7 @@ class _Fit:
                 self._try(np.full(positions, 1 / (typical * length)), total / (typical * length), noise)
         for position in range(positions if positions > 1 else 0):
             chosen = self.weights.copy()
-            total = sum(weight * part for weight, part in zip(chosen, self._squared, strict=True))
+            total = np.add.reduce([weight * part for weight, part in zip(chosen, self._squared, strict=True)])
             for factor in _FACTORS:
                 weights = chosen.copy()
                 weights[position] *= factor
@@ -159,7 +160,7 @@ class _Fit:
     def _try(self, weights: Floats, squared: Floats, noise: float) -> None:
         """Keep what is likelier than all before."""
         kernel = np.exp(-squared)
-        factor = np.linalg.cholesky(kernel + noise * np.eye(len(kernel)))
+        factor = np.asarray(np.linalg.cholesky(kernel + noise * np.eye(len(kernel))), dtype=np.float64)
         residual = np.linalg.solve(factor, self._target)
         variance = float(residual @ residual) / len(kernel)  # the likeliest one
         likelihood = -0.5 * len(kernel) * math.log(variance) - float(np.log(np.diag(factor)).sum())
@@ -174,7 +175,8 @@ def _squared(first: Features, second: Features) -> Features:
     found *= -2
     found += np.square(first).sum(axis=1)[:, None]
     found += np.square(second).sum(axis=1)
-    return np.maximum(found, 0, out=found)
+    np.maximum(found, 0, out=found)
+    return found
 
 
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
@@ -183,4 +185,5 @@ def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats
     steps = gain / deviation
     below = np.array([0.5 * math.erfc(-step / math.sqrt(2)) for step in steps.tolist()])
     density = np.exp(-np.square(steps) / 2) / math.sqrt(2 * math.pi)
-    return np.maximum(gain * below + deviation * density, 0)
+    promised: Floats = np.maximum(gain * below + deviation * density, 0)
+    return promised

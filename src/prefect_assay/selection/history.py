@@ -171,7 +171,9 @@ def _competitor(
         replicates=len(rows),
         aa_string=residues or None,
         attributes=own,
-        **{call: next((value[call] for value in values if value[call]), None) for call in _CALLS},
+        binding=_said(values, "binding"),
+        binding_strength=_said(values, "binding_strength"),
+        expression=_said(values, "expression"),
     )
 
 
@@ -182,6 +184,10 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 def _first(rows: Sequence[Mapping[str, str]], key: str) -> str:
     return next((row[key] for row in rows if row[key]), "")
+
+
+def _said(values: Sequence[Mapping[str, Any]], call: str) -> str | None:
+    return next((value[call] for value in values if value[call]), None)
 
 
 def _values(row: Mapping[str, str]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class MethodHistory:
         """The candidates of each method, the best one last; equals at random."""
         order = np.lexsort((self._candidates.ties, -self._lifts))
         queues: dict[str, list[int]] = {}
-        for at in order[np.isfinite(self.scores[order])][::-1].tolist():
+        for at in map(int, order[np.isfinite(self.scores[order])][::-1]):
             queues.setdefault(self._candidates.methods[at], []).append(at)
         return queues
 

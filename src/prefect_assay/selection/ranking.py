@@ -21,9 +21,11 @@ class Ranking(Protocol):
 
     def offers(self) -> Offers:
         """Offer each candidate at most once."""
+        ...
 
     def reason(self, at: int) -> str:
         """Why this candidate was chosen, in one line without a line end."""
+        ...
 
 
 class TopScore:
