@@ -21,7 +21,7 @@ from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
 from prefect_assay.models.service import WireWords
 from prefect_assay.runs.children import start_run
-from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
+from prefect_assay.runs.tags import EXPERIMENT_TAG, RETRY_TAG, set_tag, tag_values
 from prefect_assay.webhooks.signature import derive_secret, sign
 
 EGFR = "Human EGFR, extracellular domain"
@@ -73,10 +73,12 @@ class Installation:
     def wake(self, run: FlowRun, order_key: str) -> tuple[float, float]:
         """Deliver until a delivery wakes the run; when that one was sent and when it was answered.
 
-        The lab delivers too: its update may have woken the run just before ours.
+        The lab delivers too: its update may have woken the run just before ours. The run counts as one that tries again,
+        so that its flow starts without news; the look before the start is not part of the figure.
         """
         for _ in range(5):
             self.asleep(run)
+            set_tag(run.id, RETRY_TAG, "1")
             sent, answered, resumed = self.deliver(run, order_key)
             if resumed:
                 return sent, answered
