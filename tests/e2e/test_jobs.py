@@ -1,0 +1,88 @@
+"""The examples of docs/jobs.md, run against a real server, lab and worker: one job in a sync flow, several in an async one."""
+
+import asyncio
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from pathlib import Path
+
+import httpx
+import pytest
+
+from prefect_assay.flows import sweep
+from prefect_assay.runs.queries import run_filter
+from support.runs.world import EGFR, eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
+BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
+OTHER = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+THIRD = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQ"
+
+
+@pytest.fixture
+def examples(world, tmp_path, monkeypatch):
+    """The names that the page's examples define, with the blocks that they load saved under these names."""
+    monkeypatch.chdir(tmp_path)
+    Path("designs.fasta").write_text(f">binder\n{BINDER}\n>other\n{OTHER}\n")
+    for name, block in (
+        ("my-token", world.credentials),
+        ("lab-budget", world.policy),
+        ("results", world.archive),
+    ):
+        block.model_copy().save(name, overwrite=True)
+    found = {}
+    assert EGFR in PAGE
+    for code in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
+        exec(compile(code, "docs/jobs.md", "exec"), found)
+    return found
+
+
+def paid_and_measured(world, campaign_ids):
+    """Lab days pass, a person pays the invoices of these orders, and the sweep runs, until the jobs have ended.
+
+    The examples name no webhook.
+    """
+
+    def ended():
+        for order in (order for campaign_id in campaign_ids for order in world.orders(campaign_id)):
+            invoice = world.service.find_invoice(order.id)
+            if invoice is not None and invoice.status == "open":
+                address = invoice.provider_hosted_invoice_url.rstrip("/")
+                assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
+        world.advance(days=3)
+        sweep(full_check_minutes=0)
+        runs = jobs(world, campaign_ids)
+        return len(runs) == len(campaign_ids) and all(run.state.name == "Completed" for run in runs)
+
+    eventually(ended, seconds=150, what=f"the jobs {campaign_ids}")
+
+
+@contextmanager
+def meanwhile(work, *args):
+    """Do this in another thread, with the settings of the test; its errors are the test's."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(copy_context().run, work, *args)
+        yield
+        done.result()
+
+
+def jobs(world, campaign_ids):
+    """The runs of these orders."""
+    runs = world.api.read_flow_runs(flow_run_filter=run_filter(any_tags=["assay"]), limit=50)
+    return [run for run in runs if run.parameters.get("campaign_id") in campaign_ids]
+
+
+def test_the_examples_of_the_page_order_once_and_give_tables(world, examples):
+    with meanwhile(paid_and_measured, world, ["binders-1"]):
+        names = examples["measure"]()
+    assert "binder" in names
+    assert examples["measure"]() == names
+    assert len(world.orders("binders-1")) == 1
+
+    with meanwhile(paid_and_measured, world, ["melting-0", "melting-1"]):
+        first, second = asyncio.run(examples["compare"]([f">third\n{THIRD}", f">binder\n{BINDER}"]))
+    assert (set(first), set(second)) == ({"third"}, {"binder"})
+    assert all(len(world.orders(campaign_id)) == 1 for campaign_id in ("melting-0", "melting-1"))
