@@ -147,7 +147,7 @@ def _digest(automation: AutomationCore) -> str:
         "trigger": {name: _sorted(trigger.get(name)) for name in fields},
         "actions": [
             {k: a.get(k) for k in ("type", "state", "name", "message")}
-            | {k: str(a[k]) for k in _OTHER_ACTIONS if a.get(k) is not None}
+            | {k: a[k] for k in _OTHER_ACTIONS if a.get(k) is not None}
             for a in (action.model_dump(mode="json") for action in automation.actions)
         ],
     }

@@ -28,7 +28,8 @@ from prefect_assay.events.kinds import (
 DESIGNS_DROPPED: Final = "assay.designs.dropped"  # sent by whatever writes the file
 
 _USD: Final = "{{ '%.2f' | format(event.payload.amount_cents / 100) }} USD"
-_RUN: Final = "Run: {{ flow_run | ui_url }}"
+# The server knows the address of its pages only where PREFECT_UI_URL is set.
+_RUN: Final = "Run {{ flow_run.name }}{% if flow_run | ui_url %}: {{ flow_run | ui_url }}{% endif %}"
 
 
 @dataclass(frozen=True)

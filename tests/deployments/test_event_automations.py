@@ -73,6 +73,9 @@ class Server:
 
     def create_automation(self, automation):
         stored = AutomationCreate.model_validate(automation.model_dump(mode="json"))
+        for action in stored.actions:
+            if getattr(action, "parameters", None):  # they come back in another order
+                action.parameters = dict(reversed(action.parameters.items()))
         self.held[automation.name] = automation.__class__.model_validate(stored.model_dump(mode="json"))
 
 

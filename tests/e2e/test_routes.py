@@ -233,7 +233,12 @@ def test_the_readme_example_runs(world, days_pass, monkeypatch, tmp_path, capsys
 
 
 def loop_parameters(world, folder, loop_id):
-    return world.shared() | {"source": str(folder), "loop_id": loop_id, "goal_kd_nM": 200.0, "settle_seconds": 1}
+    return world.shared() | {
+        "source": str(folder),
+        "loop_id": loop_id,
+        "goal_kd_nM": 200.0,
+        "settle_seconds": 1,
+    }
 
 
 def test_a_deployed_loop_measures_a_design_file_once(world):
