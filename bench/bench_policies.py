@@ -113,7 +113,7 @@ def percent(share: float) -> str:
 
 
 def signed(share: float) -> str:
-    return f"{share:+.0%}".replace("%", " %")
+    return f"{share:+.1%}".replace("%", " %")
 
 
 def main() -> None:

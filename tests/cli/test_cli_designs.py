@@ -65,13 +65,22 @@ def test_select_writes_designs_with_reasons_that_can_be_ordered(files):
 
 
 def test_wrong_input_is_one_line_with_the_next_step(files):
+    rows = (line.split(",") for line in POOL.splitlines()[1:])
+    (files / "all.csv").write_text(
+        "name,outcome,aa_string\n" + "".join(f"{r[0]},pending,{r[1]}\n" for r in rows)
+    )
     for arguments, message in (
         (["--policy", "top_score"], "needs a score"),
         (["--policy", "top_score", "--score", "pTM"], "its columns are: method, ipTM"),
         (["--history", "pool.csv"], "pool.csv is no table of results"),
         (["--budget-cents", "100"], "a budget needs the price per design"),
+        (
+            ["--history", "all.csv", "-o", "next.csv"],
+            "no candidate is left to buy: 16 measured; widen the pool",
+        ),
     ):
         done = command("designs", "select", "pool.csv", *arguments, cwd=files)
         assert done.code == 2
         assert message in done.err
         assert "Traceback" not in done.err
+    assert not (files / "next.csv").exists()

@@ -1,6 +1,8 @@
 """Reading what was measured before: this package's tables and the public competition's."""
 
 import math
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -98,6 +100,16 @@ def test_the_competitions_files_are_read_per_design_and_per_replicate():
     assert design.outcome is Outcome.MEASURED
     assert design.kd_M == pytest.approx(2e-8)
     assert design.replicates == 3
+
+
+def test_the_published_file_of_a_competition_is_read():
+    path = Path(__file__).parents[2] / "src/prefect_assay/lab/data/egfr_round1/egfr_round1_summary.csv"
+
+    designs = read_history(path).designs
+
+    assert Counter(design.outcome for design in designs) == {Outcome.NO_BINDING: 10, Outcome.MEASURED: 1}
+    assert designs[0].kd_M == pytest.approx(9.17e-8, rel=0.01)
+    assert {design.replicates for design in designs} == {3}
 
 
 def test_a_table_of_another_program_keeps_its_own_columns():

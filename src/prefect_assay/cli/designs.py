@@ -53,6 +53,8 @@ def select_designs(
         price_cents=price,
         budget_cents=wanted.budget_cents,
     )
+    if not selection.choices:
+        raise InputError(f"no candidate is left to buy: {_counted(selection)}; widen the pool or the limits")
     if output is not None:
         _write(output, choices_csv(selection.choices))
     if as_json:
@@ -112,11 +114,14 @@ def _show(selection: Selection, history: History, output: Path | None) -> None:
     console.print(table)
     if len(selection.choices) > _SHOWN:
         console.print(f"… and {len(selection.choices) - _SHOWN} more")
-    counts = ", ".join(f"{number:,} {fate.replace('_', ' ')}" for fate, number in selection.counts().items())
-    lines = [f"{selection.pool_size:,} candidates, {len(history):,} in the history: {counts}"]
+    lines = [f"{selection.pool_size:,} candidates, {len(history):,} in the history: {_counted(selection)}"]
     if selection.price_cents is not None:
         lines.append(f"price: {usd(selection.price_cents)} without VAT")
     if output is not None:
         lines.append(f"written to {output}")
     for line in (*lines, *selection.notes):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _counted(selection: Selection) -> str:
+    return ", ".join(f"{number:,} {fate.replace('_', ' ')}" for fate, number in selection.counts().items())
