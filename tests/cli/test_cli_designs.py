@@ -1,5 +1,8 @@
 """`prefect-assay designs`: a pool and tables of results in, the designs to buy next out."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from prefect_assay.designs import read_sequences
@@ -84,3 +87,24 @@ def test_wrong_input_is_one_line_with_the_next_step(files):
         assert message in done.err
         assert "Traceback" not in done.err
     assert not (files / "next.csv").exists()
+
+
+def test_the_examples_of_the_page_run(files, monkeypatch, capsys):
+    """The command and the program of docs/selection.md, on small files of the names that they use."""
+    page = (Path(__file__).parents[2] / "docs" / "selection.md").read_text()
+    (files / "round1").mkdir()
+    for table in ("summary.csv", "round1/summary.csv"):
+        (files / table).write_text("name,outcome,aa_string,method,ipTM\nh,no_binding,WWWW,old,0.1\n")
+    line = re.search(
+        r"^prefect-assay (designs select .*)$", page.replace("\\\n", ""), re.MULTILINE
+    ).group(1)
+
+    done = command(*line.split(), cwd=files)
+
+    assert done.code == 0, done.err
+    bought = read_sequences("next.csv", data=(files / "next.csv").read_bytes()).items
+    assert bought
+    assert all("expected hit rate" in design.attributes["selection_reason"] for design in bought)
+    monkeypatch.chdir(files)
+    exec(compile(re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1), "selection.md", "exec"), {})
+    assert "1 d" in capsys.readouterr().out
