@@ -108,13 +108,15 @@ class AssayExperiment(StrictFields, _Job):
         """
         from prefect_assay.blocks.experiment_run import trigger  # noqa: PLC0415 - Prefect loads blocks at start
 
-        return in_loop_or_not(lambda: trigger(self), self.atrigger)
+        job: Any = self  # pyright reads this folder as a second package
+        return in_loop_or_not(lambda: trigger(job), self.atrigger)
 
     async def atrigger(self) -> "AssayExperimentRun":
         """`trigger` for async code; many may run at once."""
         from prefect_assay.blocks.experiment_run import trigger  # noqa: PLC0415
 
-        return await asyncio.to_thread(trigger, self)
+        job: Any = self
+        return await asyncio.to_thread(trigger, job)
 
 
 def in_loop_or_not(sync: Callable[[], T], asynchronous: Callable[[], Coroutine[Any, Any, T]]) -> T:

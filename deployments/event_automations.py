@@ -165,7 +165,9 @@ def _action(client: SyncPrefectClient, recipe: Recipe, target: str) -> ActionTyp
         deployment = client.read_deployment_by_name(target)
     except ObjectNotFound as error:
         raise ConfigurationError(f"there is no deployment {target}; deploy it first") from error
-    return RunDeployment(source="selected", deployment_id=deployment.id, parameters=templates or None)
+    return RunDeployment(
+        source="selected", deployment_id=deployment.id, parameters=templates or None, job_variables=None
+    )
 
 
 def _notification_block(client: SyncPrefectClient, target: str) -> UUID:

@@ -1,6 +1,7 @@
 """Answers of a person: approvals, refusals, expired questions; the invoice decides about an uncertain payment."""
 
-from datetime import UTC, datetime
+import json
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -136,3 +137,39 @@ def test_only_expired_questions_of_this_package_are_answered():
     ]
     assert questions.answer_expired(Client(), runs, NOW) == ["over", "doubt"]
     assert woken == [("over", "reject"), ("doubt", "stop"), ("gone", "reject")]
+
+
+@pytest.mark.parametrize(
+    ("question", "minutes", "note", "events"),
+    [
+        ("approve-ab-100", 60, None, [("assay.approval.answered", "spending", "approve")]),
+        ("approve-ab-100", -1, None, [("assay.approval.expired", "spending", None)]),
+        ("doubt-ab", 60, "Nobody has answered in time.", [("assay.approval.expired", "payment", None)]),
+    ],
+)
+def test_an_answer_and_the_lack_of_one_are_reported(monkeypatch, question, minutes, note, events):
+    until = int((NOW + timedelta(minutes=minutes)).timestamp())
+    entry = SimpleNamespace(
+        key=f"suspended-{question}-until-{until}-{'0' * 32}-response",
+        value=json.dumps({"decision": "approve", "note": note, "decided_by": "Ada"}),
+        created=NOW,
+    )
+
+    class Client(SimpleNamespace):
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    sent = []
+    run = SimpleNamespace(flow_run=SimpleNamespace(id=uuid4()))
+    monkeypatch.setattr(questions, "FlowRunContext", SimpleNamespace(get=lambda: run))
+    monkeypatch.setattr(
+        questions, "get_client", lambda **_: Client(filter_flow_run_input=lambda **_: [entry])
+    )
+    monkeypatch.setattr(questions, "emit", sent.append)
+    assert len(questions.answers(question)) == 1
+    assert [(fact.event, fact.about, getattr(fact, "decision", None)) for fact in sent] == events
+    assert "Ada" not in str(sent)
+    assert sent[0].approval == f"{question}-until-{until}-{'0' * 32}"
