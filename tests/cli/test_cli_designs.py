@@ -95,9 +95,7 @@ def test_the_examples_of_the_page_run(files, monkeypatch, capsys):
     (files / "round1").mkdir()
     for table in ("summary.csv", "round1/summary.csv"):
         (files / table).write_text("name,outcome,aa_string,method,ipTM\nh,no_binding,WWWW,old,0.1\n")
-    line = re.search(
-        r"^prefect-assay (designs select .*)$", page.replace("\\\n", ""), re.MULTILINE
-    ).group(1)
+    line = re.search(r"^prefect-assay (designs select .*)$", page.replace("\\\n", ""), re.MULTILINE).group(1)
 
     done = command(*line.split(), cwd=files)
 
