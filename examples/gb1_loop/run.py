@@ -83,7 +83,13 @@ def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
             designer="gb1_designer:propose",
             designs_per_round=chosen.designs,
             max_rounds=chosen.rounds,
-            assay=Assay(experiment_type="affinity", method="bli", target="Human IgG-Fc", n_replicates=1),
+            assay=Assay(
+                experiment_type="affinity",
+                method="bli",
+                target="Human IgG-Fc",
+                n_replicates=1,
+                antigen_concentrations=[1000.0, 100.0, 0.0],  # fewer curves to fit and to draw
+            ),
             credentials=AssayCredentials(base_url=lab.base_url, token=lab.token),
             policy=SpendingPolicy(per_experiment_cents=CAP_CENTS, per_campaign_cents=CAP_CENTS),
             archive=LocalArchive(root=str(folder / "archive")),
