@@ -51,6 +51,7 @@ from prefect_assay.looping import (
     round_line,
     stop_reason,
 )
+from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.looping.wakes import SETTLE_SECONDS, run_elsewhere
 from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport, RoundReport
@@ -342,6 +343,7 @@ class _LoopRun:
 
     def _measure(self, fixed: RoundFixed) -> None:
         """Run the round's campaign, or find it, and note its end. A failed one hides no other file's results."""
+        try_to_add_round(self.book.store, self.options.archive.prefix, fixed)
         if self.ask_each_round and kept_plan(self.options.archive, fixed.campaign_id) is None:
             self._ask(fixed)
         try:

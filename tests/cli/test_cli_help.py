@@ -37,6 +37,7 @@ COMMANDS = (
     ["sequences", "check"],
     ["designs"],
     ["designs", "select"],
+    ["designs", "history"],
     ["drift"],
     ["kinetics"],
 )

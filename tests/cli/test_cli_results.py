@@ -32,6 +32,7 @@ def test_the_lake_is_written_once_and_then_read(tmp_path):
         "parts": 6,
         "added": 0,
         "notes": [],
+        "candidates": {"parts": 0, "added": 0, "notes": []},
     }
     assert "d1" in command("results", str(tmp_path)).out
 

@@ -39,6 +39,9 @@ _VERSION: Final = re.compile(r"v(\d{3,6})")
 _LAKE_PART: Final = re.compile(
     rf"(?:.*/)?{LAKE_FOLDER}/results/campaign=([^/]+)/experiment=([^/]+)/part-(v\d+)-([0-9a-f]{{64}})\.parquet"
 )
+_CANDIDATE_PART: Final = re.compile(
+    rf"(?:.*/)?{LAKE_FOLDER}/candidates/loop=([^/]+)/round=(\d{{6}})/part-v001-([0-9a-f]{{64}})\.parquet"
+)
 # Device names of Windows, with or without a suffix, and everything that looks like a version folder.
 _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|v\d+", re.IGNORECASE)
 
@@ -49,6 +52,14 @@ class LakePart(NamedTuple):
     campaign: str
     experiment: str
     version: int
+    sha256: str
+
+
+class CandidatePart(NamedTuple):
+    """What the key of a round's candidates in the lake says: the round, from 1, and the SHA-256 (hex) of the content."""
+
+    loop: str
+    number: int
     sha256: str
 
 
@@ -126,6 +137,21 @@ def lake_part(key: str) -> LakePart | None:
     match = _LAKE_PART.fullmatch(key)
     version = version_of(match[3]) if match else None
     return LakePart(match[1], match[2], version, match[4]) if match and version else None
+
+
+def candidates_folder(prefix: str, loop_id: str | None = None, number: int | None = None) -> str:
+    """The folder of all candidates in the lake, of a loop's or of one round's; its names are Hive partitions."""
+    folder = join_key(safe_prefix(prefix), LAKE_FOLDER, "candidates")
+    if loop_id is None:
+        return folder
+    folder = join_key(folder, f"loop={safe_name(loop_id)}")
+    return folder if number is None else join_key(folder, f"round={number:06d}")
+
+
+def candidate_part(key: str) -> CandidatePart | None:
+    """What the key of a round's candidates says; None for any other key."""
+    match = _CANDIDATE_PART.fullmatch(key)
+    return CandidatePart(match[1], int(match[2]), match[3]) if match else None
 
 
 def version_of(segment: str) -> int | None:

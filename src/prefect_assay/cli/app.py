@@ -383,6 +383,45 @@ def designs_select(
         )
 
 
+@designs_app.command("history")
+def designs_history(
+    path: ArchiveFolder = None,
+    *,
+    archive: ArchiveBlock = None,
+    loop: Annotated[str | None, typer.Option(help="Only this loop. Default: all campaigns.")] = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A designer's score; can be repeated. Default: all numbers."),
+    ] = None,
+    objective: Annotated[ObjectiveWord, typer.Option(help="What a hit is measured by.")] = "affinity",
+    hit_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.",
+        ),
+    ] = None,
+    csv: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write one line per measured design; - prints it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what became of earlier proposals: hit rates per method, and scores against what was measured."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.designs import settings_of
+        from prefect_assay.cli.history import show_history
+
+        show_history(
+            path,
+            archive,
+            settings_of({"objective": objective, "hit_limit": hit_limit}),
+            loop=loop,
+            columns=score or (),
+            csv_file=csv,
+            as_json=as_json,
+        )
+
+
 @app.command()
 def drift(
     document: Annotated[

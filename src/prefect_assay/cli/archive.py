@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.status import Status
 
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
-from prefect_assay.archive.layout import BOOKS_FOLDER, lake_folder
+from prefect_assay.archive.layout import BOOKS_FOLDER, candidates_folder, lake_folder
 from prefect_assay.books import check_orders
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.errors import ArchiveError, ConfigurationError
@@ -45,25 +45,34 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
 def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None:
     """Write what the lake of an archive lacks; exit with 1 if a version cannot be read."""
     from prefect_assay import lake
+    from prefect_assay.looping.candidates import rebuild_candidates
 
     store, prefix = opened(path, archive)
     console = Console(stderr=True)
     with console.status("Writing the lake …"):
         done = lake.rebuild(store, prefix)
-    if not done.parts and not done.notes:
+        candidates = rebuild_candidates(store, prefix)
+    notes = (*done.notes, *candidates.notes)
+    if not done.parts and not candidates.parts and not notes:
         raise ArchiveError(f"{store.location(prefix)} holds no archived results; name the root of an archive")
     if as_json:
-        print(
-            json.dumps(
-                {"location": store.location(lake_folder(prefix)), **done.model_dump(mode="json")}, indent=2
-            )
-        )
+        answer = {
+            "location": store.location(lake_folder(prefix)),
+            **done.model_dump(mode="json"),
+            "candidates": candidates.model_dump(mode="json"),
+        }
+        print(json.dumps(answer, indent=2))
     else:
-        for note in done.notes:
+        for note in notes:
             console.print(note, style="red", markup=False, highlight=False, soft_wrap=True)
-        line = f"{store.location(lake_folder(prefix))}: {done.parts} files, {done.added} of them new"
-        Console().print(line, markup=False, highlight=False, soft_wrap=True)
-    if done.notes:
+        for folder, written in (
+            (lake_folder(prefix), done),
+            (candidates_folder(prefix), candidates),
+        ):
+            if written.parts:
+                line = f"{store.location(folder)}: {written.parts} files, {written.added} of them new"
+                Console().print(line, markup=False, highlight=False, soft_wrap=True)
+    if notes:
         raise SystemExit(FAILED)
 
 

@@ -42,7 +42,7 @@ def select_designs(
     as_json: bool,
 ) -> None:
     """Select, write the file that is named, and print the choices with their reasons."""
-    settings = _settings(chosen)
+    settings = settings_of(chosen)
     history = read_history(*map(_expanded, tables))
     price = wanted.price_cents if wanted.price_cents is not None else _known_price(history)
     selection = select(
@@ -63,7 +63,8 @@ def select_designs(
         _show(selection, history, output)
 
 
-def _settings(chosen: Mapping[str, Any]) -> SelectionSettings:
+def settings_of(chosen: Mapping[str, Any]) -> SelectionSettings:
+    """The settings that options give; InputError for a value that is none."""
     try:
         return SelectionSettings.model_validate(dict(chosen))
     except ValidationError as error:

@@ -38,16 +38,19 @@ def show_results(
     table = lake.query(store, prefix, wanted)
     rows = table.to_pylist()
     if csv_file is not None:
-        _write(csv_file, people_csv(table.column_names, (map(cell, row.values()) for row in rows)), len(rows))
+        write_table(
+            csv_file, people_csv(table.column_names, (map(cell, row.values()) for row in rows)), len(rows)
+        )
     if parquet_file is not None:
-        _write(parquet_file, parquet_bytes(table), len(rows))
+        write_table(parquet_file, parquet_bytes(table), len(rows))
     if as_json:
         print(json.dumps({"results": rows}, indent=2, default=datetime.isoformat))
     elif csv_file is None and parquet_file is None:
         _show(Console(), rows)
 
 
-def _write(file: str, content: bytes, rows: int) -> None:
+def write_table(file: str, content: bytes, rows: int) -> None:
+    """Write a table into a file, or with `-` to stdout; a line says how many rows it has."""
     if file == _STDOUT:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()

@@ -1,9 +1,32 @@
-"""The lake: the results of all campaigns of an archive as Parquet files, made from its versions and never changed.
+"""The lake: results and candidates of an archive as Parquet files, made from its records and never changed.
 
-Knows neither Prefect nor orders. Everything here needs the extra `parquet`.
+Knows neither Prefect, orders nor loops. Everything here needs the extra `parquet`.
 """
 
+from prefect_assay.lake.candidates import (
+    ProposedCandidate,
+    ProposedRound,
+    add_candidates,
+    candidates_location,
+    proposals,
+    sequence_digest,
+)
+from prefect_assay.lake.designs import MeasuredDesigns, measured_designs
 from prefect_assay.lake.parts import Rebuilt, add, rebuild
 from prefect_assay.lake.query import Query, query
 
-__all__ = ["Query", "Rebuilt", "add", "query", "rebuild"]
+__all__ = [
+    "MeasuredDesigns",
+    "ProposedCandidate",
+    "ProposedRound",
+    "Query",
+    "Rebuilt",
+    "add",
+    "add_candidates",
+    "candidates_location",
+    "measured_designs",
+    "proposals",
+    "query",
+    "rebuild",
+    "sequence_digest",
+]

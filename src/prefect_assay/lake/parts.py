@@ -28,7 +28,7 @@ from prefect_assay.results import from_csv
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module, row_schema
 
 _EXPERIMENT: Final = "raw/experiment.json"
-_MEDIA_TYPE: Final = "application/vnd.apache.parquet"
+MEDIA_TYPE: Final = "application/vnd.apache.parquet"
 
 
 class Rebuilt(Model):
@@ -56,7 +56,7 @@ def add(store: Store, prefix: str, version: ArchivedVersion) -> str | None:
     body = _content(version)
     sha256 = hashlib.sha256(body).hexdigest()
     key = lake_key(folder, version.manifest.version, sha256)
-    store.put_if_absent(key, body, _MEDIA_TYPE, sha256=sha256)
+    store.put_if_absent(key, body, MEDIA_TYPE, sha256=sha256)
     return store.location(key)
 
 

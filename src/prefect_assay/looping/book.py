@@ -19,12 +19,12 @@ from pydantic import Field, TypeAdapter
 from prefect_assay.archive.layout import LOOPS_FOLDER, safe_name, safe_prefix
 from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key
 from prefect_assay.books.log import Log, Record
-from prefect_assay.designs import AS_WRITTEN, Reading, read_pool, read_sequences
+from prefect_assay.designs import AS_WRITTEN, Reading, pool_of, read_pool, read_sequences
 from prefect_assay.errors import ArchiveError, ConfigurationError
 from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import Choice
-from prefect_assay.models.sequences import Sequences
+from prefect_assay.models.selection import Choice, KeptFates
+from prefect_assay.models.sequences import Pool, Sequences
 
 POOLS_FOLDER: Final = "POOLS"
 CANDIDATES_SUFFIX: Final = ".jsonl"  # candidates of a function, one JSON object a line
@@ -46,7 +46,7 @@ class RoundFixed(Record):
     """The decision on one round. Without `choices` all designs of the pool are measured.
 
     `limit_cents` is what the round may cost without asking, from the loop's budget. `counts` is what became of how many
-    candidates.
+    candidates, `fates` of each one of the pool, read by `reading`; `method_column` is the selection's.
     """
 
     kind: Literal["round"] = "round"
@@ -62,6 +62,9 @@ class RoundFixed(Record):
     counts: dict[str, int] = Field(default_factory=dict)
     notes: tuple[str, ...] = ()
     limit_cents: int | None = None
+    fates: KeptFates | None = None
+    reading: Reading = AS_WRITTEN
+    method_column: str | None = None
 
     @property
     def designs(self) -> int:
@@ -206,6 +209,13 @@ class LoopBook:
                     yield from (Candidate.model_validate(json.loads(line)) for line in lines)
             else:
                 yield from map(Candidate.of, read_pool(str(path), reading=reading))
+
+    def proposed(self, fixed: RoundFixed) -> Pool:
+        """The pool of a round as it was when the round was fixed: `fixed.fates` is in its order."""
+        if fixed.pool.key.endswith(CANDIDATES_SUFFIX):
+            return pool_of(self.candidates(fixed.pool), fixed.pool.name)
+        with self.opened_pool(fixed.pool) as path:
+            return read_pool(str(path), reading=fixed.reading)
 
     def designs(self, number: int, reading: Reading) -> Sequences:
         """The designs that a round measures."""

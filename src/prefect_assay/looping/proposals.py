@@ -20,7 +20,7 @@ from prefect_assay.looping.files import DesignFiles, campaign_of, design_files, 
 from prefect_assay.looping.rules import affordable
 from prefect_assay.models.billing import usd
 from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import Choice, Selection, SelectionSettings
+from prefect_assay.models.selection import Choice, KeptFates, Selection, SelectionSettings
 from prefect_assay.models.sequences import Pool, Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.results import DesignSummary, summarize, summary_csv
@@ -250,6 +250,7 @@ def _chosen(
         pool=pool,
         limit_cents=budget_left,
         counts={"chosen": count, "proposed": len(designs)},
+        reading=loop.reading,
     )
     if whole:
         return decided
@@ -267,6 +268,8 @@ def _chosen(
                 "seed": selected.seed,
                 "counts": {fate.value: found for fate, found in selected.counts().items()},
                 "notes": selected.notes,
+                "fates": KeptFates.of(selected),
+                "method_column": loop.selection.method_column,
             }
         )
     reason = f"one of the first {count} of {len(designs)} designs that were proposed"

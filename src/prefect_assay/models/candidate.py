@@ -1,5 +1,6 @@
 """One proposed design with what its designer says about it: the parents it was made from, its method, its scores."""
 
+from collections.abc import Mapping
 from typing import Any, Final, Self
 
 from pydantic import Field
@@ -8,6 +9,7 @@ from prefect_assay.models.base import StoredModel
 from prefect_assay.models.sequences import ProteinSequence
 
 PARENT_COLUMNS: Final = ("parents", "parent")  # the first that a design has counts
+METHOD: Final = "method"
 _SEPARATOR: Final = ";"
 
 
@@ -47,3 +49,10 @@ def parents_of(attributes: dict[str, str]) -> tuple[str, ...]:
     """The names of the parents in the designer's columns of one design."""
     cell = next((attributes[title] for title in PARENT_COLUMNS if title in attributes), "")
     return tuple(name for part in cell.split(_SEPARATOR) if (name := part.strip()))
+
+
+def method_of(attributes: Mapping[str, str], column: str | None = None) -> str | None:
+    """The cell of the method's column; by default of the column `method`, in any case."""
+    if column is not None:
+        return attributes.get(column)
+    return next((cell for title, cell in attributes.items() if title.casefold() == METHOD), None)

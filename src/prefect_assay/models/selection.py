@@ -1,10 +1,12 @@
 """Which designs of a pool are bought next: how it is decided, the choices with their reasons, and the fate of all others."""
 
+import zlib
 from array import array
+from base64 import b64decode, b64encode
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from pydantic import Field
 
@@ -104,6 +106,25 @@ class Choice(StoredModel):
             metadata=dict(chosen.metadata),
             attributes={**chosen.attributes(), REASON_COLUMN: self.reason},
         )
+
+
+class KeptFates(StoredModel):
+    """The fates of a pool in a record: a byte per candidate, which is a place in `words`, compressed, as base64."""
+
+    words: tuple[str, ...]
+    packed: str
+
+    @classmethod
+    def of(cls, selection: "Selection") -> Self:
+        """The fates of a selection."""
+        return cls(words=FATES, packed=b64encode(zlib.compress(selection.fates, 9)).decode())
+
+    def unpacked(self) -> bytes:
+        """The place in `words` of each candidate's fate, in the order of the pool; ValueError if it is damaged."""
+        try:
+            return zlib.decompress(b64decode(self.packed, validate=True))
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

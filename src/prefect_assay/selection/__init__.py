@@ -11,15 +11,20 @@ from prefect_assay.models.selection import Selection, SelectionSettings
 from prefect_assay.models.sequences import Pool
 from prefect_assay.selection.history import History, history_of, read_history
 from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
+from prefect_assay.selection.track import MethodRecord, ScoreRecord, method_records, score_record
 
 __all__ = [
     "History",
     "HitRate",
+    "MethodRecord",
+    "ScoreRecord",
     "history_of",
     "hit_rates",
     "is_hit",
+    "method_records",
     "objective_value",
     "read_history",
+    "score_record",
     "select",
 ]
 

@@ -2,21 +2,21 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prefect_assay.errors import InputError
+from prefect_assay.models.candidate import method_of as method_of  # noqa: PLC0414  imported from here, too
 from prefect_assay.models.candidate import parents_of
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.sequences import Pool
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-METHOD: Final = "method"
 _NO_METHOD: Final = ""
 
 
@@ -79,13 +79,6 @@ def number(cell: str) -> float:
     except ValueError:
         return math.nan
     return value if math.isfinite(value) else math.nan
-
-
-def method_of(own: Mapping[str, Any], column: str | None) -> str | None:
-    """The cell of the method's column; by default of the column `method`, in any case."""
-    if column is not None:
-        return own.get(column)
-    return next((cell for title, cell in own.items() if title.casefold() == METHOD), None)
 
 
 def _no_column(pool: Pool, column: str, what: str) -> InputError:

@@ -1,0 +1,115 @@
+"""What became of earlier proposals: per method what was proposed, bought and hit, and predicted scores against values.
+
+Needs no NumPy.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prefect_assay.models.candidate import method_of
+from prefect_assay.models.selection import Objective, SelectionSettings
+from prefect_assay.results import DesignSummary
+from prefect_assay.selection.rates import HitRate, hit_rates, objective_value
+
+NO_METHOD: Final = "(no method)"
+_FEWEST: Final = 3  # pairs, and different values of each: fewer say nothing
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRecord:
+    """One method. Controls are left out; `rate.bought` counts the designs with a known outcome."""
+
+    method: str
+    proposed: int
+    bought: int
+    rate: HitRate
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRecord:
+    """Spearman's coefficient of a score and what was measured, positive where a higher score was better; NaN: too few."""
+
+    column: str
+    designs: int
+    rho: float
+
+
+def method_records(
+    designs: Sequence[DesignSummary],
+    settings: SelectionSettings,
+    passed_over: Mapping[str | None, int],
+    unanswered: Mapping[str | None, int],
+) -> tuple[MethodRecord, ...]:
+    """One line per method, in the order of their hit rates.
+
+    Args:
+        designs: those with results, open ones included.
+        settings: objective and limit of a hit.
+        passed_over: how many candidates of a method were proposed and not chosen.
+        unanswered: how many were chosen and have no row of results yet.
+    """
+
+    def method(design: DesignSummary) -> str:
+        return method_of(design.attributes) or NO_METHOD
+
+    rates = hit_rates(designs, method, settings)
+    with_rows = Counter(method(design) for design in designs if not design.control)
+    later, not_chosen = _named(unanswered), _named(passed_over)
+    records = []
+    for name in with_rows.keys() | later.keys() | not_chosen.keys():
+        bought = with_rows[name] + later[name]
+        records.append(MethodRecord(name, bought + not_chosen[name], bought, rates.get(name, HitRate(0, 0))))
+    return tuple(sorted(records, key=lambda each: (-_sortable(each.rate.rate), each.method)))
+
+
+def score_record(designs: Iterable[DesignSummary], column: str, settings: SelectionSettings) -> ScoreRecord:
+    """A designer's score against K_D, melting temperature or concentration; limits and controls are left out."""
+    sign = -1 if settings.objective is Objective.AFFINITY else 1
+    pairs = [
+        (score, sign * value)
+        for design in designs
+        if not (design.control or design.qualifier)
+        and (value := objective_value(design, settings.objective)) is not None
+        and (score := _number(design.attributes.get(column, ""))) is not None
+    ]
+    return ScoreRecord(column, len(pairs), _spearman(pairs))
+
+
+def _named(counts: Mapping[str | None, int]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for method, count in counts.items():
+        found[method or NO_METHOD] += count
+    return found
+
+
+def _sortable(rate: float) -> float:
+    return -1.0 if math.isnan(rate) else rate
+
+
+def _number(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _spearman(pairs: Sequence[tuple[float, float]]) -> float:
+    """Pearson's coefficient of the ranks; equal values share the mean of their ranks."""
+    if len(pairs) < _FEWEST or any(len(set(values)) == 1 for values in zip(*pairs, strict=True)):
+        return math.nan
+    first, second = (_centered_ranks(values) for values in zip(*pairs, strict=True))
+    product = sum(a * b for a, b in zip(first, second, strict=True))
+    return product / (math.hypot(*first) * math.hypot(*second))
+
+
+def _centered_ranks(values: Sequence[float]) -> list[float]:
+    places: dict[float, list[int]] = {}
+    for place, value in enumerate(sorted(values)):
+        places.setdefault(value, []).append(place)
+    middle = (len(values) - 1) / 2
+    means = {value: sum(tied) / len(tied) - middle for value, tied in places.items()}
+    return [means[value] for value in values]

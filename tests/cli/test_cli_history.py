@@ -1,0 +1,66 @@
+"""`prefect-assay designs history`, as a user runs it: a loop and a campaign without one in the same archive."""
+
+import pytest
+from scipy import stats
+
+from prefect_assay.archive import LocalStore
+from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.selection import read_history
+from support.archive.campaigns import archive_rows, row
+from support.archive.loops import LOOP, archive_measured_round, archive_plan, selected_round, whole_round
+from support.command import command
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    store = LocalStore(tmp_path_factory.mktemp("archive"))
+    archive_measured_round(store, "", selected_round(store, ""))
+    whole_round(store, "")
+    designs = [
+        ProteinSequence(name, f"MKV{'A' * at}", attributes={"method": "rfd", "ipTM": f"0.{at}"})
+        for at, name in enumerate(("h1", "h2"), start=1)
+    ]
+    archive_plan(store, "", "by-hand", designs)
+    found = [row("h1", "HND-001", outcome="no_expression"), row("h2", "HND-001", kd_M=1e-9)]
+    archive_rows(store, "", "by-hand", "HND-001", found)
+    done = command("archive", "lake", str(store.root))
+    assert done.code == 0, done.err
+    assert f"{store.root}/LAKE/candidates: 2 files, 2 of them new" in done.out
+    return store.root
+
+
+def test_methods_of_all_campaigns_with_their_hit_rates(archive):
+    shown = command("designs", "history", str(archive), "--json").json()
+    assert [
+        [each[title] for title in ("method", "proposed", "bought", "measured", "hits", "hit_rate")]
+        for each in shown["methods"]
+    ] == [["rfd", 5, 4, 4, 3, 0.75], ["old", 3, 2, 2, 1, 0.5], ["(no method)", 3, 2, 0, 0, None]]
+    low, high = shown["methods"][0]["interval"]
+    assert (low, high) == pytest.approx(stats.beta.interval(0.95, 3.5, 1.5))
+    assert shown["passed_over"] == {"duplicate": 1, "ranked_lower": 2}
+    scores = {each["column"]: (each["designs"], each["rho"]) for each in shown["scores"]}
+    assert scores["selection_score"] == (3, pytest.approx(1))
+    assert scores["ipTM"] == (4, pytest.approx(0.2))
+
+
+def test_one_loop_on_the_screen_and_as_a_table_for_the_next_selection(archive, tmp_path):
+    done = command("designs", "history", str(archive), "--loop", LOOP, "--csv", "h.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    (line,) = (line for line in done.out.splitlines() if "│ rfd " in line)
+    assert [cell.strip() for cell in line.strip("│").split("│")][:6] == ["rfd", "3", "2", "2", "2", "100%"]
+    assert "not bought: 2 ranked lower, 1 duplicate" in done.out
+    history = read_history(tmp_path / "h.csv")
+    assert {each.name: each.attributes["round"] for each in history.designs} == dict.fromkeys(
+        ("d0", "d1", "d2", "d3"), "1"
+    )
+    assert len(history.residues()) == 4
+
+
+def test_an_archive_without_a_history_says_what_to_do(archive, tmp_path):
+    for arguments, what in (
+        ((str(tmp_path),), "of any design"),
+        ((str(archive), "--loop", "no"), "of loop no"),
+    ):
+        done = command("designs", "history", *arguments)
+        assert done.code == 1
+        assert f"has no history {what} in its lake; `prefect-assay archive lake` writes it" in done.err
