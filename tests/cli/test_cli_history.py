@@ -40,7 +40,7 @@ def test_methods_of_all_campaigns_with_their_hit_rates(archive):
     assert shown["passed_over"] == {"duplicate": 1, "ranked_lower": 2}
     scores = {each["column"]: (each["designs"], each["rho"]) for each in shown["scores"]}
     assert scores["selection_score"] == (3, pytest.approx(1))
-    assert scores["ipTM"] == (4, pytest.approx(0.2))
+    assert scores["ipTM"] == (4, pytest.approx(-0.2))
 
 
 def test_one_loop_on_the_screen_and_as_a_table_for_the_next_selection(archive, tmp_path):

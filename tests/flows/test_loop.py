@@ -16,6 +16,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED, temporary_settings
 from prefect.states import Completed, Failed
 
+from prefect_assay import lake
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
@@ -184,6 +185,8 @@ def test_what_a_round_measures_is_in_the_log_with_all_that_was_proposed(loop):
     assert entry.fixed.choices[0].candidate.columns == {"score": "0.5"}
     assert "first 3 of 5" in entry.fixed.choices[0].reason
     assert [c.name for c in book.candidates(entry.fixed.pool)] == [f"r1-{i}" for i in range(5)]
+    kept = lake.proposals(book.store, "", book.loop_id)
+    assert [(line.fate, line.candidates) for line in kept] == [("chosen", 3), ("not_reached", 2)]
 
 
 def test_a_goal_ends_the_loop(loop):
@@ -216,6 +219,13 @@ def test_a_selection_chooses_and_explains(loop):
         assert (fixed.policy, fixed.seed) == ("top_score", 3)
         assert fixed.counts == {"chosen": 2, "parent_limit": 3}
         assert all("score" in choice.reason for choice in fixed.choices)
+    kept = lake.proposals(loop.book().store, "", loop.book().loop_id)
+    assert [(line.round_number, line.fate, line.candidates) for line in kept] == [
+        (1, "chosen", 2),
+        (1, "parent_limit", 3),
+        (2, "chosen", 2),
+        (2, "parent_limit", 3),
+    ]
 
 
 def test_a_selection_that_leaves_nothing_ends_the_loop(loop, folder):

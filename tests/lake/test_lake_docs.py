@@ -5,14 +5,17 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
 from prefect_assay import lake
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.s3 import S3Store
+from prefect_assay.looping.candidates import rebuild_candidates
 from prefect_assay.results import COLUMNS
 from support.archive.campaigns import archive_two_campaigns
+from support.archive.loops import archive_measured_round, selected_round
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
 
 PAGE = (Path(__file__).parents[2] / "docs" / "lake.md").read_text(encoding="utf-8")
@@ -44,6 +47,31 @@ def test_a_folder(tmp_path, monkeypatch, program):
     monkeypatch.chdir(tmp_path)
     assert rows_of(run(BLOCKS[program]).best) == BEST
     assert len(BLOCKS[program].strip().splitlines()) == 5
+
+
+def test_candidates(tmp_path, monkeypatch):
+    store = LocalStore(tmp_path / "assay-archive")
+    fixed = selected_round(store, "")
+    archive_measured_round(store, "", fixed, residues=True)
+    lake.rebuild(store, "")
+    rebuild_candidates(store, "")
+    monkeypatch.chdir(tmp_path)
+    assert run(BLOCKS["Candidates"]).bought.fetchall() == [
+        ("binders-round-001", "d0", "rfd", 0.9, "measured", 5e-9),
+        ("binders-round-001", "d1", "rfd", 0.8, "measured", 8e-8),
+        ("binders-round-001", "d3", "old", 0.6, "measured", 4e-7),
+        ("binders-round-001", "d2", "old", 0.7, "no_binding", None),
+    ]
+    counts = run(BLOCKS["Methods"]).counts
+    assert counts.loc["rfd"].to_dict() == {"chosen": 2, "duplicate": 0, "ranked_lower": 1}
+    passed = run(BLOCKS["Passed"]).passed
+    assert passed.rows() == [
+        ("d4", "ranked_lower", "others ranked higher"),
+        ("d5", "ranked_lower", "others ranked higher"),
+        ("twin", "duplicate", "same residues as d0"),
+    ]
+    titles = set(pq.read_schema(next((tmp_path / "assay-archive/LAKE/candidates").rglob("*.parquet"))).names)
+    assert titles <= set(re.findall(r"`(\w+)`", PAGE))
 
 
 def test_a_bucket(moto_endpoint, monkeypatch):

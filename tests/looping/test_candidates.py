@@ -1,6 +1,7 @@
 """Every candidate of a loop in the lake: why it was chosen or not, what became of it later, and never a second file."""
 
 import json
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -77,7 +78,7 @@ def test_a_round_is_written_once_and_is_made_again_from_the_archive_with_the_sam
 
 def test_a_changed_file_and_a_changed_pool_are_noticed(store):
     path = add_round(store, "", selected_round(store, ""))
-    with open(path, "ab") as file:
+    with Path(path).open("ab") as file:
         file.write(b"x")
     (finding,) = verify(store).findings
     assert finding.kind == "changed"

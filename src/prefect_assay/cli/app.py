@@ -353,7 +353,7 @@ def designs_select(
 ) -> None:
     """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
     with reported(as_json=as_json):
-        from prefect_assay.cli.designs import Purchase, select_designs
+        from prefect_assay.cli.designs.select import Purchase, select_designs
         from prefect_assay.designs import Reading
 
         chosen = {
@@ -408,8 +408,8 @@ def designs_history(
 ) -> None:
     """Show what became of earlier proposals: hit rates per method, and scores against what was measured."""
     with reported(as_json=as_json):
-        from prefect_assay.cli.designs import settings_of
-        from prefect_assay.cli.history import show_history
+        from prefect_assay.cli.designs.history import show_history
+        from prefect_assay.cli.designs.select import settings_of
 
         show_history(
             path,

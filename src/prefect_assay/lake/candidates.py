@@ -123,7 +123,7 @@ def proposals(store: Store, prefix: str, loop_id: str | None = None) -> tuple[Pr
                 row for row, is_control in zip(zip(*own, strict=True), control, strict=True) if not is_control
             )
     order = sorted(found, key=lambda row: tuple(str(value).rjust(6) for value in row))
-    return tuple(Proposals(*row, candidates=found[row]) for row in order)
+    return tuple(Proposals._make((*row, found[row])) for row in order)
 
 
 def chosen(

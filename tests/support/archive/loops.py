@@ -90,14 +90,14 @@ def archive_plan(store, prefix, campaign_id, designs):
     return plan
 
 
-def archive_measured_round(store, prefix, fixed):
-    """Plan, results (without residues, as some results come) and report of a round; d2 does not bind."""
+def archive_measured_round(store, prefix, fixed, *, residues=False):
+    """Plan, results (by default without residues, as some come) and report of a round; d2 does not bind."""
     plan = archive_plan(store, prefix, fixed.campaign_id, [choice.design() for choice in fixed.choices])
-    rows = [
-        row(name, CODE, kd_M=kd) if kd else row(name, CODE, outcome="no_binding", binding="false")
-        for name, kd in OUTCOMES
-        if name in {choice.candidate.name for choice in fixed.choices}
-    ]
+    sequences = {choice.candidate.name: choice.candidate.sequence for choice in fixed.choices}
+    rows = []
+    for name, kd in OUTCOMES:
+        found = {"kd_M": kd} if kd else {"outcome": "no_binding", "binding": "false"}
+        rows.append(row(name, CODE, aa_string=sequences[name] if residues else None, **found))
     archive_rows(store, prefix, fixed.campaign_id, CODE, rows)
     designs = summarize(rows, prices={CODE: 19_999.0}, attributes=plan.attributes)
     judged = [each.model_copy(update={"verdict": "agrees"}) if each.kd_M else each for each in designs]
