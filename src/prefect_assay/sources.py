@@ -71,9 +71,11 @@ def _objects(source: str) -> Iterator[Listed]:
         pages = boto3.client("s3").get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=bucket, Prefix=folder, Delimiter="/"):
             for entry in page.get("Contents", []):
-                if name := entry["Key"].removeprefix(folder):
-                    address = f"{S3}{bucket}/{entry['Key']}"
-                    yield Listed(name, address, entry["Size"], entry["LastModified"].timestamp(), atomic=True)
+                # The answer has all of them; its type declares none as required.
+                key, changed = entry.get("Key", ""), entry.get("LastModified")
+                if (name := key.removeprefix(folder)) and changed:
+                    address = f"{S3}{bucket}/{key}"
+                    yield Listed(name, address, entry.get("Size", 0), changed.timestamp(), atomic=True)
 
 
 @contextmanager

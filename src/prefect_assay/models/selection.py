@@ -44,31 +44,43 @@ class Acquisition(StrEnum):
 class SelectionSettings(Model):
     """How the designs of the next round are chosen. Limits do not count controls."""
 
-    policy: SelectionPolicy = Field(SelectionPolicy.METHOD_HISTORY, description="How candidates are ranked.")
-    seed: int = Field(0, ge=0, description="The same seed and input give the same choices.")
-    score_column: str | None = Field(None, description="The designer's column to rank by, such as ipTM.")
-    higher_is_better: bool = Field(True, description="Whether a high score is a good one.")
-    method_column: str | None = Field(
-        None, description="The designer's column that names the method. Default: method, if there is one."
+    policy: SelectionPolicy = Field(
+        default=SelectionPolicy.METHOD_HISTORY, description="How candidates are ranked."
     )
-    objective: Objective = Field(Objective.AFFINITY, description="What the next round should improve.")
+    seed: int = Field(default=0, ge=0, description="The same seed and input give the same choices.")
+    score_column: str | None = Field(
+        default=None, description="The designer's column to rank by, such as ipTM."
+    )
+    higher_is_better: bool = Field(default=True, description="Whether a high score is a good one.")
+    method_column: str | None = Field(
+        default=None,
+        description="The designer's column that names the method. Default: method, if there is one.",
+    )
+    objective: Objective = Field(
+        default=Objective.AFFINITY, description="What the next round should improve."
+    )
     hit_limit: float | None = Field(
-        None,
+        default=None,
         gt=0,
         description="What a hit reaches: K_D in nM at most, melting temperature in degrees Celsius or concentration in nM "
         "at least. Default: every design that binds, melts or expresses is a hit.",
     )
     acquisition: Acquisition = Field(
-        Acquisition.EXPECTED_IMPROVEMENT, description="How gp turns predictions into a ranking."
+        default=Acquisition.EXPECTED_IMPROVEMENT, description="How gp turns predictions into a ranking."
     )
-    controls: tuple[str, ...] = Field((), description="Names of designs that are always bought.")
-    repeat_measured: bool = Field(False, description="Also buy designs that were measured already.")
-    max_per_method: int | None = Field(None, ge=1, description="Designs of one method at most.")
-    max_per_parent: int | None = Field(None, ge=1, description="Designs of one parent at most.")
+    controls: tuple[str, ...] = Field(default=(), description="Names of designs that are always bought.")
+    repeat_measured: bool = Field(default=False, description="Also buy designs that were measured already.")
+    max_per_method: int | None = Field(default=None, ge=1, description="Designs of one method at most.")
+    max_per_parent: int | None = Field(default=None, ge=1, description="Designs of one parent at most.")
     identity: float | None = Field(
-        None, ge=0.7, le=1, description="Designs at least this identical are one cluster: 0.9 is 90 %."
+        default=None,
+        ge=0.7,
+        le=1,
+        description="Designs at least this identical are one cluster: 0.9 is 90 %.",
     )
-    max_per_cluster: int = Field(1, ge=1, description="With identity: designs of one cluster at most.")
+    max_per_cluster: int = Field(
+        default=1, ge=1, description="With identity: designs of one cluster at most."
+    )
 
 
 class Fate(StrEnum):
