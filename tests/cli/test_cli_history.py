@@ -37,6 +37,7 @@ def test_methods_of_all_campaigns_with_their_hit_rates(archive):
     ] == [["rfd", 5, 4, 4, 3, 0.75], ["old", 3, 2, 2, 1, 0.5], ["(no method)", 3, 2, 0, 0, None]]
     low, high = shown["methods"][0]["interval"]
     assert (low, high) == pytest.approx(stats.beta.interval(0.95, 3.5, 1.5))
+    assert shown["notes"] == [f"loop {LOOP}, round 2: its experiment was canceled"]
     assert shown["passed_over"] == {"duplicate": 1, "ranked_lower": 2}
     scores = {each["column"]: (each["designs"], each["rho"]) for each in shown["scores"]}
     assert scores["selection_score"] == (3, pytest.approx(1))

@@ -20,6 +20,7 @@ from prefect_assay.archive.layout import candidate_part, candidates_folder, lake
 from prefect_assay.archive.store import chunks_of, digest_of
 from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.parts import MEDIA_TYPE
+from prefect_assay.lake.query import compute_module
 from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS, method_of
 from prefect_assay.models.selection import REASON_COLUMN, Fate
 from prefect_assay.results.formats import pyarrow_module
@@ -155,9 +156,7 @@ def _attributes(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_bought(batch: Any) -> Any:
-    from pyarrow import compute  # noqa: PLC0415  an optional extra
-
-    return compute.is_in(batch.column("fate"), value_set=pyarrow_module().array(_BOUGHT))
+    return compute_module().is_in(batch.column("fate"), value_set=pyarrow_module().array(_BOUGHT))
 
 
 def _parts(store: Store, prefix: str, loop_id: str | None) -> Iterator[Any]:

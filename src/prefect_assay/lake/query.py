@@ -92,7 +92,7 @@ def _read(store: Store, key: str) -> Any:
 
 def _matching(table: Any, wanted: Query) -> Any:
     """The rows of one file that are wanted."""
-    pc = _compute()
+    pc = compute_module()
     conditions = [pc.is_valid(pc.field("name"))]
     for column, text in (("name", wanted.name), ("target", wanted.target)):
         if text is not None:
@@ -118,7 +118,7 @@ def _sorted(table: Any, wanted: Query) -> Any:
     ties = [("campaign_id", "ascending"), ("experiment_code", "ascending"), ("name", "ascending")]
     if wanted.sort is None:
         order = pyarrow_module().array([str(outcome) for outcome in Outcome])
-        ranks = _compute().index_in(table["outcome"], value_set=order)
+        ranks = compute_module().index_in(table["outcome"], value_set=order)
         ranked = table.append_column(_RANK, ranks)
         return ranked.sort_by([(_RANK, "ascending"), ("kd_M", "ascending"), *ties]).drop_columns(_RANK)
     if wanted.sort not in table.column_names:
@@ -126,7 +126,7 @@ def _sorted(table: Any, wanted: Query) -> Any:
     return table.sort_by([(wanted.sort, "descending" if wanted.descending else "ascending"), *ties])
 
 
-def _compute() -> Any:
+def compute_module() -> Any:
     """The module pyarrow.compute, whose functions are made when it is imported, so that no type checker knows them."""
     from pyarrow import compute  # noqa: PLC0415  an optional extra
 

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.designs import Reading, read_pool
-from prefect_assay.looping import LoopBook, RoundFixed
+from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.models.selection import KeptFates, SelectionSettings
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
@@ -69,7 +69,7 @@ def selected_round(store, prefix, pool=POOL + TWIN, n=4):
 
 
 def whole_round(store, prefix):
-    """The record of round 2: a file that is measured whole, without results yet."""
+    """The record of round 2: a file that is measured whole, and ends without results."""
     book = LoopBook(store, prefix, LOOP)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "more.fasta"
@@ -78,7 +78,9 @@ def whole_round(store, prefix):
     fixed = RoundFixed(
         loop_id=LOOP, number=2, name="more", campaign_id="binders-more", origin="file more.fasta", pool=kept
     )
-    return book.fix(fixed)
+    book.fix(fixed)
+    book.end(RoundEnded(number=2, table="none", rows=0, problem="its experiment was canceled"))
+    return fixed
 
 
 def archive_plan(store, prefix, campaign_id, designs):

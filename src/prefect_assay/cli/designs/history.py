@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,9 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay import lake
+from prefect_assay.archive import Store
 from prefect_assay.cli.archive import opened
 from prefect_assay.cli.results import write_table
 from prefect_assay.errors import ArchiveError
+from prefect_assay.looping import LoopBook
 from prefect_assay.models.candidate import method_of
 from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.reporting.plots import score_columns
@@ -68,7 +70,7 @@ def show_history(
         scores=tuple(score_record(measured.designs, column, settings) for column in wanted),
         designs=measured.designs,
         passed_over=dict(why.most_common()),
-        notes=measured.notes,
+        notes=(*measured.notes, *_problems(store, prefix, {line.loop_id for line in proposals})),
     )
     if csv_file is not None:
         write_table(csv_file, summary_csv(track.designs), len(track.designs))
@@ -76,6 +78,14 @@ def show_history(
         print(json.dumps(_summary(track), indent=2))
     elif csv_file != "-":
         _show(Console(), track)
+
+
+def _problems(store: Store, prefix: str, loops: set[str]) -> Iterator[str]:
+    """Why rounds that have ended left designs without an outcome, by their loops' logs."""
+    for loop_id in sorted(loops):
+        for entry in LoopBook(store, prefix, loop_id).read().rounds:
+            if entry.ended and entry.ended.problem:
+                yield f"loop {loop_id}, round {entry.fixed.number}: {entry.ended.problem}"
 
 
 def _summary(track: Track) -> dict[str, Any]:
