@@ -20,7 +20,7 @@ def wait():
 
 
 def ask():
-    questions.ask(SpendingApproval, question="price-test", description="May it?", hours=1)
+    questions.ask(SpendingApproval, question="price-test", title="May it", description="May it?", hours=1)
 
 
 def go_on_in_a_run_that_is(state, monkeypatch, step, *, answer_lost=False):
