@@ -64,6 +64,14 @@ def test_top_score_takes_the_highest_and_says_why():
     assert selection.fate(39) is Fate.CHOSEN
 
 
+def test_the_function_can_be_imported_again_after_a_call():
+    select(pool(), NOTHING, 1, TOP)
+
+    from prefect_assay.selection import select as again
+
+    assert again is select
+
+
 def test_a_low_score_can_be_the_good_one():
     selection = select(pool(), NOTHING, 2, TOP.model_copy(update={"higher_is_better": False}))
 

@@ -55,7 +55,7 @@ def select(
         ConfigurationError: the extra `design` is not installed.
     """
     try:
-        from prefect_assay.selection.select import choose  # noqa: PLC0415  an optional extra
+        from prefect_assay.selection.choose import choose  # noqa: PLC0415  an optional extra
     except ImportError as error:
         if error.name != "numpy":
             raise
