@@ -9,7 +9,7 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.designs import Reading
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.flows.design_build_test import _LoopRun
-from prefect_assay.flows.run_options import ExperimentRun, RunOptions
+from prefect_assay.flows.run_options import CampaignRun, ExperimentRun, RunOptions
 from prefect_assay.looping import RoundFixed, StopRules
 from prefect_assay.looping.book import PoolFile
 from prefect_assay.models.spec import Assay, ExperimentSpec
@@ -88,3 +88,8 @@ def test_a_loop_hands_a_campaign_all_its_parameters():
 def test_a_limit_lowers_the_cap_of_the_policy_and_never_raises_it(limit, cap):
     run = ExperimentRun(OPTIONS, spec=SPEC, campaign_id="c", batch_index=0, batch_count=1, limit_cents=limit)
     assert run.cap_cents == cap
+
+
+@pytest.mark.parametrize(("limit", "cap"), [(None, 200), (150, 150), (250, 200)])
+def test_a_rounds_budget_lowers_the_cap_of_its_campaign_and_never_raises_it(limit, cap):
+    assert CampaignRun(OPTIONS, limit).cap_cents == cap

@@ -171,14 +171,11 @@ def older_run(tag: str) -> FlowRun | None:
     """The run with this tag that began before the current one and has not ended, if any."""
     with get_client(sync_client=True) as client:
         own = client.read_flow_run(this_run().id)
-        found = read_runs(client, run_filter(tags=[tag], states=[*_UNFINISHED, StateType.CRASHED]))
+        found = read_runs(client, run_filter(tags=[tag], states=_UNFINISHED))
     others = [
         run
         for run in found
-        if run.id != own.id
-        and not has_ended(run)
-        and not tag_values(run.tags, REPLACED_TAG)
-        and _began(run) < _began(own)
+        if run.id != own.id and not tag_values(run.tags, REPLACED_TAG) and _began(run) < _began(own)
     ]
     return min(others, key=_began, default=None)
 
