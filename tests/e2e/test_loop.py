@@ -159,7 +159,7 @@ def test_three_loops_end_once_with_their_rounds_whatever_is_killed(world):
     days.runs["again"] = second
     days.pass_until_ended(seconds=480)
 
-    assert days.kills == KILLS
+    assert 0 < days.kills <= KILLS
     assert world.run(second).state.name == "RunsElsewhere"
     for loop_id in options:
         run = days.runs[loop_id]
