@@ -173,6 +173,18 @@ def test_news_starts_the_flow(look, found):
     assert prefect.states[-1].name == "Pending"
 
 
+@pytest.mark.parametrize(
+    ("method", "sleeps"), [("x402-exact", True), ("mpp-spt", True), ("async_invoice", False), (None, False)]
+)
+def test_a_hosted_invoice_may_have_been_paid_before_the_laboratory_works(look, method, sleeps):
+    prefect = Prefect(history(*WOKEN))
+    prefect.run.parameters["payment_method"] = method
+    assert look(prefect, Service(("waiting_for_materials", "none"))) is sleeps
+    prefect = Prefect(history(*WOKEN))
+    prefect.run.parameters["payment_method"] = method
+    assert look(prefect, Service(("in_queue", "none")))
+
+
 def test_a_passed_deadline_starts_the_flow(look):
     prefect = Prefect(history(*WOKEN))
     prefect.run.parameters["deadline_days"] = 0.0001

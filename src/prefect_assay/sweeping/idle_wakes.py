@@ -21,6 +21,7 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.events import flush
 from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.reporting import facts
 from prefect_assay.reporting.progress import show_progress
 from prefect_assay.runs.block_references import block_reference
@@ -93,7 +94,7 @@ def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
     credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(woken.credentials))
     with credentials.get_client() as service:
         found = _idle(service, woken.waiting)
-        if found is None:
+        if found is None or _may_have_been_paid(woken.run, found):
             return False
         updates = service.experiment_updates(found.id)
         message = show_progress(prefect, woken.run, found, updates, before=woken.wait.message)
@@ -108,6 +109,12 @@ def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
         if again:
             resume(prefect, woken.run.id)
     return True
+
+
+def _may_have_been_paid(run: FlowRun, found: Experiment) -> bool:
+    """A person pays a hosted invoice before the laboratory works; the flow reads that and records it."""
+    hosted = run.parameters.get("payment_method") not in MACHINE_RAILS
+    return hosted and found.status not in AFTER_MATERIALS
 
 
 def _idle(service: AssayClient, waiting: WaitingRun) -> Experiment | None:
