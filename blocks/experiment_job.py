@@ -15,6 +15,7 @@ from prefect_assay.blocks.wallets import Wallet
 from prefect_assay.blocks.webhook import WebhookEndpoint
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.waiting import DEADLINE_DAYS
 
 if TYPE_CHECKING:
     from prefect_assay.blocks.experiment_run import AssayExperimentRun, ExperimentResults
@@ -95,7 +96,11 @@ class AssayExperiment(StrictFields, _Job):
         description="Order by quote, even if the estimate is complete.",
     )
     deadline_days: int = Field(
-        default=45, ge=1, le=365, title="Deadline (days)", description="How long to wait, from the order on."
+        default=DEADLINE_DAYS,
+        ge=1,
+        le=365,
+        title="Deadline (days)",
+        description="How long to wait, from the order on.",
     )
 
     def trigger(self) -> "AssayExperimentRun":  # type: ignore[override] # a coroutine in an event loop only
