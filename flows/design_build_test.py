@@ -4,7 +4,7 @@ The log of the loop in the archive says which designs each round measures; one r
 what was decided, and nothing is proposed or ordered twice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -299,17 +299,15 @@ class _LoopRun:
 
     def _until_stopped(self) -> tuple[Stop, str]:
         while True:
-            for entry in self.book.read().rounds:
-                if entry.ended is None and entry.fixed.number not in self.problems:
-                    name = f"round-{entry.fixed.campaign_id}"
-                    self.outlasting(name, partial(self._measure, entry.fixed))
-            self._report_rounds()
-            reason = stop_reason(self.rules, self._values(), self.outlasting("budget", self._spent))
+            # The rules decide on the round after these. Another run may fix and measure it meanwhile: then its
+            # decision counts, and the rules are asked again before there is one more.
+            rounds = self._measured_rounds()
+            reason = stop_reason(self.rules, self._values(rounds), self.outlasting("budget", self._spent))
             if reason is not None:
                 return reason
-            self._check_last_round()
+            self._check_last_round(rounds)
             try:
-                if self.outlasting("propose", self._fix_next) is None:
+                if self.outlasting("propose", partial(self._fix_next, rounds)) is None:
                     return Stop.NO_MORE_DESIGNS, self._no_more()
             except OverBudget as stop:
                 return Stop.BUDGET, str(stop)
@@ -326,11 +324,21 @@ class _LoopRun:
                     problem=str(error),
                 )
 
-    def _fix_next(self) -> RoundFixed | None:
-        """Propose the next round and write it to the log; a round that another run has fixed meanwhile counts."""
+    def _measured_rounds(self) -> tuple[Round, ...]:
+        """All rounds of the log, once each of them has ended or has failed in this run."""
+        while True:
+            rounds = self.book.read().rounds
+            waiting = [r for r in rounds if r.ended is None and r.fixed.number not in self.problems]
+            if not waiting:
+                return rounds
+            for entry in waiting:
+                name = f"round-{entry.fixed.campaign_id}"
+                self.outlasting(name, partial(self._measure, entry.fixed))
+
+    def _fix_next(self, rounds: Sequence[Round]) -> RoundFixed | None:
+        """Propose the round after these and write it to the log; one that another run has fixed meanwhile counts."""
         refuse_unknown_parameters()
         check_archive(self.options.archive)
-        rounds = self.book.read().rounds
         last = rounds[-1].ended if rounds else None
         found = next_round(
             self.loop,
@@ -411,11 +419,11 @@ class _LoopRun:
         state = call_children([partial(campaign, **self.parameters(fixed), return_state=True)])[0]
         return str(state) if isinstance(state, BaseException) else _problem_of(state)
 
-    def _values(self) -> list[RoundValue]:
+    def _values(self, rounds: Sequence[Round]) -> list[RoundValue]:
         """The rounds that were tried, in their order; one without a table has no value."""
         return [
             RoundValue(entry.fixed.name, entry.ended.best if entry.ended else None)
-            for entry in self.book.read().rounds
+            for entry in rounds
             if entry.ended or entry.fixed.number in self.problems
         ]
 
@@ -427,9 +435,8 @@ class _LoopRun:
         budget = self.options.books.budget.read()
         return sum(budget.campaign_cents(campaign_id) for campaign_id in campaigns)
 
-    def _check_last_round(self) -> None:
+    def _check_last_round(self, rounds: Sequence[Round]) -> None:
         """Stop a designer's loop before it buys more of what could not be measured; a Retry goes on."""
-        rounds = self.book.read().rounds
         last = rounds[-1] if rounds else None
         if not self.designer or last is None or last.ended is None or last.ended.measured:
             return

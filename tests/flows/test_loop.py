@@ -357,6 +357,26 @@ def test_the_files_of_a_source_come_before_the_designers_rounds(loop, folder):
     assert len(loop.book().read().rounds[1].fixed.choices[0].candidate.sequence) == 13
 
 
+def test_a_round_that_another_run_finishes_meanwhile_counts_for_the_rules(loop, monkeypatch):
+    """Between this run's decision to go on and its proposal another run fixes and measures the last round."""
+    module = sys.modules[design_build_test.fn.__module__]
+    decide = module.stop_reason
+    others = []
+
+    def overtaken(rules, ended, spent):
+        reason = decide(rules, ended, spent)
+        if len(ended) == 1 and not others:
+            others.append(None)
+            others.append(loop(designer="loop_designers:flat", max_rounds=2))
+        return reason
+
+    monkeypatch.setattr(module, "stop_reason", overtaken)
+    report = loop(designer="loop_designers:flat", max_rounds=2)
+    assert [entry.number for entry in report.rounds] == [1, 2]
+    assert report.rounds == others[1].rounds
+    assert {name for name, _ in loop.laboratory.measured} == {"loop-round-001", "loop-round-002"}
+
+
 def test_two_runs_of_one_loop_at_once_measure_the_same_rounds(loop):
     def run(_):
         return loop(designer="loop_designers:flat", max_rounds=2)
