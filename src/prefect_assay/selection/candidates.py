@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefect_assay.errors import InputError
-from prefect_assay.models.candidate import method_of as method_of  # noqa: PLC0414  imported from here, too
-from prefect_assay.models.candidate import parents_of
+from prefect_assay.models.candidate import method_of, parents_of
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.sequences import Pool
 

@@ -14,10 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from prefect_assay.models.candidate import parents_of
+from prefect_assay.models.candidate import method_of, parents_of
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.results import DesignSummary
-from prefect_assay.selection.candidates import Candidates, Floats, Mask, method_of, number
+from prefect_assay.selection.candidates import Candidates, Floats, Mask, number
 from prefect_assay.selection.history import History
 from prefect_assay.selection.ranking import Offers, score_text
 from prefect_assay.selection.rates import HitRate, hit_rates, is_hit

@@ -64,7 +64,7 @@ def select_designs(
 
 
 def settings_of(chosen: Mapping[str, Any]) -> SelectionSettings:
-    """The settings that options give; InputError for a value that is none."""
+    """The settings that options give; InputError names the option that is wrong."""
     try:
         return SelectionSettings.model_validate(dict(chosen))
     except ValidationError as error:
