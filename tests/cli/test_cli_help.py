@@ -77,13 +77,14 @@ def test_choices_are_the_vocabulary():
     from typing import get_args
 
     from prefect_assay.cli import app
+    from prefect_assay.cli.loops import options
     from prefect_assay.models.selection import Acquisition, Objective, SelectionPolicy
     from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
     from prefect_assay.results import Outcome
 
-    assert set(get_args(app.TypeWord)) == set(ExperimentType)
-    assert set(get_args(app.MethodWord)) == set(Method)
-    assert set(get_args(app.PaymentWord)) == set(PaymentMethod)
+    assert set(get_args(options.TypeWord)) == set(ExperimentType)
+    assert set(get_args(options.MethodWord)) == set(Method)
+    assert set(get_args(options.PaymentWord)) == set(PaymentMethod)
     assert set(get_args(app.OutcomeWord)) == set(Outcome)
     assert set(get_args(app.PolicyWord)) == set(SelectionPolicy)
     assert set(get_args(app.ObjectiveWord)) == set(Objective)

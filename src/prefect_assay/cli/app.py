@@ -12,13 +12,23 @@ import typer
 from prefect_assay.cli.failures import reported
 from prefect_assay.cli.loops.app import loop_app
 from prefect_assay.cli.loops.options import (
+    ArchiveName,
+    CredentialsName,
+    Here,
     KeepNative,
-    MethodWord,
+    Method,
     NameColumn,
-    PaymentWord,
+    Payment,
+    PerExperiment,
+    PolicyName,
     PolicyWord,
+    Replicates,
     SequenceColumn,
+    TargetName,
+    Type,
     TypeWord,
+    WalletName,
+    WebhookName,
 )
 from prefect_assay.cli.services.app import AsJson, services
 
@@ -50,41 +60,23 @@ app.add_typer(designs_app, name="designs")
 def run(
     designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
     *,
-    credentials: Annotated[str, typer.Option(help="Name of the AssayCredentials block.")],
-    policy: Annotated[str, typer.Option(help="Name of the SpendingPolicy block.")],
-    archive: Annotated[
-        str,
-        typer.Option(help="Archive block: a name, or <slug>/<name> as in assay-s3-archive/main."),
-    ],
-    experiment_type: Annotated[TypeWord, typer.Option("--type", help="What is measured.")] = "affinity",
-    target: Annotated[
-        str | None, typer.Option(help="Catalog target: id, catalog number or exact name.")
-    ] = None,
-    method: Annotated[
-        MethodWord | None, typer.Option(help="For affinity and screening. Default: bli.")
-    ] = None,
-    replicates: Annotated[
-        int | None, typer.Option(min=1, max=5, help="Replicates per design. Default: the service's 3.")
-    ] = None,
-    payment: Annotated[
-        PaymentWord, typer.Option(help="How the invoice is paid: by a person, or by a machine rail.")
-    ] = "async_invoice",
-    wallet: Annotated[
-        str | None,
-        typer.Option(help="Name of the X402Wallet block, or for mpp-spt of the SharedPaymentTokens block."),
-    ] = None,
-    webhook: Annotated[str | None, typer.Option(help="Name of the WebhookEndpoint block.")] = None,
+    credentials: CredentialsName,
+    policy: PolicyName,
+    archive: ArchiveName,
+    experiment_type: Type = "affinity",
+    target: TargetName = None,
+    method: Method = None,
+    replicates: Replicates = None,
+    payment: Payment = "async_invoice",
+    wallet: WalletName = None,
+    webhook: WebhookName = None,
     campaign_id: Annotated[
         str | None,
         typer.Option(help="The same id is ordered once, ever. Default: a digest of designs and assay."),
     ] = None,
-    per_experiment: Annotated[
-        int, typer.Option(min=1, max=384, help="Designs that one experiment takes at most.")
-    ] = 96,
+    per_experiment: PerExperiment = 96,
     deadline_days: Annotated[int, typer.Option(min=1, max=365, help="When to stop waiting.")] = 45,
-    here: Annotated[
-        bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")
-    ] = False,
+    here: Here = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the campaign until it ends.")] = False,
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
@@ -279,9 +271,7 @@ def sequences_check(
     experiment_type: Annotated[
         TypeWord, typer.Option("--type", help="The assay whose rules are applied.")
     ] = "affinity",
-    per_experiment: Annotated[
-        int, typer.Option(min=1, max=384, help="Designs that one experiment takes at most.")
-    ] = 96,
+    per_experiment: PerExperiment = 96,
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
     keep_native: KeepNative = False,

@@ -6,13 +6,22 @@ import typer
 
 from prefect_assay.cli.failures import reported
 from prefect_assay.cli.loops.options import (
+    ArchiveName,
+    CredentialsName,
+    Here,
     KeepNative,
-    MethodWord,
+    Method,
     NameColumn,
-    PaymentWord,
+    Payment,
+    PerExperiment,
+    PolicyName,
     PolicyWord,
+    Replicates,
     SequenceColumn,
-    TypeWord,
+    TargetName,
+    Type,
+    WalletName,
+    WebhookName,
 )
 from prefect_assay.cli.services.app import AsJson
 
@@ -26,11 +35,9 @@ def loop(
         str | None, typer.Argument(help="Folder or s3://bucket/prefix/ with design files; each is a round.")
     ] = None,
     *,
-    credentials: Annotated[str, typer.Option(help="Name of the AssayCredentials block.")],
-    policy: Annotated[str, typer.Option(help="Name of the SpendingPolicy block.")],
-    archive: Annotated[
-        str, typer.Option(help="Archive block: a name, or <slug>/<name> as in assay-s3-archive/main.")
-    ],
+    credentials: CredentialsName,
+    policy: PolicyName,
+    archive: ArchiveName,
     designer: Annotated[
         str | None, typer.Option(help="A function, module:function, or a deployment, flow/name.")
     ] = None,
@@ -60,33 +67,18 @@ def loop(
     wait_days: Annotated[
         float, typer.Option(min=0, max=365, help="Without a designer: how long to wait for the next file.")
     ] = 30,
-    experiment_type: Annotated[TypeWord, typer.Option("--type", help="What is measured.")] = "affinity",
-    target: Annotated[
-        str | None, typer.Option(help="Catalog target: id, catalog number or exact name.")
-    ] = None,
-    method: Annotated[
-        MethodWord | None, typer.Option(help="For affinity and screening. Default: bli.")
-    ] = None,
-    replicates: Annotated[
-        int | None, typer.Option(min=1, max=5, help="Replicates per design. Default: the service's 3.")
-    ] = None,
-    payment: Annotated[
-        PaymentWord, typer.Option(help="How the invoice is paid: by a person, or by a machine rail.")
-    ] = "async_invoice",
-    wallet: Annotated[
-        str | None,
-        typer.Option(help="Name of the X402Wallet block, or for mpp-spt of the SharedPaymentTokens block."),
-    ] = None,
-    webhook: Annotated[str | None, typer.Option(help="Name of the WebhookEndpoint block.")] = None,
-    per_experiment: Annotated[
-        int, typer.Option(min=1, max=384, help="Designs that one experiment takes at most.")
-    ] = 96,
+    experiment_type: Type = "affinity",
+    target: TargetName = None,
+    method: Method = None,
+    replicates: Replicates = None,
+    payment: Payment = "async_invoice",
+    wallet: WalletName = None,
+    webhook: WebhookName = None,
+    per_experiment: PerExperiment = 96,
     deadline_days: Annotated[
         int, typer.Option(min=1, max=365, help="When to stop waiting for results.")
     ] = 45,
-    here: Annotated[
-        bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")
-    ] = False,
+    here: Here = False,
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
     keep_native: KeepNative = False,

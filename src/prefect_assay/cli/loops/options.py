@@ -22,3 +22,26 @@ SequenceColumn = Annotated[str | None, typer.Option(help="The table's column of 
 KeepNative = Annotated[
     bool, typer.Option("--keep-native", help="Also measure the native inputs in files of ProteinMPNN.")
 ]
+CredentialsName = Annotated[str, typer.Option(help="Name of the AssayCredentials block.")]
+PolicyName = Annotated[str, typer.Option(help="Name of the SpendingPolicy block.")]
+ArchiveName = Annotated[
+    str, typer.Option(help="Archive block: a name, or <slug>/<name> as in assay-s3-archive/main.")
+]
+Type = Annotated[TypeWord, typer.Option("--type", help="What is measured.")]
+TargetName = Annotated[str | None, typer.Option(help="Catalog target: id, catalog number or exact name.")]
+Method = Annotated[MethodWord | None, typer.Option(help="For affinity and screening. Default: bli.")]
+Replicates = Annotated[
+    int | None, typer.Option(min=1, max=5, help="Replicates per design. Default: the service's 3.")
+]
+Payment = Annotated[
+    PaymentWord, typer.Option(help="How the invoice is paid: by a person, or by a machine rail.")
+]
+WalletName = Annotated[
+    str | None,
+    typer.Option(help="Name of the X402Wallet block, or for mpp-spt of the SharedPaymentTokens block."),
+]
+WebhookName = Annotated[str | None, typer.Option(help="Name of the WebhookEndpoint block.")]
+PerExperiment = Annotated[
+    int, typer.Option(min=1, max=384, help="Designs that one experiment takes at most.")
+]
+Here = Annotated[bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")]
