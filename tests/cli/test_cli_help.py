@@ -76,8 +76,7 @@ def test_no_secret_can_be_given_as_an_option():
 def test_choices_are_the_vocabulary():
     from typing import get_args
 
-    from prefect_assay.cli import app
-    from prefect_assay.cli.loops import options
+    from prefect_assay.cli import options
     from prefect_assay.models.selection import Acquisition, Objective, SelectionPolicy
     from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
     from prefect_assay.results import Outcome
@@ -85,10 +84,10 @@ def test_choices_are_the_vocabulary():
     assert set(get_args(options.TypeWord)) == set(ExperimentType)
     assert set(get_args(options.MethodWord)) == set(Method)
     assert set(get_args(options.PaymentWord)) == set(PaymentMethod)
-    assert set(get_args(app.OutcomeWord)) == set(Outcome)
-    assert set(get_args(app.PolicyWord)) == set(SelectionPolicy)
-    assert set(get_args(app.ObjectiveWord)) == set(Objective)
-    assert set(get_args(app.AcquisitionWord)) == set(Acquisition)
+    assert set(get_args(options.OutcomeWord)) == set(Outcome)
+    assert set(get_args(options.PolicyWord)) == set(SelectionPolicy)
+    assert set(get_args(options.ObjectiveWord)) == set(Objective)
+    assert set(get_args(options.AcquisitionWord)) == set(Acquisition)
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["archive", "verify", "--nope"], ["unknown"]])

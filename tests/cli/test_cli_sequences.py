@@ -1,6 +1,6 @@
 from importlib.resources import files
 
-from prefect_assay.cli.run import _designs
+from prefect_assay.cli.campaigns.run import _designs
 from prefect_assay.tasks.read import read_designs
 from support.command import command
 

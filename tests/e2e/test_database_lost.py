@@ -8,7 +8,7 @@ import io
 import pytest
 
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.cli.spending import show_spending
+from prefect_assay.cli.archives.spending import show_spending
 from support.runs.world import _saved_blocks, a_world
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]

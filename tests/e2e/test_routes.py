@@ -16,7 +16,7 @@ from prefect.states import Scheduled
 
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy
-from prefect_assay.cli.run import _run_here
+from prefect_assay.cli.campaigns.run import _run_here
 from prefect_assay.errors import (
     ArchiveUnavailable,
     CampaignFailed,

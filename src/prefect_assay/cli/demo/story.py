@@ -11,9 +11,9 @@ from rich.tree import Tree
 from prefect_assay.archive import LocalStore, verify, versions
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.cli.archive import show_report
+from prefect_assay.cli.archives.archive import show_report
+from prefect_assay.cli.campaigns.run import DEPLOYMENT
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_blocks
-from prefect_assay.cli.run import DEPLOYMENT
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ConfigurationError

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from prefect_assay import lake
 from prefect_assay.archive import Store
-from prefect_assay.cli.archive import opened
-from prefect_assay.cli.results import write_table
+from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.archives.results import write_table
 from prefect_assay.errors import ArchiveError
 from prefect_assay.looping import LoopBook
 from prefect_assay.models.candidate import method_of

@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from prefect_assay.cli.failures import reported
-from prefect_assay.cli.loops.options import (
+from prefect_assay.cli.options import (
     ArchiveName,
+    AsJson,
     CredentialsName,
     Here,
     KeepNative,
@@ -23,7 +24,6 @@ from prefect_assay.cli.loops.options import (
     WalletName,
     WebhookName,
 )
-from prefect_assay.cli.services.app import AsJson
 
 loop_app = typer.Typer()
 

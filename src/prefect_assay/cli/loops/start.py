@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
 
+from prefect_assay.cli.campaigns.run import AssayRequest, announce, check_target, load_blocks
 from prefect_assay.cli.prefect_api import api_errors, require_api, start_temporary_server
-from prefect_assay.cli.run import AssayRequest, announce, check_target, load_blocks
 from prefect_assay.errors import AssayError, ConfigurationError, InputError
 from prefect_assay.looping import objective_of
 from prefect_assay.models.report import LoopReport

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 import typer
 
 from prefect_assay.cli.failures import reported
+from prefect_assay.cli.options import AsJson
 
 ClockWord = Literal["manual", "scaled", "auto"]
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Automations = Annotated[
     bool, typer.Option(help="Register the automations that reschedule crashed runs; the sweep does so, too.")
 ]

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay import lake
-from prefect_assay.cli.archive import opened
+from prefect_assay.cli.archives.archive import opened
 from prefect_assay.errors import InputError
 from prefect_assay.results import Outcome
 from prefect_assay.results.formats import molar, parquet_bytes

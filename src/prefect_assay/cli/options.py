@@ -1,5 +1,6 @@
 """Words and options that several commands share. Choices are literals, which a test compares with the vocabulary."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -16,7 +17,13 @@ TypeWord = Literal[
 MethodWord = Literal["bli", "spr"]
 PaymentWord = Literal["async_invoice", "x402-exact", "mpp-spt"]
 PolicyWord = Literal["top_score", "method_history", "gp", "random"]
+OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unknown", "pending", "missing"]
+ObjectiveWord = Literal["affinity", "melting", "expression"]
+AcquisitionWord = Literal["expected_improvement", "thompson"]
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ArchiveFolder = Annotated[Path | None, typer.Argument(help="An archive in a folder.")]
+ArchiveBlock = Annotated[str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")]
 NameColumn = Annotated[str | None, typer.Option(help="The table's column of names, by its title.")]
 SequenceColumn = Annotated[str | None, typer.Option(help="The table's column of sequences, by its title.")]
 KeepNative = Annotated[

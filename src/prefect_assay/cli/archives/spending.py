@@ -20,7 +20,7 @@ from prefect_assay.books.state import (
     PaymentSent,
     Unpaid,
 )
-from prefect_assay.cli.archive import opened
+from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.prefect_api import api_errors, load_block
 from prefect_assay.models.billing import usd
 

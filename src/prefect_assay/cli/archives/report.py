@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from prefect_assay.archive.layout import safe_name
-from prefect_assay.cli.archive import opened
+from prefect_assay.cli.archives.archive import opened
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.reporting.page.documents import make_report
 from prefect_assay.reporting.plots import terminal_ranking

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
 
+from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.prefect_api import (
     api_errors,
@@ -16,7 +17,6 @@ from prefect_assay.cli.prefect_api import (
     run_url,
     start_temporary_server,
 )
-from prefect_assay.cli.sequences import check_locally, read_file, warnings_of
 from prefect_assay.designs import Reading, is_pasted
 from prefect_assay.errors import AssayError, CampaignFailed, ConfigurationError, InvalidSpec
 from prefect_assay.models.report import CampaignReport
@@ -119,7 +119,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         run = start_run(DEPLOYMENT, {**_designs(request.designs), **settings, **blocks})
     announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
     if wait:
-        from prefect_assay.cli.status import follow
+        from prefect_assay.cli.campaigns.status import follow
 
         follow(run.id, as_json=as_json)
 

@@ -1,0 +1,1 @@
+"""What is read from an archive: results, reports, payments, verification."""

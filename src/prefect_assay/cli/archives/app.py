@@ -1,0 +1,153 @@
+"""The commands that read an archive; each imports its module when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prefect_assay.cli.failures import reported
+from prefect_assay.cli.options import (
+    ArchiveBlock,
+    ArchiveFolder,
+    AsJson,
+    OutcomeWord,
+    TypeWord,
+)
+
+archives = typer.Typer()
+archive_app = typer.Typer(help="Work with archives.", no_args_is_help=True)
+
+
+@archives.command()
+def spending(
+    path: ArchiveFolder = None,
+    *,
+    archive: ArchiveBlock = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Name of a SpendingPolicy block: compare with its rolling cap, over its window."),
+    ] = None,
+    days: Annotated[
+        int | None,
+        typer.Option(min=1, max=366, help="Window of the sum. Default: the policy's, else 30 days."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every order and payment in an archive's log, and what counts against the rolling cap."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.archives.spending import show_spending
+
+        show_spending(path, archive, policy, days=days, as_json=as_json)
+
+
+@archives.command()
+def results(
+    path: ArchiveFolder = None,
+    *,
+    archive: ArchiveBlock = None,
+    campaign: Annotated[str | None, typer.Option(help="One campaign, by its id.")] = None,
+    experiment: Annotated[str | None, typer.Option(help="One experiment, by its code.")] = None,
+    target: Annotated[str | None, typer.Option(help="A part of the target's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="A part of the design's name.")] = None,
+    experiment_type: Annotated[TypeWord | None, typer.Option("--type", help="What was measured.")] = None,
+    outcome: Annotated[OutcomeWord | None, typer.Option(help="One outcome only.")] = None,
+    replicates: Annotated[bool, typer.Option("--replicates", help="Also one row per replicate.")] = False,
+    all_versions: Annotated[
+        bool,
+        typer.Option("--all-versions", help="Also rows that a later version of their experiment replaced."),
+    ] = False,
+    sort: Annotated[
+        str | None, typer.Option(help="Column. Default: measured designs by K_D, then the other outcomes.")
+    ] = None,
+    descending: Annotated[bool, typer.Option("--descending", help="With --sort: highest first.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Rows at most.")] = None,
+    csv: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write CSV for a spreadsheet; - prints it.")
+    ] = None,
+    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write Parquet; - prints it.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the results of all campaigns in an archive, best first."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.archives.results import show_results
+        from prefect_assay.lake import Query
+        from prefect_assay.results import Outcome
+
+        wanted = Query(
+            campaign=campaign,
+            experiment=experiment,
+            target=target,
+            name=name,
+            result_type=experiment_type,
+            outcome=Outcome(outcome) if outcome else None,
+            replicates=replicates,
+            all_versions=all_versions,
+            sort=sort,
+            descending=descending,
+            limit=limit,
+        )
+        show_results(path, archive, wanted, csv_file=csv, parquet_file=parquet, as_json=as_json)
+
+
+@archives.command()
+def report(
+    campaign: Annotated[str, typer.Argument(help="Campaign id.")],
+    path: ArchiveFolder = None,
+    *,
+    archive: ArchiveBlock = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The file to write. Default: <campaign>-report.html, here.")
+    ] = None,
+    browse: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the report of a campaign again from its archive alone: one HTML file, which needs no network."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.archives.report import write_report
+
+        write_report(campaign, path, archive, output=output, browse=browse, as_json=as_json)
+
+
+@archive_app.command("verify")
+def archive_verify(
+    path: Annotated[
+        Path | None, typer.Argument(help="An archive in a folder, or one campaign or experiment of it.")
+    ] = None,
+    *,
+    archive: ArchiveBlock = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read every archived file again and compare it with what was archived; exit code 1 on damage."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.archives.archive import verify_archive
+
+        verify_archive(path, archive, as_json=as_json)
+
+
+@archive_app.command("lake")
+def archive_lake(
+    path: ArchiveFolder = None,
+    *,
+    archive: ArchiveBlock = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the Parquet files that an archive's lake lacks, from its versions; exit code 1 if one cannot be read."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.archives.archive import write_lake
+
+        write_lake(path, archive, as_json=as_json)
+
+
+@archives.command()
+def kinetics(
+    packages: Annotated[
+        list[Path], typer.Argument(metavar="PACKAGE.zip...", help="Data packages as the service gives them.")
+    ],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Fit the raw curves of data packages and compare with the service's values; needs the extra `kinetics`."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.archives.kinetics import show_kinetics
+
+        show_kinetics(packages, as_json=as_json)

@@ -1,0 +1,1 @@
+"""Starting campaigns and following them."""

@@ -1,0 +1,172 @@
+"""The commands on design files; each imports its module when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prefect_assay.cli.failures import reported
+from prefect_assay.cli.options import (
+    AcquisitionWord,
+    ArchiveBlock,
+    ArchiveFolder,
+    AsJson,
+    KeepNative,
+    NameColumn,
+    ObjectiveWord,
+    PerExperiment,
+    PolicyWord,
+    SequenceColumn,
+    TypeWord,
+)
+
+sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
+designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)
+
+
+@sequences_app.command("check")
+def sequences_check(
+    file: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
+    *,
+    experiment_type: Annotated[
+        TypeWord, typer.Option("--type", help="The assay whose rules are applied.")
+    ] = "affinity",
+    per_experiment: PerExperiment = 96,
+    name_column: NameColumn = None,
+    sequence_column: SequenceColumn = None,
+    keep_native: KeepNative = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a design file as a campaign would, without ordering anything; exit code 1 when it cannot be ordered."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.designs.sequences import check_sequences
+        from prefect_assay.designs import Reading
+
+        reading = Reading(name_column, sequence_column, keep_native)
+        check_sequences(file, experiment_type, per_experiment, reading, as_json=as_json)
+
+
+@designs_app.command("select")
+def designs_select(
+    pool: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file with candidates, or an s3:// address.")],
+    *,
+    history: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE.csv", help="Results of earlier rounds; can be repeated."),
+    ] = None,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, help="Designs to buy at most.")] = 24,
+    policy: Annotated[PolicyWord, typer.Option(help="How candidates are ranked.")] = "method_history",
+    seed: Annotated[int, typer.Option(min=0, help="The same seed and input give the same choices.")] = 0,
+    score: Annotated[str | None, typer.Option(help="The column to rank by, by its title.")] = None,
+    lower_is_better: Annotated[
+        bool, typer.Option("--lower-is-better", help="With --score: a low score is a good one.")
+    ] = False,
+    method_column: Annotated[
+        str | None, typer.Option(help="The column that names the method. Default: method.")
+    ] = None,
+    objective: Annotated[ObjectiveWord, typer.Option(help="What the round should improve.")] = "affinity",
+    hit_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else."
+        ),
+    ] = None,
+    acquisition: Annotated[
+        AcquisitionWord, typer.Option(help="How gp turns predictions into a ranking.")
+    ] = "expected_improvement",
+    control: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A design that is always bought; can be repeated."),
+    ] = None,
+    repeat_measured: Annotated[
+        bool, typer.Option("--repeat-measured", help="Also buy designs that were measured already.")
+    ] = False,
+    max_per_method: Annotated[int | None, typer.Option(min=1, help="Designs of one method at most.")] = None,
+    max_per_parent: Annotated[int | None, typer.Option(min=1, help="Designs of one parent at most.")] = None,
+    identity: Annotated[
+        float | None, typer.Option(min=0.7, max=1, help="Designs at least this identical are one cluster.")
+    ] = None,
+    max_per_cluster: Annotated[
+        int, typer.Option(min=1, help="With --identity: designs of one cluster at most.")
+    ] = 1,
+    price_cents: Annotated[
+        int | None, typer.Option(min=0, help="Price of a design. Default: the median of the history.")
+    ] = None,
+    budget_cents: Annotated[int | None, typer.Option(min=0, help="What all may cost together.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The file of designs to write.")
+    ] = None,
+    name_column: NameColumn = None,
+    sequence_column: SequenceColumn = None,
+    keep_native: KeepNative = False,
+    as_json: AsJson = False,
+) -> None:
+    """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.designs.select import Purchase, select_designs
+        from prefect_assay.designs import Reading
+
+        chosen = {
+            "policy": policy,
+            "seed": seed,
+            "score_column": score,
+            "higher_is_better": not lower_is_better,
+            "method_column": method_column,
+            "objective": objective,
+            "hit_limit": hit_limit,
+            "acquisition": acquisition,
+            "controls": control or (),
+            "repeat_measured": repeat_measured,
+            "max_per_method": max_per_method,
+            "max_per_parent": max_per_parent,
+            "identity": identity,
+            "max_per_cluster": max_per_cluster,
+        }
+        select_designs(
+            pool,
+            history or (),
+            Purchase(number, price_cents, budget_cents),
+            chosen,
+            Reading(name_column, sequence_column, keep_native),
+            output=output,
+            as_json=as_json,
+        )
+
+
+@designs_app.command("history")
+def designs_history(
+    path: ArchiveFolder = None,
+    *,
+    archive: ArchiveBlock = None,
+    loop: Annotated[str | None, typer.Option(help="Only this loop. Default: all campaigns.")] = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A designer's score; can be repeated. Default: all numbers."),
+    ] = None,
+    objective: Annotated[ObjectiveWord, typer.Option(help="What a hit is measured by.")] = "affinity",
+    hit_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.",
+        ),
+    ] = None,
+    csv: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write one line per measured design; - prints it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what became of earlier proposals: hit rates per method, and scores against what was measured."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.designs.history import show_history
+        from prefect_assay.cli.designs.select import settings_of
+
+        show_history(
+            path,
+            archive,
+            settings_of({"objective": objective, "hit_limit": hit_limit}),
+            loop=loop,
+            columns=score or (),
+            csv_file=csv,
+            as_json=as_json,
+        )
