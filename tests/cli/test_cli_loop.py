@@ -13,8 +13,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
-from prefect_assay.cli import status
 from prefect_assay.cli.app import app
+from prefect_assay.cli.campaigns import status
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
 from prefect_assay.flows import design_build_test

@@ -6,7 +6,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.states import Suspended
 
-from prefect_assay.cli import status
+from prefect_assay.cli.campaigns import status
 from prefect_assay.waiting import WaitsFor
 
 PARAMETERS = {"credentials": {"$ref": str(uuid4())}, "policy": {}, "archive": {}}
