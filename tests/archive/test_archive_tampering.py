@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from prefect_assay.archive import LocalStore, verify, versions
-from prefect_assay.cli import archive as archive_command
 from prefect_assay.cli.app import app
+from prefect_assay.cli.archives import archive as archive_command
 from support.archive import archive_writer
 from support.archive.tampering import E1, FOLDER_WAYS, WAYS, Hands, fill
 

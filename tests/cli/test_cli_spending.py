@@ -19,7 +19,7 @@ from prefect_assay.books.log import (
     Settled,
     Withdrawn,
 )
-from prefect_assay.cli import spending
+from prefect_assay.cli.archives import spending
 from prefect_assay.errors import ArchiveError, ConfigurationError
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
