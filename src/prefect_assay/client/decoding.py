@@ -1,9 +1,10 @@
 """Readers of accepted answers: tolerant of unknown fields, clear about missing ones. Also `get` and `once`."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from prefect_assay.client.http.request import NO_BODY, Answer, Operation, Request
 from prefect_assay.errors import NotFound, OutcomeUnknown, UnexpectedAnswer
@@ -57,12 +58,21 @@ def once(
     )
 
 
+@cache
+def _all_rows(kind: type[BaseModel]) -> TypeAdapter[tuple[Any, ...]]:
+    return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]
+
+
 def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
     """A reader for a list answer (contract 4.1). A bare array is a list without paging words."""
+    all_rows: TypeAdapter[tuple[M, ...]] = _all_rows(kind)
 
     def read(answer: Answer) -> Page[M]:
         rows, words = _rows(answer)
-        items = tuple(parsed(kind, row, answer, place=f"row {index}: ") for index, row in enumerate(rows))
+        try:
+            items: tuple[M, ...] = all_rows.validate_python(rows)
+        except ValidationError as error:
+            raise _off_fields(answer, error) from None
         return Page[M](
             items=items,
             total=_number(words.get("total"), len(items)),
@@ -80,14 +90,27 @@ def rows_and_total(answer: Answer) -> tuple[list[object], int]:
     return rows, _number(words.get("total"), len(rows))
 
 
-def parsed(kind: type[M], value: object, answer: Answer, *, place: str = "") -> M:
+def parsed(kind: type[M], value: object, answer: Answer) -> M:
     """Validate one value; UnexpectedAnswer names the fields, never their values."""
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        listed = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in found[:_LISTED])
-        raise off_shape(answer, f"{place}{listed}") from None
+        raise _off_fields(answer, error) from None
+
+
+def _off_fields(answer: Answer, error: ValidationError) -> UnexpectedAnswer:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return off_shape(answer, "; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in found[:_LISTED]))
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """`name`, or in a list `row 3: name`; an error of the whole value has no location."""
+    first, *further = location or ("body",)
+    return (
+        ".".join(map(str, location)) or "body"
+        if isinstance(first, str)
+        else f"row {first}: {'.'.join(map(str, further))}"
+    )
 
 
 def off_shape(answer: Answer, finding: str) -> UnexpectedAnswer:

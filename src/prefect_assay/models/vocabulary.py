@@ -126,7 +126,9 @@ def snake_case(value: Any) -> Any:
     return _WORD_START.sub("_", value).lower() if isinstance(value, str) else value
 
 
-KnownOrText = Annotated[T | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)]
+_OtherSpelling = Annotated[T | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)]
+# A word as it is spelled here, which nearly every answer has, needs no call of Python.
+KnownOrText = Annotated[T | _OtherSpelling[T], Field(union_mode="left_to_right")]
 AnyExperimentStatus = KnownOrText[ExperimentStatus]
 AnyResultsStatus = KnownOrText[ResultsStatus]
 AnyQuoteStatus = KnownOrText[QuoteStatus]
