@@ -18,7 +18,7 @@ TYPES = [
 # A change of one makes every saved block a block of another schema.
 CHECKSUMS = {
     "assay-credentials": "sha256:9d9b13f627a3a163f79a9bb2260605509be22ac14b0660acbc4c91393c746cd4",
-    "assay-experiment": "sha256:a7a160431f80f91e4fcc1c3636b960e197a5b7f641a533c0445c419af5c6056d",
+    "assay-experiment": "sha256:f57aa53f15247957007b8551283677a75d64b8773feb36d8d087e7636cb3a5da",
     "assay-local-archive": "sha256:7da6fa97d459ecc89debb64f72525bef04e4dc014138e639d64e3ba751578d5e",
     "assay-s3-archive": "sha256:b864dc0b6348af4c71541171dd39ceedfae2cb71fdc879dbc8de635b838a3625",
     "assay-shared-payment-tokens": "sha256:7bc6c75f604cedeb2c120fc7eac32d138284f87a320c508711e958799da0b5f9",

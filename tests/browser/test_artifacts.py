@@ -4,33 +4,15 @@ With ASSAY_BROWSER_PICTURES=docs/images the pictures of docs/waiting.md and docs
 """
 
 import os
-import re
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from support.runs.world import a_world, eventually
+from support.runs.world import eventually
 
-CHROMIUM = os.environ.get("ASSAY_BROWSER_CHROMIUM", "/usr/bin/chromium")
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # measured: K_D 9e-8 M
-NO_TASK = re.compile(r"422 POST http://\S+/api/task_runs/filter")
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(not find_spec("playwright"), reason="no playwright here: pip install playwright"),
-    pytest.mark.skipif(
-        not Path(CHROMIUM).exists(),
-        reason=f"no Chromium at {CHROMIUM}: install it, or set ASSAY_BROWSER_CHROMIUM",
-    ),
-]
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    with a_world(tmp_path_factory.mktemp("browser")) as made:
-        yield made
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +27,6 @@ def run(world):
         ):
             return made
     raise AssertionError(f"the run is {world.run(made).state!r}")
-
-
-@pytest.fixture(params=["v1", "v2"])
-def person(request, world):
-    from support.browser.people import INTERFACES, Person
-
-    someone = Person(CHROMIUM, world.stack.ui_url, INTERFACES[request.param])
-    someone.name = request.param
-    yield someone
-    someone.close()
-    # Of an artifact that no task has made, V2 requests the task.
-    assert [wrong for wrong in someone.wrong if not NO_TASK.fullmatch(wrong)] == []
 
 
 def picture(page, name, person, clip=None):

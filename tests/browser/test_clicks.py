@@ -8,8 +8,6 @@ import os
 import time
 from collections import Counter
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
 from threading import Event, Thread
 from uuid import UUID
 
@@ -19,24 +17,16 @@ from prefect.client.schemas.actions import DeploymentUpdate
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.runs.block_references import as_parameter
 from support.browser.load import loaded
+from support.browser.screenshots import CHROMIUM
 from support.runs.world import EGFR, a_world, eventually
 
-CHROMIUM = os.environ.get("ASSAY_BROWSER_CHROMIUM", "/usr/bin/chromium")
 CLICKS = int(os.environ.get("ASSAY_BROWSER_CLICKS", "200"))
 LOAD = int(os.environ.get("ASSAY_BROWSER_LOAD", "10"))
 INTERFACES = ("v1", "v2")
 DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 REFUSED = {"method": "POST", "path": "/api/v1/experiments/cost-estimate", "status": 403, "count": 100_000}
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(3600),
-    pytest.mark.skipif(not find_spec("playwright"), reason="no playwright here: pip install playwright"),
-    pytest.mark.skipif(
-        not Path(CHROMIUM).exists(),
-        reason=f"no Chromium at {CHROMIUM}: install it, or set ASSAY_BROWSER_CHROMIUM",
-    ),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture

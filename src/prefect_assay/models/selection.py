@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.form import form_of
 from prefect_assay.models.sequences import ProteinSequence
 
 REASON_COLUMN: Final = "selection_reason"
@@ -43,6 +44,8 @@ class Acquisition(StrEnum):
 
 class SelectionSettings(Model):
     """How the designs of the next round are chosen. Limits do not count controls."""
+
+    model_config = ConfigDict(json_schema_extra=form_of())
 
     policy: SelectionPolicy = Field(
         default=SelectionPolicy.METHOD_HISTORY, description="How candidates are ranked."

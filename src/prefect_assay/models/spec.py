@@ -5,11 +5,12 @@ Contract 2.2, 2.3, 2.11 and service-shapes, Targets.
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from prefect_assay.models.base import Maybe, Model, StoredModel, WireModel
+from prefect_assay.models.form import Schema, form_of, text_only_for
 from prefect_assay.models.sequences import Batch, Duplicate
 from prefect_assay.models.vocabulary import (
     BINDING_TYPES,
@@ -22,6 +23,19 @@ from prefect_assay.models.vocabulary import (
 )
 
 PLAN_SCHEMA = 1
+
+_TYPE_HELP: Final = (
+    "What is measured. affinity: K_D, k_on, k_off; screening: binding yes or no; epitope_binning: which designs compete for a "
+    "site; thermostability: melting temperature; expression: concentration; fluorescence; enzyme_activity."
+)
+_METHOD_HELP: Final = (
+    "For affinity and screening: bli (bio-layer interferometry) or spr (surface plasmon resonance). "
+)
+_REPLICATES_HELP: Final = "Replicates per sequence, 1 to 5. Empty: the service's default of 3."
+_CONCENTRATIONS_HELP: Final = (
+    "affinity only. Empty: the service's default of 1000, 316.2, 100, 31.6 and 0 nM."
+)
+_PARAMETERS_HELP: Final = "Experiment-specific settings, passed on to the service as they are."
 
 
 class Target(WireModel):
@@ -65,27 +79,29 @@ class CustomTarget(WireModel):
 
 
 class Assay(Model):
-    """The assay, without its sequences: the form a user fills in the Prefect UI."""
+    """The assay, without its sequences."""
+
+    model_config = ConfigDict(
+        json_schema_extra=form_of(text_only_for("target", of="experiment_type", among=BINDING_TYPES))
+    )
 
     experiment_type: ExperimentType = Field(
         default=ExperimentType.AFFINITY,
         title="Experiment type",
-        description="What is measured. affinity: K_D, k_on, k_off; screening: binding yes or no; "
-        "thermostability: melting temperature.",
+        description=_TYPE_HELP,
         json_schema_extra={"position": 0},
     )
     target: str | None = Field(
         default=None,
         title="Target",
-        description="Catalog target for binding assays: its id, its catalog number, or its exact name. "
-        "Leave empty for assays without a target.",
+        description="Needed for affinity, screening and epitope_binning: a catalog target by its id, its catalog "
+        "number or its exact name. Empty for all other types.",
         json_schema_extra={"position": 1},
     )
     method: Method | None = Field(
         default=None,
         title="Method",
-        description="For affinity and screening: bli (bio-layer interferometry) or spr (surface plasmon "
-        "resonance). Empty means bli where a method is needed.",
+        description=f"{_METHOD_HELP}Empty: bli where a method is needed.",
         json_schema_extra={"position": 2},
     )
     n_replicates: int | None = Field(
@@ -93,19 +109,19 @@ class Assay(Model):
         ge=REPLICATES_MIN,
         le=REPLICATES_MAX,
         title="Replicates",
-        description="Replicates per sequence, 1 to 5. Empty: the service's default of 3.",
+        description=_REPLICATES_HELP,
         json_schema_extra={"position": 3},
     )
     antigen_concentrations: tuple[float, ...] | None = Field(
         default=None,
         title="Antigen concentrations (nM)",
-        description="affinity only. Empty: the service's default of 1000, 316.2, 100, 31.6 and 0 nM.",
+        description=_CONCENTRATIONS_HELP,
         json_schema_extra={"position": 4},
     )
     parameters: dict[str, Any] | None = Field(
         default=None,
         title="Further settings",
-        description="Experiment-specific settings, passed on to the service as they are.",
+        description=_PARAMETERS_HELP,
         json_schema_extra={"position": 5},
     )
 
@@ -118,11 +134,16 @@ class Assay(Model):
 
 
 class SequenceValue(Model):
-    """One sequence in a specification (contract 2.3). The simple form, bare residues, is read as well."""
+    """One sequence in a specification. The simple form, bare residues, is read as well."""
 
-    aa_string: str
-    control: bool = False
-    metadata: dict[str, Any] | None = None
+    # contract 2.3
+    model_config = ConfigDict(json_schema_extra=form_of())
+
+    aa_string: str = Field(title="Residues", description="Amino acids; a colon between chains.")
+    control: bool = Field(default=False, title="Control", description="A control, and not a design.")
+    metadata: dict[str, Any] | None = Field(
+        default=None, title="Metadata", description="Passed on to the service, such as the construct's type."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -130,16 +151,56 @@ class SequenceValue(Model):
         return {"aa_string": value} if isinstance(value, str) else value
 
 
-class ExperimentSpec(Model):
-    """`experiment_spec` of contract 2.2: one experiment's assay with its sequences and resolved target."""
+def _bare_residues_too(schema: Schema) -> None:
+    schema["additionalProperties"] = {"anyOf": [{"type": "string"}, schema["additionalProperties"]]}
+    schema["position"] = 3
 
-    experiment_type: ExperimentType
-    method: Method | None = None
-    target_id: str | None = Field(default=None, description="Catalog id (uuid) of the target.")
-    sequences: dict[str, SequenceValue]
-    n_replicates: int | None = None
-    antigen_concentrations: tuple[float, ...] | None = None
-    parameters: dict[str, Any] | None = None
+
+class ExperimentSpec(Model):
+    """One experiment's assay with its sequences and its resolved target."""
+
+    # `experiment_spec` of contract 2.2
+    model_config = ConfigDict(
+        json_schema_extra=form_of(text_only_for("target_id", of="experiment_type", among=BINDING_TYPES))
+    )
+
+    experiment_type: ExperimentType = Field(
+        title="Experiment type", description=_TYPE_HELP, json_schema_extra={"position": 0}
+    )
+    method: Method | None = Field(
+        default=None,
+        title="Method",
+        description=f"{_METHOD_HELP}Needed there, empty elsewhere.",
+        json_schema_extra={"position": 2},
+    )
+    target_id: str | None = Field(
+        default=None,
+        title="Target",
+        description="Needed for affinity, screening and epitope_binning: the catalog id (uuid) of the target. Empty for "
+        "all other types. The flow campaign takes a target's name as well.",
+        json_schema_extra={"position": 1},
+    )
+    sequences: dict[str, SequenceValue] = Field(
+        title="Sequences",
+        description='Residues by name, as JSON: {"design-1": "MKVLAAGT", "design-2": "MKILAAGS"}. A colon separates '
+        'chains. With a control: {"ref": {"aa_string": "MKVLAAGT", "control": true}}.',
+        json_schema_extra=_bare_residues_too,
+    )
+    n_replicates: int | None = Field(
+        default=None, title="Replicates", description=_REPLICATES_HELP, json_schema_extra={"position": 4}
+    )
+    antigen_concentrations: tuple[float, ...] | None = Field(
+        default=None,
+        title="Antigen concentrations (nM)",
+        description=_CONCENTRATIONS_HELP,
+        json_schema_extra={"position": 5},
+    )
+    parameters: dict[str, Any] | None = Field(
+        default=None,
+        title="Further settings",
+        description=_PARAMETERS_HELP,
+        json_schema_extra={"position": 6},
+    )
 
     @classmethod
     def of(cls, assay: Assay, batch: Batch, target_id: str | None) -> Self:

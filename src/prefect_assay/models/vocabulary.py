@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 
 class ExperimentType(StrEnum):
-    """Contract 1: the seven types accepted at creation."""
+    """What is measured."""
+
+    # Contract 1: the seven types accepted at creation.
 
     AFFINITY = "affinity"
     SCREENING = "screening"
@@ -26,7 +28,9 @@ class ExperimentType(StrEnum):
 
 
 class Method(StrEnum):
-    """Contract 2.2: how binding is measured. Bio-layer interferometry or surface plasmon resonance."""
+    """How binding is measured: bio-layer interferometry or surface plasmon resonance."""
+
+    # Contract 2.2.
 
     BLI = "bli"
     SPR = "spr"
@@ -79,7 +83,9 @@ class InvoiceStatus(StrEnum):
 
 
 class PaymentMethod(StrEnum):
-    """Contract 2.6 and 4.2: the rails. A person pays the hosted invoice of `async_invoice`."""
+    """How an invoice is paid. A person pays the hosted invoice of `async_invoice`."""
+
+    # Contract 2.6 and 4.2: the rails.
 
     X402_EXACT = "x402-exact"
     MPP_SPT = "mpp-spt"

@@ -13,6 +13,8 @@ class Interface(Protocol):
     """What both interfaces can do; each gives the answer to its last click."""
 
     def start(self, page: Page, deployment: str, campaign_id: str) -> Response: ...
+    def field(self, page: Page, title: str) -> Locator: ...
+    def error(self, page: Page, title: str) -> Locator: ...
     def retry(self, page: Page, run: str) -> Response: ...
     def approve(self, page: Page, run: str) -> Response: ...
     def resume(self, page: Page, run: str) -> Response: ...
@@ -29,6 +31,15 @@ class V1:
         answer = _answer(page, "create_flow_run", page.get_by_role("button", name="Submit"))
         page.wait_for_url(lambda url: not url.endswith("/run"), wait_until="commit")
         return answer
+
+    def field(self, page: Page, title: str) -> Locator:
+        return self._labelled(page, title).locator("textarea")
+
+    def error(self, page: Page, title: str) -> Locator:
+        return self._labelled(page, title).get_by_text("is a required property")
+
+    def _labelled(self, page: Page, title: str) -> Locator:
+        return page.locator(".p-label", has_text=title).last
 
     def retry(self, page: Page, run: str) -> Response:
         return self._in_dialog(page, run, "Retry", "Retry", "set_state")
@@ -76,6 +87,12 @@ class V2:
         answer = _answer(page, "create_flow_run", page.get_by_role("button", name="Submit"))
         page.wait_for_url(lambda url: not url.endswith("/run"), wait_until="commit")
         return answer
+
+    def field(self, page: Page, title: str) -> Locator:
+        return page.get_by_role("textbox", name=title)
+
+    def error(self, page: Page, title: str) -> Locator:
+        return page.locator("p.text-destructive", has_text=f"'{title.lower()}' is a required property")
 
     def retry(self, page: Page, run: str) -> Response:
         return self._in_dialog(page, run, "Retry", "set_state")

@@ -1,0 +1,38 @@
+"""A world and a person with a browser for each of Prefect's two interfaces; without a browser the tests are skipped."""
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from support.browser.screenshots import CHROMIUM
+from support.runs.world import a_world
+
+NO_TASK = re.compile(r"422 POST http://\S+/api/task_runs/filter")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def browser():
+    if not find_spec("playwright"):
+        pytest.skip("no playwright here: pip install playwright")
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"no Chromium at {CHROMIUM}: install it, or set ASSAY_BROWSER_CHROMIUM")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with a_world(tmp_path_factory.mktemp("browser")) as made:
+        yield made
+
+
+@pytest.fixture(params=["v1", "v2"])
+def person(request, world):
+    from support.browser.people import INTERFACES, Person
+
+    someone = Person(CHROMIUM, world.stack.ui_url, INTERFACES[request.param])
+    someone.name = request.param
+    yield someone
+    someone.close()
+    # Of an artifact that no task has made, V2 requests the task.
+    assert [wrong for wrong in someone.wrong if not NO_TASK.fullmatch(wrong)] == []

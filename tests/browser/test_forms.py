@@ -1,0 +1,55 @@
+"""`make browser`: the form of a campaign, in both of Prefect's user interfaces.
+
+With ASSAY_BROWSER_PICTURES=docs/images the pictures of docs/flows.md are made again.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from prefect.client.schemas.actions import DeploymentUpdate
+
+from prefect_assay.runs.block_references import as_parameter
+from support.runs.world import EGFR
+
+DESIGN = ">design\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def form(world):
+    """The deployed `campaign` with everything filled in but the assay."""
+    given = world.shared() | {"designs": DESIGN}
+    served = world.api.read_deployment_by_name("campaign/prefect-assay")
+    filled = {name: as_parameter(value) for name, value in given.items()}
+    world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
+    return f"/deployments/deployment/{served.id}/run"
+
+
+def test_a_binding_assay_needs_its_target(world, form, person):
+    with person._tab() as page:
+        sent = []
+        page.on("response", lambda answer: sent.append(answer) if "create_flow_run" in answer.url else None)
+        page.goto(f"{person.interface.root}{form}", wait_until="commit")
+        target = person.interface.field(page, "Target")
+        target.wait_for()
+        page.wait_for_load_state("networkidle")
+        page.get_by_role("button", name="Submit").click()
+        error = person.interface.error(page, "Target")
+        error.wait_for()
+        page.wait_for_load_state("networkidle")
+        assert [answer.status for answer in sent] == [409] * len(sent)  # V2 also asks the server
+        error.scroll_into_view_if_needed()
+        if folder := os.environ.get("ASSAY_BROWSER_PICTURES"):
+            page.screenshot(path=Path(folder) / f"form-{person.name}.png")
+        sent.clear()
+        target.fill(EGFR)
+        target.press("Tab")
+        error.wait_for(state="hidden")
+        with page.expect_response(lambda answer: answer.url.endswith("/create_flow_run")) as made:
+            page.get_by_role("button", name="Submit").click()
+        assert made.value.status == 201
+        assert made.value.json()["parameters"]["assay"]["target"] == EGFR
+    # V2 says it in a notice, which counts as an error
+    person.wrong = [wrong for wrong in person.wrong if "409" not in wrong and "'target'" not in wrong]
