@@ -1,6 +1,7 @@
 import pytest
 
 from prefect_assay.lab.testing import LocalLab
+from support.services.x402_world import x402_world
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +17,10 @@ def lab(running_lab):
     running_lab.clear_faults()
     running_lab.end_payment_faults()
     return running_lab
+
+
+@pytest.fixture
+def world():
+    """A service, a wallet and an unpaid order."""
+    with x402_world() as made:
+        yield made
