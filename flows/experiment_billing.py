@@ -163,9 +163,8 @@ def pay(run: ExperimentRun, order: Order) -> Payment:
         PaymentOutcomeUnknown: money may have moved, and this run cannot ask a person.
         Stopped: a person refused, or the question expired.
     """
-    payment = (
-        _by_machine(run, order) if run.options.payment_method in MACHINE_RAILS else _invoice(run, order, 0)
-    )
+    by_machine = run.options.payment_method in MACHINE_RAILS
+    payment = _by_machine(run, order) if by_machine else _invoice(run, order, 0, pays=False)
     artifacts.show_payment(run.label, payment)
     facts.payment(run.book, order, payment)
     return payment
@@ -186,7 +185,7 @@ def _by_machine(run: ExperimentRun, order: Order) -> Payment:
             run, what=f"Invoice of {run.name}", amount_cents=due, otherwise=_UNPAID, may_ask=asks
         )
     try:
-        return _within_sums(run, order, limit, asks=asks)
+        return _within_sums(run, order, limit, asks=asks, pays=due is not None)
     except PaymentOutcomeUnknown as error:
         if not asks:
             raise
@@ -206,12 +205,12 @@ def _within_campaign(run: ExperimentRun, step: Callable[[int], T], *, otherwise:
             run.book.books.budget.raise_cap(run.campaign_id, approval.cents, approval.approver)
 
 
-def _within_sums(run: ExperimentRun, order: Order, limit: int, *, asks: bool) -> Payment:
+def _within_sums(run: ExperimentRun, order: Order, limit: int, *, asks: bool, pays: bool) -> Payment:
     """Pay within the caps of the budget's sums. Over a cap, a person is asked, with the new sum."""
     sums = {"campaign": run.campaign_cap_cents}
     while True:
         try:
-            return _invoice(run, order, limit, sums)
+            return _invoice(run, order, limit, sums, pays=pays)
         except BudgetExceeded as over:
             if over.cap is None:
                 raise
@@ -241,8 +240,12 @@ def _approve_sum(
     )
 
 
-def _invoice(run: ExperimentRun, order: Order, limit: int, sums: dict[str, int] | None = None) -> Payment:
-    return pay_invoice(
+def _invoice(
+    run: ExperimentRun, order: Order, limit: int, sums: dict[str, int] | None = None, *, pays: bool
+) -> Payment:
+    """Pay the invoice, or read how it is paid. A run is woken often: only a payment is called one in its timeline."""
+    step = pay_invoice if pays else pay_invoice.with_options(name="read-invoice")
+    return step(
         run.options.credentials,
         order,
         book=run.book,

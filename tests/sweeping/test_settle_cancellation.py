@@ -123,6 +123,22 @@ def test_what_is_paid_is_done_and_cannot_be_stopped():
 
 
 @pytest.mark.parametrize(
+    ("invoice", "status", "says", "silent"),
+    [
+        ("open", "waiting_for_materials", "starts when the invoice is paid", "has done"),
+        ("open", "in_production", "works on it, although the invoice is not paid", "starts when"),
+        ("open", "done", "has done the work: ask it about the invoice", "starts when"),
+        ("paid", "done", "The laboratory has done the work, and 219.00 USD is billed and paid", "cancels it"),
+    ],
+)
+def test_what_is_billed_agrees_with_the_state_of_the_experiment(invoice, status, says, silent):
+    text = end(Service(invoice=invoice, status=status), order=ORDER.model_copy(update={"status": status}))[1]
+    assert f"status {status}" in text
+    assert says in text
+    assert silent not in text
+
+
+@pytest.mark.parametrize(
     ("state", "doubt"), [(None, True), (PaymentState.UNKNOWN, True), (PaymentState.FAILED, False)]
 )
 def test_an_uncertain_payment_is_reported(state, doubt):

@@ -21,6 +21,7 @@ from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec, Plan
+from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.reporting.plots import as_markdown_image
@@ -119,7 +120,7 @@ def show_surplus(label: str, order: Order) -> None:
 
 
 def show_payment(label: str, payment: Payment) -> None:
-    """The receipt of a machine payment, or the hosted invoice that a person pays."""
+    """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid."""
     if payment.state is PaymentState.INTENDED and payment.hosted_invoice_url:
         _show_once(
             LinkArtifact(
@@ -130,16 +131,23 @@ def show_payment(label: str, payment: Payment) -> None:
             )
         )
         return
-    lines = [f"# Invoice {payment.invoice_id}", "", "| | |", "|---|---|"]
+    hosted = payment.method is PaymentMethod.ASYNC_INVOICE
+    paid = payment.state is PaymentState.SETTLED
+    lines = [f"# Invoice {payment.invoice_id}{' is paid' if paid else ''}", "", "| | |", "|---|---|"]
     lines += [f"| state | {payment.state} |", f"| rail | {payment.method} |"]
     lines.append(f"| amount | {usd(payment.amount_cents)} |")
     if payment.remark:
         lines.append(f"| remark | {_verbatim(payment.remark)}; the invoice is paid |")
     lines += [f"| {name} | {_verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
+    if hosted:
+        what = "is paid" if paid else "cannot be paid any more: ask the laboratory"
+        description = f"This invoice over {usd(payment.amount_cents)} {what}"
+    else:
+        description = "Payment receipt"
+    # The newest version of the link that asked for the payment, or the receipt.
+    kind = "invoice" if hosted else "receipt"
     _show_once(
-        MarkdownArtifact(
-            markdown="\n".join(lines), key=f"assay-receipt-{label}", description="Payment receipt"
-        )
+        MarkdownArtifact(markdown="\n".join(lines), key=f"assay-{kind}-{label}", description=description)
     )
 
 

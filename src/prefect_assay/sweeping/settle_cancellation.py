@@ -15,7 +15,7 @@ from prefect_assay.errors import AssayError, Conflict, NotFound, OutcomeUnknown
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order
-from prefect_assay.models.vocabulary import QuoteStatus
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, QuoteStatus
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.tasks.quote import BillingStage, read_billing, withdraw
@@ -171,32 +171,41 @@ def _still_to_come(report: CancellationReport, *, reject: bool) -> str:  # noqa:
         case CanceledOrderState.QUOTE_ENDED:
             return "Its quote has expired. The laboratory does nothing, and nothing is billed."
         case CanceledOrderState.INVOICED:
-            return "\n".join(_billed(report.payment))
+            return "\n".join(_billed(report.order, report.payment))
         case CanceledOrderState.CANCELED:
             return "The service has canceled the experiment. The laboratory does nothing more."
         case _:
             assert_never(report.state)
 
 
-def _billed(payment: PaymentStatus) -> list[str]:
+def _billed(order: Order | None, payment: PaymentStatus) -> list[str]:
     amount = usd(payment.invoice.amount if payment.invoice else None)
+    done = order is not None and order.status == ExperimentStatus.DONE
+    works = order is not None and order.status in AFTER_MATERIALS
+    results = (
+        "To get the results, start the flow again with the same campaign id: it finds the order, and orders and pays "
+        "nothing."
+    )
     if payment.paid:
-        lines = [
-            (
-                f"**The laboratory does the work, and {amount} is billed and paid.** The service has no operation that "
-                "cancels it; ask the laboratory. To get the results, start the flow again with the same campaign id: it "
-                "finds the order, and orders and pays nothing."
-            )
-        ]
+        work = "has done" if done else "does"
+        cannot = "" if done else " The service has no operation that cancels it; ask the laboratory."
+        lines = [f"**The laboratory {work} the work, and {amount} is billed and paid.**{cannot} {results}"]
     else:
         status = payment.invoice.status if payment.invoice else "not listed"
-        lines = [
-            (
-                f"**The order remains in force, and {amount} is billed**, in an invoice that is {status}. The service has "
-                "no operation that cancels it; the laboratory starts when the invoice is paid. If the work is not wanted "
-                "any more, do not pay, and ask the laboratory to cancel it."
+        billed = f"**The order remains in force, and {amount} is billed**, in an invoice that is {status}."
+        if done:
+            then = f"The laboratory has done the work: ask it about the invoice. {results}"
+        elif works:
+            then = (
+                "The laboratory works on it, although the invoice is not paid. The service has no operation that cancels "
+                "it: if the work is not wanted any more, ask the laboratory."
             )
-        ]
+        else:
+            then = (
+                "The service has no operation that cancels it; the laboratory starts when the invoice is paid. If the work "
+                "is not wanted any more, do not pay, and ask the laboratory to cancel it."
+            )
+        lines = [f"{billed} {then}"]
     if payment.in_doubt:
         lines += [
             "",
