@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 
 import pytest
 
@@ -10,7 +11,10 @@ from prefect_assay.client import AssayClient
 from prefect_assay.client.drift import compare, facts_of, known_interface
 from prefect_assay.client.drift.compare import field_of
 from prefect_assay.client.drift.usage import USES, usage_by_operation
-from prefect_assay.errors import InputError
+from prefect_assay.client.http.pagination import Pager
+from prefect_assay.client.http.request import Answer
+from prefect_assay.client.operations.results import Pdf
+from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.lab.api import document
 from prefect_assay.models.service import WireWords
 from support.command import command
@@ -88,7 +92,7 @@ def test_what_the_client_uses_is_described(use, operation):
     assert {place for place in used.sent if place not in places} == set()
     if use.method not in ONE_MODEL:
         fields = {field_of(place) for place in places}
-        absent = {name for name, (names, _) in used.read.items() if not fields & set(names)}
+        absent = {name for name, read in used.read.items() if not fields & set(read.names)}
         assert absent == ELSEWHERE.get(operation, set())
 
 
@@ -264,6 +268,114 @@ def test_a_changed_description_is_named(mutate, line, breaks):
     assert any(change.breaks for change in found) is breaks
 
 
+# The two forms of a create's answer differ: what is required in one may be absent in the other.
+BY_STATUS = {("create", "experiment_id"), ("create", "status"), ("create", "id")}
+
+
+def example_of(raw, value, name=""):
+    """A value that a schema of the description allows, with every field and one row in every list."""
+    if "$ref" in value:
+        return example_of(raw, raw["components"]["schemas"][value["$ref"].rpartition("/")[2]], name)
+    for word in ("anyOf", "oneOf", "allOf"):
+        if word in value:
+            return example_of(raw, next(v for v in value[word] if v.get("type") != "null"), name)
+    kind = value.get("type", "object")
+    kind = next(k for k in kind if k != "null") if isinstance(kind, list) else kind
+    if kind == "object":
+        return {key: example_of(raw, below, key) for key, below in value.get("properties", {}).items()}
+    if kind == "array":
+        return [example_of(raw, value.get("items", {}), name)]
+    text = "2026-03-02T09:00:00Z" if name.endswith("_at") or value.get("format") == "date-time" else "text"
+    plain = {"string": text, "integer": 1, "number": 1.5, "boolean": True, "null": None}
+    return value.get("enum", [value.get("const", plain[kind])])[0]
+
+
+def replaced(value, path, change):
+    """A copy in which `change` was applied to every holder of the last name of a path such as `items[].name`."""
+    name, _, below = path.partition(".")
+    key = name.removesuffix("[]")
+    made = dict(value)
+    if not below:
+        change(made, key)
+    elif key in made:
+        inner = made[key]
+        made[key] = (
+            [replaced(item, below, change) for item in inner]
+            if name.endswith("[]")
+            else replaced(inner, below, change)
+        )
+    return made
+
+
+def readable(use, status, body):
+    sample = use.make(**use.arguments[0])
+    operation = sample.operation() if isinstance(sample, Pager) else sample
+    headers = {"content-type": "application/json"}
+    try:
+        operation.read(Answer(status=status, headers=headers, content=json.dumps(body).encode()))
+    except UnexpectedAnswer:
+        return False
+    return True
+
+
+def answers_of(use):
+    """Status, example and the paths of all fields of each success with a JSON object."""
+    raw = document(partner=True)
+    method, path = use.operation.split(" ", 1)
+    for name, item in raw["paths"].items():
+        if re.sub(r"\{[^}]*\}", "{}", name.removeprefix("/api/v1")) == path and method.lower() in item:
+            described = item[method.lower()]
+    for status, answer in described["responses"].items():
+        content = answer.get("content", {}).get("application/json")
+        if content and status.startswith("2"):
+            body = example_of(raw, content["schema"])
+            prefix = f"answer {status} "
+            paths = [
+                place.removeprefix(prefix)
+                for place in known_interface()[use.operation]
+                if place.startswith(prefix)
+            ]
+            yield int(status), body, [p for p in paths if "*" not in p and not p.endswith("[]")]
+
+
+def seen(how, fact):
+    """The field's fact after a change, and what stands in an answer then; None where that is no change."""
+    if how == "gone":
+        return None, lambda holder, key: holder.pop(key, None)
+    kinds, odd = (["string"], "odd") if "object" in fact["type"] else (["object"], {"odd": [1]})
+    if how == "null":
+        kinds, odd = sorted({*fact["type"], "null"}), None
+    return {**fact, "type": kinds}, lambda holder, key: holder.__setitem__(key, odd)
+
+
+@pytest.mark.parametrize("how", ["gone", "null", "another type"])
+def test_a_difference_breaks_if_and_only_if_the_client_cannot_read_the_answer(how):
+    compared = 0
+    for use in USES:
+        if isinstance(use.make(**use.arguments[0]), Pdf):
+            continue
+        places = known_interface()[use.operation]
+        for status, body, paths in answers_of(use):
+            assert readable(use, status, body), use.method
+            for path in paths:
+                place = f"answer {status} {path}"
+                now = {
+                    p: f
+                    for p, f in places.items()
+                    if p != place and not p.startswith((f"{place}.", f"{place}["))
+                }
+                fact, change = seen(how, places[place])
+                if fact == places[place] or (use.method, path) in BY_STATUS:
+                    continue
+                now |= {place: fact} if fact else {}
+                named = compare({use.operation: places}, {use.operation: now}, _USAGE)
+                (found,) = [one for one in named if one.place == place]
+                odd = replaced(body, path, change)
+                assert found.breaks is not readable(use, status, odd), f"{use.method}: {found}"
+                compared += 1
+    assert compared > 200
+
+
 def test_words_and_forms_of_a_document_are_no_drift():
     words = WireWords(provider="acme", service="Foo")
     assert changes(facts_of(document(words, partner=True), words)) == ()
@@ -306,7 +418,33 @@ def test_the_command_on_files(tmp_path, capsys):
     report = broken.json()
     assert report["breaks"] is True
     assert report["changes"] == [
-        {"kind": "gone", "operation": "GET /updates", "place": "", "detail": "", "breaks": True}
+        {
+            "kind": "gone",
+            "operation": "GET /updates",
+            "place": "",
+            "detail": "",
+            "effect": "breaks",
+            "breaks": True,
+        }
+    ]
+
+
+def test_differences_stand_below_their_call_the_worst_first(tmp_path, capsys):
+    raw = lab()
+    new_answer_field(raw)
+    del schema(raw, "AddedSequences")["properties"]["experiment_code"]
+    smaller_pages(raw)
+    path = tmp_path / "openapi.json"
+    path.write_text(json.dumps(raw))
+    with pytest.raises(SystemExit):
+        show_drift(path, base_url=None, credentials=None, words=WireWords(), as_json=False)
+    shown = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert shown[:5] == [
+        "GET /invoices",
+        "  breaks  changed",
+        "POST /sequences",
+        "  empty   gone",
+        "          new",
     ]
 
 

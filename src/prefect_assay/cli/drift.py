@@ -15,6 +15,7 @@ from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.models.service import WireWords
 
 ADDRESS_VARIABLE: Final = "PREFECT_ASSAY_BASE_URL"
+_MARKS: Final = {"breaks": "breaks", "empty": "empty", "none": ""}
 TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its value
 
 
@@ -112,15 +113,21 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
+    """The calls, those that would break first, and below each its differences."""
     console = Console()
-    for change in changes:
-        style = "red" if change.breaks else None
-        mark = "breaks  " if change.breaks else "        "
-        console.print(f"{mark}{change}", style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def line(text: str, style: str | None = None) -> None:
+        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    for operation in dict.fromkeys(change.operation for change in changes):
+        line(operation, "bold")
+        for change in changes:
+            if change.operation == operation:
+                line(f"  {_MARKS[change.effect]:6}  {change.what}", "red" if change.breaks else None)
     if broken:
         verdict = f"{broken} differences would break the client, {len(changes) - broken} would not"
     elif changes:
         verdict = f"{len(changes)} differences, and no difference breaks the client"
     else:
         verdict = "the interface is the one that the client knows"
-    console.print(f"{source}: {verdict}", style="red" if broken else "green", markup=False, highlight=False)
+    line(f"{source}: {verdict}", "red" if broken else "green")

@@ -1,7 +1,8 @@
-"""Names every difference between two interfaces, and which of them break the client.
+"""Names every difference between two interfaces, and what it does to the client.
 
-A change breaks the client if the service no longer takes what the client sends, requires what it does not send, or no
-longer answers with what it reads.
+A change breaks the client if the service no longer takes what the client sends, requires what it does not send, or
+answers in a way that the client cannot read. Where the client reads the answer without a field that it knows, the value
+is empty.
 """
 
 import re
@@ -10,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from prefect_assay.client.drift.document import Facts, above
-from prefect_assay.client.drift.usage import Usage
+from prefect_assay.client.drift.usage import Read, Usage
 
 # Described to partners' tokens only (contract 1): their absence is no change.
 _PARTNERS: Final = re.compile(r" /partners/")
@@ -18,15 +19,30 @@ _ANSWER: Final = re.compile(r"^answer (\d+|\dXX|default)(\[\])? ?")
 _UNUSED: Final = Usage(sent=frozenset(), always=frozenset(), read={})
 
 
+Effect = Literal["breaks", "empty", "none"]
+_WORST_FIRST: Final[tuple[Effect, ...]] = ("breaks", "empty", "none")
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference; `breaks` if it affects what the client uses."""
+    """One difference, and what it does to the client."""
 
     kind: Literal["new", "gone", "changed"]
     operation: str
     place: str
     detail: str
-    breaks: bool
+    effect: Effect
+
+    @property
+    def breaks(self) -> bool:
+        """Whether a call of the client would fail."""
+        return self.effect == "breaks"
+
+    @property
+    def what(self) -> str:
+        """The difference within its operation."""
+        text = f"{self.kind}: {self.place}" if self.place else self.kind
+        return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
         where = f"{self.operation}: {self.place}" if self.place else self.operation
@@ -35,38 +51,42 @@ class Change:
 
     def as_json(self) -> dict[str, Any]:
         """The change as a JSON object."""
-        return asdict(self)
+        return {**asdict(self), "breaks": self.breaks}
 
 
 def compare(
     known: Mapping[str, Facts], now: Mapping[str, Facts], usage: Mapping[str, Usage]
 ) -> tuple[Change, ...]:
-    """Every difference between the `known` interface and today's, those that break first."""
+    """Every difference between the `known` interface and today's, those that break first, by operation."""
     partners = any(_PARTNERS.search(operation) for operation in now)
     found: list[Change] = []
     for operation in sorted(known.keys() | now.keys()):
         if operation not in now:
             if partners or not _PARTNERS.search(operation):
-                found.append(Change("gone", operation, "", "", breaks=operation in usage))
+                found.append(Change("gone", operation, "", "", _broken(operation in usage)))
         elif operation not in known:
-            found.append(Change("new", operation, "", "", breaks=False))
+            found.append(Change("new", operation, "", "", "none"))
         else:
             one = _Operation(operation, known[operation], now[operation], usage.get(operation, _UNUSED))
             found += one.changes()
-    return tuple(sorted(found, key=lambda change: not change.breaks))
+    return tuple(sorted(found, key=lambda change: _WORST_FIRST.index(change.effect)))
 
 
 class _Operation:
     def __init__(self, name: str, known: Facts, now: Facts, used: Usage) -> None:
         self._name, self._known, self._now, self._used = name, known, now, used
-        self._read_names = {name for names, _ in used.read.values() for name in names}
-        self._needed = {name for names, needed in used.read.values() if needed for name in names}
+        self._answered = {field_of(place) for place in now if place.startswith("answer")}
+        # Under the first of its names that the service has.
+        self._read: dict[str, Read] = {
+            next((name for name in read.names if name in self._answered), read.names[0]): read
+            for read in used.read.values()
+        }
 
     def changes(self) -> Iterator[Change]:
         for place in sorted(self._known.keys() | self._now.keys()):
             if place not in self._now:
                 if above(place) not in self._known.keys() - self._now.keys():
-                    yield Change("gone", self._name, place, "", breaks=self._breaks_without(place))
+                    yield Change("gone", self._name, place, "", self._effect_of_loss(place))
             elif place not in self._known:
                 if above(place) not in self._now.keys() - self._known.keys():
                     yield self._new(place)
@@ -77,39 +97,38 @@ class _Operation:
         fact = self._now[place]
         required = fact.get("required") is True and not place.startswith("answer")
         detail = "required" if required else "/".join(fact.get("type", ()))
-        return Change("new", self._name, place, detail, breaks=required and self._lacks(place))
+        return Change("new", self._name, place, detail, _broken(required and self._lacks(place)))
 
-    def _breaks_without(self, place: str) -> bool:
+    def _effect_of_loss(self, place: str) -> Effect:
         field = field_of(place)
         if field is None:
-            return place in self._used.sent
+            return _broken(place in self._used.sent)
         if not field:
-            return bool(self._used.read) or not self._used.sent
-        here = {field_of(other) for other in self._now if other.startswith("answer")}
-        below = {
-            name for name in self._read_names if name == field or name.startswith((f"{field}.", f"{field}["))
-        }
-        return any(
-            any(name in below for name in names) and not any(name in here for name in names)
-            for names, _ in self._used.read.values()
-        )
+            return _broken(bool(self._used.read) or not self._used.sent)
+        lost = [
+            read
+            for read in self._used.read.values()
+            if any(_within(name, field) for name in read.names) and not self._answered & set(read.names)
+        ]
+        # What is required below a field that may be absent is not missed without the field.
+        if any(read.required and field in read.names for read in lost):
+            return "breaks"
+        return "empty" if lost else "none"
 
     def _changed(self, place: str, known: dict[str, Any], now: dict[str, Any]) -> Iterator[Change]:
         field = field_of(place)
-        aspects = self._sent_aspects if field is None else self._read_aspects
         for aspect in sorted(known.keys() | now.keys()):
             before, after = known.get(aspect), now.get(aspect)
             if before != after:
-                breaks = aspects(place if field is None else field, aspect, before, after)
-                yield Change(
-                    "changed",
-                    self._name,
-                    place,
-                    f"{aspect} was {_text(before)}, is {_text(after)}",
-                    breaks=breaks,
+                effect = (
+                    _broken(self._sent_aspect(place, aspect, before, after))
+                    if field is None
+                    else self._read_aspect(field, aspect, before, after)
                 )
+                detail = f"{aspect} was {_text(before)}, is {_text(after)}"
+                yield Change("changed", self._name, place, detail, effect)
 
-    def _sent_aspects(self, place: str, aspect: str, before: Any, after: Any) -> bool:
+    def _sent_aspect(self, place: str, aspect: str, before: Any, after: Any) -> bool:
         if aspect == "required":
             return after is True and self._lacks(place)
         if place not in self._used.sent:
@@ -120,19 +139,29 @@ class _Operation:
             return after is not None and (before is None or bool(_words(before) - _words(after)))
         return aspect == "limits" and _narrower(before or {}, after or {})
 
-    def _read_aspects(self, field: str, aspect: str, before: Any, after: Any) -> bool:
-        if field and field not in self._read_names:
-            return False
+    def _read_aspect(self, field: str, aspect: str, before: Any, after: Any) -> Effect:
+        if not field:
+            return _broken(self._answer_breaks(aspect, before, after))
+        read = self._read.get(field)
+        if read is None:
+            return "none"
         if aspect == "type":
             fresh = _words(after) - _words(before)
-            if not field and "items" in self._read_names:  # a list is read with and without paging words
-                return not _covered(fresh, {"array", "object"})
-            return not _covered(fresh - {"null"}, _words(before)) or (
-                "null" in fresh and field in self._needed
+            unread = not _covered(fresh - {"null"}, _words(before)) or (
+                "null" in fresh and not read.takes_null
             )
-        if aspect == "required":
-            return after is not True and field in self._needed
-        return aspect == "media"
+            if unread or "null" in fresh:
+                return "breaks" if unread and not read.tolerant else "empty"
+        if aspect == "required" and after is not True:
+            return "breaks" if read.required else "none"
+        return "none"
+
+    def _answer_breaks(self, aspect: str, before: Any, after: Any) -> bool:
+        if aspect != "type":
+            return aspect == "media"
+        # a list is read with and without paging words
+        by = {"array", "object"} if "items" in self._read else _words(before)
+        return not _covered(_words(after) - _words(before), by)
 
     def _lacks(self, place: str) -> bool:
         """Return True if a request of the client may lack the place."""
@@ -140,6 +169,14 @@ class _Operation:
             return False
         holder = above(place)
         return holder is None or holder in self._used.sent
+
+
+def _broken(breaks: bool) -> Effect:  # noqa: FBT001 - the condition
+    return "breaks" if breaks else "none"
+
+
+def _within(name: str, field: str) -> bool:
+    return name == field or name.startswith((f"{field}.", f"{field}["))
 
 
 def field_of(place: str) -> str | None:

@@ -11,7 +11,8 @@ from inspect import Parameter, getmembers, isfunction, signature
 from typing import Any, Final, get_args, get_origin
 from urllib.parse import unquote
 
-from pydantic import AliasChoices, BaseModel, SecretStr
+from pydantic import AliasChoices, BaseModel, SecretStr, TypeAdapter, ValidationError, WrapValidator
+from pydantic.fields import FieldInfo
 
 from prefect_assay.client import AssayClient
 from prefect_assay.client.drift.document import above
@@ -112,6 +113,8 @@ _MORE: Final = {"pay": ("already_paid",)}
 # Below these are the user's own keys or free-form values, which the service does not define.
 _FREE: Final = frozenset({"parameters", "metadata", "headers", "json_body"})
 _KEYED: Final = frozenset({"experiment_spec.sequences"})
+# One value of each JSON type; a field that takes all of them is read whatever stands there.
+_ODD: Final = (None, True, 1.5, "odd", ["odd"], {"odd": 1})
 _NOT_DESCRIBED: Final = ("iter_", "openapi")  # walks over a described list; the description itself
 
 Sample = Operation[Any] | Pager[Any] | Pdf
@@ -137,13 +140,22 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """How the client reads one field of an answer."""
+
+    names: tuple[str, ...]  # where it looks for the field
+    required: bool  # an answer without it cannot be read
+    takes_null: bool
+    tolerant: bool  # whatever stands there, the answer can be read
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """The places of `document`, without the status of an answer, that the client uses of one operation."""
 
     sent: frozenset[str]  # parameters and body fields that it may send
     always: frozenset[str]  # those of them that each request with their parent place carries
-    # For each answer field that it reads, the names it is read under, and whether it is required
-    read: dict[str, tuple[tuple[str, ...], bool]]
+    read: dict[str, Read]  # the fields of its answers, by the name of the model
 
 
 def usage_by_operation() -> dict[str, Usage]:
@@ -237,24 +249,58 @@ def _places(value: object, place: str) -> Iterator[str]:
         yield from _places(value[0], f"{place}[]")
 
 
-def _all_read(use: Use) -> dict[str, tuple[tuple[str, ...], bool]]:
+def _all_read(use: Use) -> dict[str, Read]:
     """Of a list only `items` is required; `total` and `offset` are used where present."""
-    read = _read(use.reads, "items[]." if use.listed else "") | {name: ((name,), False) for name in use.more}
+    read = _read(use.reads, "items[]." if use.listed else "")
+    read |= {name: _loosely(name) for name in use.more}
     if use.listed:
-        read |= {name: ((name,), name == "items") for name in ("items", "total", "offset")}
+        read |= {name: _loosely(name) for name in ("total", "offset")}
+        read["items"] = Read(("items",), required=True, takes_null=False, tolerant=False)
     return read
 
 
-def _read(kinds: Iterable[type[BaseModel]], place: str) -> dict[str, tuple[tuple[str, ...], bool]]:
-    found: dict[str, tuple[tuple[str, ...], bool]] = {}
+def _loosely(name: str) -> Read:
+    return Read((name,), required=False, takes_null=True, tolerant=True)
+
+
+def _read(kinds: Iterable[type[BaseModel]], place: str, *, tolerant: bool = False) -> dict[str, Read]:
+    found: dict[str, Read] = {}
     for kind in kinds:
+        one: dict[str, Read] = {}
         for name, field in kind.model_fields.items():
             alias = field.validation_alias
             names = tuple(str(c) for c in alias.choices) if isinstance(alias, AliasChoices) else (name,)
-            found[place + name] = (tuple(place + each for each in names), field.is_required())
+            # `Maybe` of the models: where anything below cannot be read, all of it is left out.
+            left_out = tolerant or any(isinstance(mark, WrapValidator) for mark in field.metadata)
+            one[place + name] = Read(
+                tuple(place + each for each in names),
+                required=field.is_required() and not tolerant,
+                takes_null=tolerant or _takes(field, None),
+                tolerant=tolerant or all(_takes(field, value) for value in _ODD),
+            )
             for below, many in _models(field.annotation):
-                found |= _read((below,), f"{place}{name}{'[]' if many else ''}.")
+                inner = f"{place}{name}{'[]' if many else ''}."
+                one |= _read((below,), inner, tolerant=left_out)
+        found |= {name: _stricter(read, found.get(name, read)) for name, read in one.items()}
     return found
+
+
+def _stricter(one: Read, other: Read) -> Read:
+    """Of two models of one answer, the status decides which one reads it."""
+    return Read(
+        one.names,
+        required=one.required or other.required,
+        takes_null=one.takes_null and other.takes_null,
+        tolerant=one.tolerant and other.tolerant,
+    )
+
+
+def _takes(field: FieldInfo, value: object) -> bool:
+    try:
+        TypeAdapter(field.rebuild_annotation()).validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def _models(annotation: Any, *, many: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
