@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.books.log import Approved
 from prefect_assay.events import emit, kinds
-from prefect_assay.flows.run_options import CampaignRun
+from prefect_assay.flows.run_options import CAMPAIGN_CAP, EXPERIMENT_CAP, CampaignRun
 from prefect_assay.models.billing import usd
 from prefect_assay.models.spec import Plan
 from prefect_assay.reporting import artifacts
@@ -57,11 +57,12 @@ def _check_budget(run: CampaignRun, plan: Plan) -> dict[str, int]:
         what=f"Campaign {plan.campaign_id} ({len(plan.experiments)} experiments)",
         amount_cents=committed + known,
         cap_cents=cap,
+        cap_name=CAMPAIGN_CAP,
         figures={
             "ordered already": usd(committed),
             "still to be ordered": usd(known),
             "experiments without a price yet": str(len(unpriced)),
-            "cap per experiment, in the policy": usd(run.options.policy.per_experiment_cents),
+            EXPERIMENT_CAP: usd(run.options.policy.per_experiment_cents),
         },
     )
     if committed + known > cap:

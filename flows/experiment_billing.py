@@ -13,7 +13,7 @@ from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.approvals.uncertain_payment import ask_about_payment, payment_decision
 from prefect_assay.books.log import Approved
 from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
-from prefect_assay.flows.run_options import ExperimentRun
+from prefect_assay.flows.run_options import CAMPAIGN_CAP, EXPERIMENT_CAP, ExperimentRun
 from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
@@ -30,6 +30,7 @@ __all__ = ["accept_quote", "approve_price", "pay", "place_order"]
 T = TypeVar("T")
 
 _NOT_ACCEPTED: Final = "the quote was not accepted, and nothing is billed"
+_EVERY_QUOTE: Final = "the policy leaves every quote to a person (accept_quotes is off)"
 _UNPAID: Final = "nothing was paid; the order remains, and its invoice is open"
 
 
@@ -39,7 +40,7 @@ def approve_price(
     what: str,
     amount_cents: int,
     otherwise: str,
-    always: bool = False,
+    because: str | None = None,
     may_ask: bool = True,
 ) -> int:
     """What this experiment may cost, in US cents. See `approve_spending`.
@@ -47,18 +48,21 @@ def approve_price(
     An earlier approval of the order is the limit, even below the cap; each approval is recorded in its log.
     """
     before = run.book.read().approved
-    if before is not None and amount_cents <= before.amount_cents and not always:
+    if before is not None and amount_cents <= before.amount_cents and because is None:
         return before.amount_cents
-    cap_cents = run.cap_cents if before is None else min(run.cap_cents, before.amount_cents)
-    asks = always or amount_cents > cap_cents
+    cap_cents, cap_name = run.cap_cents, run.cap_name
+    if before is not None and before.amount_cents <= cap_cents:
+        cap_cents, cap_name = before.amount_cents, "amount approved for this order before"
+    asks = because is not None or amount_cents > cap_cents
     approval = approve_spending(
         run.options.policy,
         key=run.key,
         what=what,
         amount_cents=amount_cents,
         cap_cents=cap_cents,
+        cap_name=cap_name,
         figures=_figures(run) if asks else None,
-        always=always,
+        because=because,
         may_ask=may_ask,
         otherwise=otherwise,
     )
@@ -102,8 +106,9 @@ def place_order(run: ExperimentRun, total_cents: int | None) -> Order:
             what=f"Ordering {run.name} again, although the laboratory may have an earlier order whose answer was lost,",
             amount_cents=total_cents or 0,
             cap_cents=run.cap_cents,
+            cap_name=run.cap_name,
             figures={"earlier orders without an answer": str(len(state.open_attempts)), **_figures(run)},
-            always=True,
+            because="the order may exist already, and would be billed twice",
             otherwise="nothing was ordered again",
         )
     return _order(run, total_cents, may_repeat=True)
@@ -139,7 +144,7 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> None:
         run,
         what=f"Quote for {run.name}",
         amount_cents=check_total(quote, order.experiment_id),
-        always=not run.options.policy.accept_quotes,
+        because=None if run.options.policy.accept_quotes else _EVERY_QUOTE,
         otherwise=_NOT_ACCEPTED,
     )
     _within_campaign(
@@ -234,6 +239,7 @@ def _approve_sum(
         what=what,
         amount_cents=over.total_cents,
         cap_cents=over.cap_cents,
+        cap_name=CAMPAIGN_CAP if cap == "campaign" else _rolling_cap(run),
         figures=_figures(run),
         may_ask=may_ask,
         otherwise=otherwise,
@@ -275,15 +281,20 @@ def _status(run: ExperimentRun, order: Order) -> PaymentStatus:
 
 def _figures(run: ExperimentRun) -> dict[str, str]:
     """The caps, for the form."""
+    policy = run.options.policy
     lines = {
         "payment": run.options.payment_method.value,
-        "cap per experiment, in the policy": usd(run.options.policy.per_experiment_cents),
-        "cap of the campaign": usd(run.campaign_cap_cents),
+        EXPERIMENT_CAP: usd(policy.per_experiment_cents),
+        CAMPAIGN_CAP: usd(run.campaign_cap_cents),
     }
-    if run.options.policy.rolling_cents is not None:
-        since = datetime.now(UTC) - timedelta(days=run.options.policy.rolling_days)
-        lines[f"machine payments of the last {run.options.policy.rolling_days} days"] = usd(
+    if policy.rolling_cents is not None:
+        since = datetime.now(UTC) - timedelta(days=policy.rolling_days)
+        lines[f"machine payments of the last {policy.rolling_days} days"] = usd(
             run.book.books.budget.read().paid_cents(since)
         )
-        lines["their cap"] = usd(run.options.policy.rolling_cents)
+        lines[_rolling_cap(run)] = usd(policy.rolling_cents)
     return lines
+
+
+def _rolling_cap(run: ExperimentRun) -> str:
+    return f"cap of machine payments in {run.options.policy.rolling_days} days"

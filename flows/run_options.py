@@ -22,9 +22,13 @@ from prefect_assay.runs import PollPolicy, outlast
 from prefect_assay.runs.block_references import passed_on
 from prefect_assay.waiting import DEADLINE_DAYS
 
-__all__ = ["DEADLINE_DAYS", "CampaignRun", "ExperimentRun", "RunOptions"]
+__all__ = ["CAMPAIGN_CAP", "DEADLINE_DAYS", "EXPERIMENT_CAP", "CampaignRun", "ExperimentRun", "RunOptions"]
 
 T = TypeVar("T")
+
+# The caps, as the forms name them.
+CAMPAIGN_CAP: Final = "cap of the campaign"
+EXPERIMENT_CAP: Final = "policy's cap per experiment"
 
 # Prefect's suspension time-out only backs up the run's own deadline, so each level outlasts the level below it.
 _EXPERIMENT_MARGIN: Final = timedelta(days=30)
@@ -102,6 +106,15 @@ class ExperimentRun:
     def cap_cents(self) -> int:
         """What the experiment may cost without approval, in US cents."""
         return _lower(self.options.policy.per_experiment_cents, self.limit_cents)
+
+    @property
+    def cap_name(self) -> str:
+        """What the forms call this cap."""
+        return (
+            EXPERIMENT_CAP
+            if self.cap_cents == self.options.policy.per_experiment_cents
+            else "limit of this run"
+        )
 
     @property
     def campaign_cap_cents(self) -> int:

@@ -6,13 +6,19 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
+from prefect.utilities.schema_tools.validation import validate
 
 from prefect_assay.approvals import questions
 from prefect_assay.approvals import spending as approval
 from prefect_assay.approvals import uncertain_payment as doubt
 from prefect_assay.approvals.questions import FormAnswer
-from prefect_assay.approvals.spending import approve_spending
-from prefect_assay.approvals.uncertain_payment import PaymentDoubt, payment_decision
+from prefect_assay.approvals.rounds import RoundApproval
+from prefect_assay.approvals.spending import SpendingApproval, approve_spending
+from prefect_assay.approvals.uncertain_payment import (
+    PaymentDoubt,
+    RepeatablePaymentDoubt,
+    payment_decision,
+)
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
 from prefect_assay.models.billing import Invoice
 from prefect_assay.payments.reconciliation import PaymentStatus
@@ -77,7 +83,9 @@ def test_paying_again_is_not_offered_where_it_could_pay_twice():
 
 def spend(amount, cap=100, **changes):
     policy = SimpleNamespace(approval_hours=1)
-    return approve_spending(policy, key="k", what="It", amount_cents=amount, cap_cents=cap, **changes)
+    return approve_spending(
+        policy, key="k", what="It", amount_cents=amount, cap_cents=cap, cap_name="cap", **changes
+    )
 
 
 @pytest.mark.parametrize(("decision", "most"), [("approve", 101), ("change_cap", 500)])
@@ -110,10 +118,52 @@ def test_a_run_that_cannot_ask_needs_an_earlier_answer(given):
     with pytest.raises(BudgetExceeded, match=r"costs 1.01 USD, the cap is 1.00 USD; it stands"):
         spend(101, may_ask=False, otherwise="it stands")
     with pytest.raises(BudgetExceeded, match="accept_quotes"):
-        spend(99, may_ask=False, always=True)
+        spend(99, may_ask=False, because="of the policy")
     given(decision="approve")
     assert spend(101, may_ask=False).approver.startswith("a person who gave no name, in flow run ")
     assert (spend(100).cents, spend(100).approver) == (100, "within 1.00 USD")
+
+
+@pytest.mark.parametrize(
+    ("amount", "cap", "because", "says"),
+    [
+        (
+            87_600,
+            40_000,
+            None,
+            "**It** costs **876.00 USD** without VAT, 476.00 USD over the cap, 400.00 USD.",
+        ),
+        (
+            87_600,
+            87_600,
+            "quotes are asked about",
+            "within the cap, 876.00 USD. You are asked because quotes are asked about.",
+        ),
+        (2, 1, "it may exist", "0.01 USD over the cap, 0.01 USD. You are asked because it may exist."),
+    ],
+)
+def test_the_form_compares_the_price_with_the_cap_that_counts(given, monkeypatch, amount, cap, because, says):
+    asked = []
+    monkeypatch.setattr(
+        approval, "ask", lambda form, **shown: asked.append(shown) or given(decision="approve")
+    )
+    monkeypatch.setattr(approval, "emit", lambda fact: None)
+    monkeypatch.setattr(approval, "_approved", lambda *_: None)
+    spend(amount, cap, because=because, figures={"cap": "another", "payment": "async_invoice"})
+    (shown,) = asked
+    assert says in shown["description"]
+    rows = [line.strip("| ").split(" | ") for line in shown["description"].splitlines() if " | " in line]
+    names = [row[0] for row in rows if row[0]]
+    assert names == ["price without VAT", "cap", "payment"]
+
+
+@pytest.mark.parametrize("form", [SpendingApproval, RoundApproval, PaymentDoubt, RepeatablePaymentDoubt])
+def test_the_decision_comes_first_and_no_field_is_hidden_behind_a_switch(form):
+    fields = form.model_json_schema()["properties"]
+    assert min(fields, key=lambda name: fields[name]["position"]) == "decision"
+    assert not [name for name, field in fields.items() if "anyOf" in field]
+    answer = {"decision": "reject" if "reject" in fields["decision"]["enum"] else "stop", "note": None}
+    assert validate(answer, form.model_json_schema()) == []
 
 
 def test_only_expired_questions_of_this_package_are_answered():

@@ -17,10 +17,11 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import Pause
 from prefect.input import RunInput, keyset_from_paused_state
 from prefect.states import Failed, Suspended
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from prefect_assay.errors import ApprovalExpired
 from prefect_assay.events import emit, kinds
+from prefect_assay.models.form import form_of
 from prefect_assay.runs.states import resume, suspension_key
 from prefect_assay.runs.suspend import suspend, this_run
 from prefect_assay.runs.tags import ASKS_TAG, add_tags
@@ -44,19 +45,23 @@ _PAGE: Final = 200
 
 
 class Question(RunInput):
-    """Fields of every form. A form adds `decision`, without a default: no answer is no decision."""
+    """Fields of every form. A form adds `decision`, without a default: no answer is no decision. It is shown first."""
+
+    model_config = ConfigDict(json_schema_extra=form_of())
 
     note: str | None = Field(
         default=None,
         max_length=1000,
         title="Note",
         description="Kept with the decision, for later questions.",
+        json_schema_extra={"position": 8},
     )
     decided_by: str | None = Field(
         default=None,
         max_length=200,
         title="Your name",
         description="Recorded with the decision. Prefect does not know who has opened this form.",
+        json_schema_extra={"position": 9},
     )
 
 

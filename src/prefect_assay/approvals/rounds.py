@@ -20,6 +20,7 @@ class RoundApproval(Question):
     decision: Literal["approve", "reject"] = Field(
         title="Decision",
         description="approve: order this round, within the spending policy. reject: end the loop; nothing is ordered.",
+        json_schema_extra={"position": 0},
     )
 
 

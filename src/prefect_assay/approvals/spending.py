@@ -32,6 +32,7 @@ class SpendingApproval(Question):
     decision: Literal["approve", "reject", "change_cap"] = Field(
         title="Decision",
         description="approve: exactly the amount shown. reject: nothing. change_cap: go on under the cap below.",
+        json_schema_extra={"position": 0},
     )
     cap_cents: int | None = Field(
         default=None,
@@ -39,6 +40,7 @@ class SpendingApproval(Question):
         title="New cap for this run (cents)",
         description="Only with change_cap: what may be spent in this run without asking again. "
         "Less than the amount shown is a rejection. The spending policy stays as it is.",
+        json_schema_extra={"position": 1},
     )
 
 
@@ -49,23 +51,25 @@ def approve_spending(
     what: str,
     amount_cents: int,
     cap_cents: int,
+    cap_name: str,
     figures: Mapping[str, str] | None = None,
-    always: bool = False,
+    because: str | None = None,
     may_ask: bool = True,
     otherwise: str = "nothing was ordered",
 ) -> Approval:
     """Return what may be spent: the amount if it is within the cap, else what a person approved.
 
     The price `amount_cents` is without VAT. An earlier approval of the same amount under the same `key` applies, and so
-    does an earlier changed cap. `what` is paid for, and `figures` are more lines for the form; `always` asks even within
-    the cap, without `may_ask` only an earlier answer counts. `otherwise` is the consequence without an approval.
+    does an earlier changed cap. `what` is paid for, and `figures` are more lines for the form; the form calls the cap
+    `cap_name`. With `because`, a reason, it is asked even within the cap; without `may_ask` only an earlier answer counts.
+    `otherwise` is the consequence without an approval.
 
     Raises:
         BudgetExceeded: an approval is needed, and this run cannot ask because it is not deployed.
         ApprovalRejected: a person declined, or approved less than the price. A retry of the run asks again.
         ApprovalExpired: the question expired. A retry of the run asks again.
     """
-    if amount_cents <= cap_cents and not always:
+    if amount_cents <= cap_cents and because is None:
         return Approval(amount_cents, f"within {usd(cap_cents)}")
     topic = f"{WaitsFor.APPROVAL}-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
     changed = _changed_cap(topic) if can_suspend() else None
@@ -83,13 +87,18 @@ def approve_spending(
             )
         if not asks:
             raise BudgetExceeded(_cannot_ask(what, amount_cents, cap_cents, otherwise))
-        cap = usd(cap_cents if changed is None else changed.cents)
+        if changed is not None:
+            cap_cents, cap_name = changed.cents, "cap that a person set for this run"
+        price = f"**{what}** costs **{usd(amount_cents)}** without VAT"
+        others = {name: value for name, value in (figures or {}).items() if name != cap_name}
         ask(
             SpendingApproval,
             question=question,
             title=f"{what} costs {usd(amount_cents)}",
             description=_description(
-                what, amount_cents, {"cap": cap, **(figures or {})}, policy.approval_hours
+                f"{price}, {_compared(amount_cents, cap_cents, cap_name, because)}",
+                {"price without VAT": usd(amount_cents), cap_name: usd(cap_cents), **others},
+                policy.approval_hours,
             ),
             hours=policy.approval_hours,
         )
@@ -109,11 +118,17 @@ def _cannot_ask(what: str, amount_cents: int, cap_cents: int, otherwise: str) ->
     )
 
 
-def _description(what: str, amount_cents: int, figures: Mapping[str, str], hours: float) -> str:
+def _compared(amount_cents: int, cap_cents: int, cap_name: str, because: str | None) -> str:
+    over = amount_cents - cap_cents
+    place = f"{usd(over)} over" if over > 0 else "within"
+    reason = f" You are asked because {because}." if because else ""
+    return f"{place} the {cap_name}, {usd(cap_cents)}.{reason}"
+
+
+def _description(question: str, figures: Mapping[str, str], hours: float) -> str:
     rows = "\n".join(f"| {name} | {value} |" for name, value in figures.items())
     return (
-        f"**{what}** costs **{usd(amount_cents)}** without VAT. Nothing is spent before you approve.\n\n"
-        f"| | |\n|---|---:|\n| amount | {usd(amount_cents)} |\n{rows}\n\n"
+        f"{question} Nothing is spent before you approve.\n\n| | |\n|---|---:|\n{rows}\n\n"
         f"Without an answer within {hours:g} hours, the run ends as ApprovalExpired."
     )
 

@@ -39,7 +39,9 @@ _STOP: Final = "stop: end this run; the order remains."
 class PaymentDoubt(Question):
     """The form for a rail on which two payments of one invoice could both settle."""
 
-    decision: Literal["paid", "stop"] = Field(title="Decision", description=_PAID + _STOP)
+    decision: Literal["paid", "stop"] = Field(
+        title="Decision", description=_PAID + _STOP, json_schema_extra={"position": 0}
+    )
 
 
 class RepeatablePaymentDoubt(Question):
@@ -48,6 +50,7 @@ class RepeatablePaymentDoubt(Question):
     decision: Literal["paid", "pay_again", "stop"] = Field(
         title="Decision",
         description=f"{_PAID}pay_again: sign again with the same nonce, so that only one can settle. {_STOP}",
+        json_schema_extra={"position": 0},
     )
 
 
