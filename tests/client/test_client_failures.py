@@ -39,6 +39,15 @@ def caught_with(secrets, got):
     return error.value
 
 
+def test_an_expired_token_is_called_expired_where_the_service_says_so():
+    expired = caught(
+        experiments.experiment("e1"), answer(401, {"error": "missing or invalid token: expired"})
+    )
+    assert "expired. Create a new API token" in str(expired)
+    unsaid = caught(experiments.experiment("e1"), answer(401, {"error": "missing or invalid token"}))
+    assert "Set a valid API token: this one is unknown, revoked or expired" in str(unsaid)
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [

@@ -20,6 +20,7 @@ from support.lab.core import EPOCH, advance, lab_core, refusal
 from support.lab.tokens import join, offline, online, split
 
 UNAUTHORIZED = (401, "missing or invalid token")
+EXPIRED = (401, "missing or invalid token: expired")
 
 
 @pytest.fixture
@@ -141,7 +142,6 @@ def test_what_is_not_genuine_is_401_without_a_reason(core):
         "foreign key": Seal(str(KeyPair().private_key), "assay").write(claims(core)),
         "other lab": other.seeded.member_token,
         "no record": own.write(claims(core, token_id="00000000-0000-4000-8000-000000000000")),
-        "expired": own.write(claims(core, expires_at=EPOCH)),
         "no ascii": genuine + "é",
         "surrogate": genuine + "\ud800",
         "too long": genuine + "A" * 40_000,
@@ -215,11 +215,19 @@ def test_tokens_expire_on_the_labs_clock(core):
     advance(core, days=6.9)
     assert core.request("GET", "/whoami", token=week.token).status == 200
     advance(core, days=0.2)
-    assert told(core, week.token) == UNAUTHORIZED
+    assert told(core, week.token) == EXPIRED
     advance(core, days=82)
     assert core.request("GET", "/whoami", token=quarter.token).status == 200
     advance(core, days=1)
-    assert told(core, quarter.token) == UNAUTHORIZED
+    assert told(core, quarter.token) == EXPIRED
+
+
+@pytest.mark.parametrize("given", [None, "a-fixed-text"])
+def test_the_tokens_of_a_scaled_lab_outlive_its_years(given):
+    core = lab_core(clock_mode="scaled", seconds_per_day=60, member_token=given)
+    advance(core, days=2000)
+    assert core.request("GET", "/whoami", token=core.seeded.member_token).status == 200
+    core.close()
 
 
 def test_the_database_keeps_a_revocation_id_and_never_a_token(core):
@@ -349,7 +357,7 @@ def test_a_fixed_token_represents_the_same_one_over_restarts(tmp_path):
     third = lab_core(**settings)
     advance(third, days=100)  # each start gives it a year, and what was made of it keeps its own
     assert third.request("GET", "/whoami").status == 200
-    assert told(third, child, path="/experiments") == UNAUTHORIZED
+    assert told(third, child, path="/experiments") == EXPIRED
     third.request("POST", "/tokens/revoke")
     assert told(third, "my fixed token") == UNAUTHORIZED
     third.close()

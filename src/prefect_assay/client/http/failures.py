@@ -51,10 +51,11 @@ _KINDS: Final[dict[int, type[AssayError]]] = {
     HTTPStatus.CONFLICT: Conflict,
 }
 _HINTS: Final[dict[int, str]] = {
-    HTTPStatus.UNAUTHORIZED: ". Set a valid API token",
+    HTTPStatus.UNAUTHORIZED: ". Set a valid API token: this one is unknown, revoked or expired",
     HTTPStatus.FORBIDDEN: ". Use a token whose role and restrictions allow this",
     HTTPStatus.METHOD_NOT_ALLOWED: ". Check the service's address",
 }
+_EXPIRED_HINT: Final = ". Create a new API token in the portal, and set it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +220,8 @@ def failure(request: Request, answer: Answer) -> AssayError:
         return _redirected(request, answer, problem)
     kind = _KINDS.get(status)
     if kind is not None:
-        hint = _HINTS.get(status, "")
+        expired = status == HTTPStatus.UNAUTHORIZED and "expired" in problem.text.lower()
+        hint = _EXPIRED_HINT if expired else _HINTS.get(status, "")
         error = kind(f"{text}{hint}", request_id=problem.request_id, status_code=status)
         if isinstance(error, Conflict):
             error.code = problem.code  # service-shapes, submit 409

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from prefect_assay.lab.account.handlers import DEFAULT_POLICY, add_user, create_organization
@@ -23,6 +23,8 @@ from prefect_assay.models.vocabulary import (
 DEFAULT_SLUG: Final = "lab"
 _LETTERS: Final = "ACDEFGHIKLMNPQRSTVWY"
 START_DAYS: Final = 365
+# On a scaled clock a year passes while its user sleeps.
+_NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ def reset(lab: Lab) -> Seeded:
 
 def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str | None]) -> Seeded:
     """A user and a token for each role. A text given in the settings is the same token at every start."""
+    scaled = lab.settings.clock_mode == "scaled"
+    end = _NEVER if scaled else lab.clock.now(org_id) + timedelta(days=START_DAYS)
     texts: dict[Role, str] = {}
     for role in ROLES:
         user_id = _user(lab, db, org_id, email(role, slug), role)
@@ -89,11 +93,13 @@ def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str |
         text = given.get(role)
         if text is None:
             minted = lab.tokens.mint(
-                db, org_id=org_id, role=role, name=name, days=START_DAYS, user_id=user_id, kind="start"
+                db, org_id=org_id, role=role, name=name, expires_at=end, user_id=user_id, kind="start"
             )
             texts[role] = minted.token
         else:
-            lab.tokens.represent_by(db, text, name=name, role=role, org_id=org_id, user_id=user_id)
+            lab.tokens.represent_by(
+                db, text, name=name, role=role, org_id=org_id, user_id=user_id, expires_at=end
+            )
             texts[role] = text
     return Seeded(org_id, texts["member"], texts["viewer"], texts["partner"])
 

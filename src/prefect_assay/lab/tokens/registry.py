@@ -26,14 +26,15 @@ Kind = Literal["portal", "oauth", "minted", "start"]
 # Contract 8: what the portal offers, and what a minted token gets.
 EXPIRY_DAYS: Final = (7, 30, 90, 365)
 DEFAULT_DAYS: Final = 90
-FIXED_DAYS: Final = 365
 
 # What needs a living token and no capability: whoami.
 SELF: Final = "identity"
 
 _BEARER: Final = "bearer "
-# One message for missing, malformed, forged, expired and revoked, so that it does not reveal which (contract 5.9).
+# One message for missing, malformed, forged and revoked, so that it does not reveal which (contract 5.9).
 _UNAUTHORIZED: Final = "missing or invalid token"
+# Only its holder can send a genuine token, so that this reveals nothing.
+_EXPIRED: Final = f"{_UNAUTHORIZED}: expired"
 _OPENED_MAX: Final = 1000
 
 
@@ -96,18 +97,26 @@ class Tokens:
         return text, self._seal.read(text).revocation_ids[-1]
 
     def represent_by(
-        self, db: Db, text: str, *, name: str, role: Role, org_id: str, user_id: str | None
+        self,
+        db: Db,
+        text: str,
+        *,
+        name: str,
+        role: Role,
+        org_id: str,
+        user_id: str | None,
+        expires_at: datetime,
     ) -> None:
         """Let a fixed text act as a token; its record survives restarts, with children and revocation."""
         digest = _digest(text)
         self._fixed.setdefault(digest, None)
+        end = expires_at.replace(microsecond=0)
         row = db.one("SELECT id FROM tokens WHERE alias = ?", digest.hex())
         if row is not None:
-            end = (self._clock.now(org_id) + timedelta(days=FIXED_DAYS)).replace(microsecond=0)
             db.update("tokens", row["id"], expires_at=end)
             return
         minted = self.mint(
-            db, org_id=org_id, role=role, name=name, days=FIXED_DAYS, user_id=user_id, kind="start"
+            db, org_id=org_id, role=role, name=name, expires_at=end, user_id=user_id, kind="start"
         )
         db.update("tokens", minted.id, alias=digest.hex())
 
@@ -127,7 +136,7 @@ class Tokens:
         return known[2]
 
     def authenticate(self, header: str | None) -> Principal:
-        """The caller; a 401 does not reveal whether the token is missing, unknown, expired or revoked."""
+        """The caller; a 401 does not reveal whether the token is missing, unknown or revoked."""
         token = header[len(_BEARER) :].strip() if header and header.lower().startswith(_BEARER) else ""
         with self._store.transaction() as db:
             return self.principal(db, token)
@@ -141,7 +150,9 @@ class Tokens:
         now = self._clock.now(root["org_id"])
         claims = opened.claims
         ended = claims.session is not None and not sessions.alive(db, claims.session)  # contract 5.7
-        if opened.expires_at <= now or ended:
+        if opened.expires_at <= now:
+            raise Refusal(401, _EXPIRED)
+        if ended:
             raise Refusal(401, _UNAUTHORIZED)
         return Principal(
             claims.org_id,
