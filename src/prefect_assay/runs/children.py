@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType
 from prefect.deployments import run_deployment
-from prefect.exceptions import ObjectNotFound
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.flows import Flow
 
 from prefect_assay.errors import ConfigurationError
@@ -48,7 +49,7 @@ def start_run(
     """Start a deployment as a top-level run, or find the run of the idempotency key; returns at once.
 
     Raises:
-        ConfigurationError: the deployment does not exist, or a block is not saved.
+        ConfigurationError: the deployment does not exist, a block is not saved, or a parameter does not fit its schema.
     """
     try:
         # In an async flow, too: a caller that must not block calls this in a thread.
@@ -66,6 +67,12 @@ def start_run(
         raise ConfigurationError(
             f"there is no deployment {deployment}; create it with: prefect-assay deploy. A campaign also runs in "
             "one process, with: prefect-assay run --here"
+        ) from error
+    except PrefectHTTPStatusError as error:
+        if error.response.status_code != HTTPStatus.CONFLICT:
+            raise
+        raise ConfigurationError(
+            f"Prefect does not start {deployment}, and nothing was ordered: {error.response.json()['detail']}"
         ) from error
     return cast("FlowRun", run)
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 import httpx
+from prefect.client.schemas.objects import FlowRun
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.context import FlowRunContext
 from prefect.exceptions import ParameterTypeError
@@ -21,6 +22,7 @@ from prefect.flows import Flow
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.events import EVENTS_LABEL, recording
 from prefect_assay.runs.block_references import is_gone, placeholder, references, with_saved_blocks
+from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
 from prefect_assay.runs.suspend import can_suspend
 from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.runs.transient_failures import is_away
@@ -37,6 +39,18 @@ class PrefectAway(BaseException):  # any `Exception` would fail the run
 
 class DurableFlow(Flow[P, R]):
     """A flow that leaves out stored parameters it does not know. A call in Python still refuses them."""
+
+    def start(self, *args: P.args, **kwargs: P.kwargs) -> FlowRun:
+        """Start the flow's deployment with these parameters, and return its run at once; blocks go by reference.
+
+        It blocks for some requests to Prefect: in async code, call it in a thread. Parameters that the deployment has
+        defaults for may be left out.
+
+        Raises:
+            ConfigurationError: the flow is not deployed, a block is not saved, or Prefect refuses a parameter.
+        """
+        given = inspect.signature(self.fn).bind_partial(*args, **kwargs).arguments
+        return start_run(f"{self.name}/{DEPLOYMENT_NAME}", given)
 
     def validate_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return the known parameters, cast to their types.

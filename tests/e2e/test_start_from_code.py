@@ -1,0 +1,90 @@
+"""Runs that code starts: the examples of docs/flows.md, what is refused, and the clients that Prefect generates."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.flows import campaign
+from prefect_assay.models.spec import Assay
+from prefect_assay.runs import as_parameter
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")
+USES_CLIENT = """
+from typing import Any
+from assay_sdk import deployments
+
+def start(designs: str, assay: dict[str, Any], credentials: Any, policy: Any, archive: Any) -> str:
+    made = deployments.from_name("campaign/prefect-assay").with_options(as_subflow=False)
+    run = made.run(
+        designs=designs, assay=assay, credentials=credentials, policy=policy, archive=archive,
+        payment_method="async_invoice", campaign_id="from-sdk",
+    )
+    return str(run.flow_run_id)
+"""
+
+
+@pytest.fixture
+def blocks(world):
+    """Saved under the names of the page."""
+    named = {"my-token": world.credentials, "lab-budget": world.policy, "results": world.archive}
+    for name, block in named.items():
+        block.model_copy().save(name, overwrite=True)
+    return {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
+
+
+def test_the_examples_start_campaigns_without_a_secret_in_their_runs(world, blocks):
+    examples = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert len(examples) == 2
+    for number, code in enumerate(examples, start=1):
+        found = {}
+        exec(compile(code, "docs/flows.md", "exec"), found)
+        world.suspended_children(f"from-code-{number}")
+        kept = str(world.run(found["run"]).parameters)
+        assert "block_document_id" in kept
+        assert world.stack.lab.token not in kept
+    assert [len(world.orders(f"from-code-{number}")) for number in (1, 2)] == [1, 1]
+
+
+def test_what_cannot_be_started_is_refused_in_words(blocks):
+    given = {"designs": ">a\nMKV\n", "assay": Assay(), **blocks}
+    with pytest.raises(ConfigurationError, match=r"'assay.target'.* None is not of type 'string'"):
+        campaign.start(**given)
+    unsaved = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
+    with pytest.raises(ConfigurationError, match="SpendingPolicy block of this run is not saved"):
+        campaign.start(**given | {"policy": unsaved})
+
+
+@pytest.mark.long
+def test_generated_clients_are_typed_and_start_a_campaign(world, blocks, tmp_path, monkeypatch):
+    command = [sys.executable, "-m", "prefect", "sdk", "generate", "--output", "assay_sdk.py"]
+    monkeypatch.setenv("PREFECT_API_URL", world.stack.api_url)
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=120, capture_output=True)
+    (tmp_path / "uses.py").write_text(USES_CLIENT)
+    checked = subprocess.run(
+        [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "."],
+        cwd=tmp_path,
+        timeout=180,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
+    monkeypatch.syspath_prepend(tmp_path)
+    start = __import__("uses").start
+    given = {name: as_parameter(block) for name, block in blocks.items()}
+    designs = ">a\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
+    run = world.api.read_flow_run(
+        start(
+            designs, {"experiment_type": "screening", "target": "Human EGFR, extracellular domain"}, **given
+        )
+    )
+    world.suspended_children("from-sdk")
+    assert run.deployment_id is not None
+    assert len(world.orders("from-sdk")) == 1
