@@ -8,12 +8,12 @@ import weakref
 
 import pytest
 
-from prefect_assay.cli.demo.command import EndingSignals
+from prefect_assay.cli.ending_signals import EndingSignals
 
 # SIGTERM where the import system has just taken its lock and nothing gives it back yet; then another thread imports.
 IN_THE_MIDDLE_OF_AN_IMPORT = """
 import os, signal, sys, threading, time
-from prefect_assay.cli.demo.command import EndingSignals
+from prefect_assay.cli.ending_signals import EndingSignals
 
 def watch(frame, event, _):
     if frame.f_globals.get("__name__") != "importlib._bootstrap" or frame.f_code.co_name != "cb":

@@ -77,18 +77,26 @@ def start_temporary_server() -> None:
         ) from error
 
 
-def load_block(kind: type[B], name: str) -> B:
-    """The saved block of a type; a `ConfigurationError` if no block has this name."""
+def find_block(kind: type[B], name: str) -> B | None:
+    """The saved block of a type; None if no block has this name."""
     try:
         # load() gives a coroutine only inside an event loop; commands run outside one
         return cast("B", kind.load(name))
     except ValueError as error:
         if "Unable to find" not in str(error):
             raise
+        return None
+
+
+def load_block(kind: type[B], name: str) -> B:
+    """The saved block of a type; a `ConfigurationError` if no block has this name."""
+    found = find_block(kind, name)
+    if found is None:
         raise ConfigurationError(
-            f"there is no {kind.__name__} block named {name!r}; create it in the Prefect UI under Blocks, "
-            f"or in Python: {kind.__name__}(...).save({name!r})"
-        ) from None
+            f"there is no {kind.__name__} block named {name!r}; make it with `prefect-assay init`, in the Prefect UI under "
+            f"Blocks, or in Python: {kind.__name__}(...).save({name!r})"
+        )
+    return found
 
 
 def load_archive(name: str) -> "Archive":
@@ -103,12 +111,7 @@ def load_archive(name: str) -> "Archive":
         if slug not in kinds:
             raise ConfigurationError(f"{slug!r} is no archive block; use one of {', '.join(kinds)}")
         return load_block(kinds[slug], rest)
-    found: list[Archive] = []
-    for kind in kinds.values():
-        try:
-            found.append(load_block(kind, name))
-        except ConfigurationError:
-            continue
+    found: list[Archive] = [block for kind in kinds.values() if (block := find_block(kind, name))]
     if len(found) == 1:
         return found[0]
     choices = " or ".join(f"{slug}/{name}" for slug in kinds)

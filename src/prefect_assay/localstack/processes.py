@@ -103,9 +103,9 @@ class Child:
 class StackProcesses:
     """Children by name, all of this interpreter; a signal at any moment loses none of them."""
 
-    def __init__(self, folder: Path) -> None:
-        """Make the folder, in which every child works: Prefect reads settings files from the working directory."""
-        self._folder = folder
+    def __init__(self, folder: Path, *, work: Path | None = None) -> None:
+        """Make the folder. Children work in it, or in `work`: Prefect reads settings files from there."""
+        self._work = work or folder
         self._logs_folder = folder / "logs"
         self._logs_folder.mkdir(parents=True, exist_ok=True)
         self._children: dict[str, Child] = {}
@@ -149,7 +149,7 @@ class StackProcesses:
                     name,
                     [sys.executable, *arguments],
                     env=env,
-                    cwd=self._folder,
+                    cwd=self._work,
                     log=self.log(name),
                     errors_only=errors_only,
                 )

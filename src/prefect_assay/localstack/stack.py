@@ -183,7 +183,7 @@ class LocalStack:
 
     def wait_for_server(self) -> None:
         """Wait for the Prefect API."""
-        self._wait("server", lambda: _answers(f"{self.api_url}/health"))
+        self._wait("server", lambda: answers(f"{self.api_url}/health"))
 
     def wait_for_lab(self) -> None:
         """Wait for the lab."""
@@ -192,7 +192,7 @@ class LocalStack:
 
     def wait_for_receiver(self) -> None:
         """Wait for the receiver."""
-        self._wait("receiver", lambda: _answers(f"{self.receiver_url}/health"))
+        self._wait("receiver", lambda: answers(f"{self.receiver_url}/health"))
 
     def wait_for_runner(self) -> None:
         """Wait until the deployments exist (served) or the worker is online (worker)."""
@@ -241,7 +241,7 @@ class LocalStack:
         self._parts[name].wait_until(ready, seconds=self._start_seconds)
 
     def _served(self) -> bool:
-        return _answers(f"{self.api_url}/deployments/name/{_LAST_DEPLOYMENT}")
+        return answers(f"{self.api_url}/deployments/name/{_LAST_DEPLOYMENT}")
 
     def _worker_online(self) -> bool:
         with contextlib.suppress(httpx.TransportError):
@@ -258,7 +258,8 @@ def _is_helper(process: psutil.Process, runner: int) -> bool:
     return True
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether an address answers with success."""
     with contextlib.suppress(httpx.TransportError):
         return httpx.get(url, timeout=5).is_success
     return False

@@ -41,6 +41,49 @@ def demo(
         run_demo(folder, keep=keep)
 
 
+@services.command()
+def up(
+    *,
+    port: Annotated[
+        int, typer.Option(help="Port of the Prefect server, where no Prefect API is configured.")
+    ] = 4200,
+    receiver_host: Annotated[str, typer.Option(help="Address that the receiver listens on.")] = "127.0.0.1",
+    receiver_port: Annotated[int, typer.Option(help="Port that the receiver listens on.")] = 8100,
+    limit: Annotated[int | None, typer.Option(min=1, help="Flow runs at once. Default: no limit.")] = None,
+) -> None:
+    """Run everything that campaigns need on this machine: Prefect server, worker, receiver, sweep; one log."""
+    with reported():
+        from prefect_assay.cli.services.up import run_up
+
+        run_up(port=port, receiver_host=receiver_host, receiver_port=receiver_port, worker_limit=limit)
+
+
+@services.command()
+def init(
+    *,
+    name: Annotated[str, typer.Option(help="Name of the blocks.")] = "main",
+    base_url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
+    per_experiment: Annotated[
+        str | None, typer.Option(metavar="USD", help="A dearer experiment asks a person.")
+    ] = None,
+    per_campaign: Annotated[
+        str | None, typer.Option(metavar="USD", help="A dearer campaign asks a person.")
+    ] = None,
+    archive: Annotated[
+        str | None, typer.Option(help="Where results are kept: a folder, or s3://bucket/prefix.")
+    ] = None,
+    s3_endpoint: Annotated[str | None, typer.Option(help="S3 server other than AWS.")] = None,
+    receiver: Annotated[
+        str | None, typer.Option(help="Public https address that leads to the receiver, or none.")
+    ] = None,
+) -> None:
+    """Ask for service, token, budget and archive, try them, and save the blocks; the token is no option."""
+    with reported():
+        from prefect_assay.cli.services.init import Answers, run_init
+
+        run_init(Answers(name, base_url, per_experiment, per_campaign, archive, s3_endpoint, receiver))
+
+
 @services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def lab(
     context: typer.Context,
@@ -65,6 +108,15 @@ def lab(
     allow_http_webhooks: Annotated[
         bool, typer.Option(help="Let webhook addresses be plain http on loopback.")
     ] = False,
+    save_blocks: Annotated[
+        bool,
+        typer.Option(
+            "--save-blocks", help="Save blocks named lab: credentials, budget, archive, wallet, webhook."
+        ),
+    ] = False,
+    receiver: Annotated[
+        str, typer.Option(help="With --save-blocks: address of the receiver.")
+    ] = "http://127.0.0.1:8100/assay",
 ) -> None:
     """Run the local stand-in of the laboratory service; further options go to `python -m prefect_assay.lab`."""
     with reported():
@@ -77,7 +129,8 @@ def lab(
             clock=clock,
             seconds_per_day=seconds_per_day,
             landscape=landscape,
-            allow_http_webhooks=allow_http_webhooks,
+            allow_http_webhooks=allow_http_webhooks or save_blocks,
+            receiver=receiver if save_blocks else None,
             options=context.args,
         )
 

@@ -6,13 +6,21 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
+from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
+from prefect_assay.cli.services.init import save_block
+from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from prefect_assay.blocks import X402Wallet
+
 _STOP_SECONDS: Final = 10.0
+_NAME: Final = "lab"
+_CAP_CENTS: Final = 2_000_000
 
 
 def run_lab(
@@ -24,9 +32,15 @@ def run_lab(
     seconds_per_day: float,
     landscape: str | None,
     allow_http_webhooks: bool,
+    receiver: str | None,
     options: list[str],
 ) -> None:
-    """Run the lab until Ctrl-C or SIGTERM; `options` are further ones of `python -m prefect_assay.lab`."""
+    """Run the lab until Ctrl-C or SIGTERM; with the address of a `receiver`, its blocks are saved under the name `lab`.
+
+    `options` are further ones of `python -m prefect_assay.lab`.
+    """
+    if receiver is not None:
+        require_api()
     mode = f"scaled:{seconds_per_day:g}" if clock == "scaled" else clock
     command = [sys.executable, "-m", "prefect_assay.lab"]
     command += ["--host", host, "--port", str(port), "--clock", mode]
@@ -44,7 +58,9 @@ def run_lab(
     for number in (signal.SIGINT, signal.SIGTERM):  # also where the parent ignores Ctrl-C
         signal.signal(number, signal.default_int_handler)
     try:
-        _introduce(process.stdout)
+        ready = _introduce(process.stdout)
+        if ready and receiver is not None:
+            _save_blocks(ready, receiver)
         process.wait()
         raise ConfigurationError(f"the lab ended with code {process.returncode}; its output is above")
     except KeyboardInterrupt:
@@ -55,10 +71,10 @@ def run_lab(
         process.kill()
 
 
-def _introduce(output: IO[str] | None) -> None:
+def _introduce(output: IO[str] | None) -> dict[str, Any]:
     line = output.readline() if output else ""
     if not line:
-        return
+        return {}
     ready: dict[str, Any] = json.loads(line)
     console = Console(soft_wrap=True, highlight=False)
     console.print(f"The lab answers at [bold]{ready['base_url']}[/bold]")
@@ -73,3 +89,59 @@ def _introduce(output: IO[str] | None) -> None:
         "Every experiment has a page with its progress and curves: its `experiment_url`. "
         "Quotes and hosted invoices have pages to accept and to pay.\nCtrl-C stops the lab."
     )
+    return ready
+
+
+def _save_blocks(ready: dict[str, Any], receiver: str) -> None:
+    """Everything that a campaign at this lab takes, as blocks of one name."""
+    with api_errors():
+        from prefect.settings import get_current_settings
+        from pydantic import SecretStr
+
+        from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
+
+        key = signing_keys(get_current_settings().home).lab
+        saved = [
+            AssayCredentials(base_url=ready["base_url"], token=SecretStr(ready["token"])),
+            SpendingPolicy(
+                per_experiment_cents=_CAP_CENTS,
+                per_campaign_cents=_CAP_CENTS,
+                rolling_cents=_CAP_CENTS,
+                machine_payments=True,
+            ),
+            LocalArchive(root=str(Path("assay-lab-archive").absolute())),
+            WebhookEndpoint(url=receiver, signing_key=SecretStr(key)),
+            *_wallet(),
+        ]
+        changes = [
+            f"{type(block).get_block_type_slug()}/{_NAME}: {save_block(block, _NAME)}" for block in saved
+        ]
+    console = Console(soft_wrap=True, highlight=False)
+    console.print("\n".join(changes), markup=False)
+    console.print(
+        f"Next: prefect-assay run designs.fasta --target NAME --credentials {_NAME} --policy {_NAME} --archive {_NAME}"
+        f" --webhook {_NAME} --payment x402-exact --wallet {_NAME}",
+        markup=False,
+    )
+
+
+def _wallet() -> "list[X402Wallet]":
+    """A wallet that the lab takes; none without the extra. One that exists stays: it may have paid."""
+    from prefect_assay.blocks import X402Wallet
+
+    kept = find_block(X402Wallet, _NAME)
+    if kept is not None:
+        return [kept]
+    try:
+        from eth_account import Account
+    except ImportError:
+        return []
+    from pydantic import SecretStr
+
+    from prefect_assay.lab.kernel.settings import X402Settings
+
+    offer = X402Settings()
+    key = SecretStr(Account.create().key.hex())
+    return [
+        X402Wallet(private_key=key, networks=[offer.network], assets=[offer.asset], pay_to=[offer.pay_to])
+    ]

@@ -1,0 +1,60 @@
+"""The signing keys of a Prefect home: one for the service, one for local labs. Receiver and blocks must use the same."""
+
+import contextlib
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
+
+_FILE: Final = "assay-signing-keys"
+
+
+@dataclass(frozen=True)
+class SigningKeys:
+    """The keys, and the file that `prefect-assay receiver --keys-file` takes."""
+
+    file: Path
+    service: str
+    lab: str
+
+    def __repr__(self) -> str:
+        return f"SigningKeys({str(self.file)!r})"
+
+
+def signing_keys(home: Path) -> SigningKeys:
+    """The keys of a Prefect home, made by whichever command needs them first; readable by its owner alone.
+
+    Raises:
+        ConfigurationError: the file cannot be written, or has lost a key.
+    """
+    file = home / _FILE
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            _make(file)
+        keys = [line for line in file.read_text(encoding="utf-8").splitlines() if line]
+    except OSError as error:
+        raise ConfigurationError(f"the signing keys {file} cannot be used: {error.strerror}") from None
+    service = [key for key in keys if not key.startswith(LAB_KEY_PREFIX)]
+    lab = [key for key in keys if key.startswith(LAB_KEY_PREFIX)]
+    if not service or not lab:
+        raise ConfigurationError(
+            f"{file} needs a line with the service's signing key and one with a local lab's, which begins with "
+            f"{LAB_KEY_PREFIX}; restore it, or remove it and run `prefect-assay init` again"
+        )
+    return SigningKeys(file, service[0], lab[0])
+
+
+def _make(file: Path) -> None:
+    """Complete or not at all: another command may read it at the same moment."""
+    part = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
+    with open(part, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as made:
+        made.write(f"{secrets.token_urlsafe(32)}\n{LAB_KEY_PREFIX}{secrets.token_urlsafe(32)}\n")
+    try:
+        os.link(part, file)
+    finally:
+        part.unlink()

@@ -1,0 +1,261 @@
+"""`prefect-assay up`: Prefect server, worker and receiver of one machine as one process tree with one log.
+
+The parts are the commands that can also be run one by one. What belongs to a campaign is in the Prefect home and the
+archive, so that `up` goes on after Ctrl-C, a restart of the machine, or the end of a part. It must not know what a part
+does.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+from urllib.parse import urlsplit
+
+import psutil
+from rich.console import Console
+from rich.text import Text
+
+from prefect_assay.cli.ending_signals import EndingSignals
+from prefect_assay.cli.services.signing_keys import signing_keys
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.localstack.processes import StackProcesses, descendants
+from prefect_assay.localstack.stack import answers
+
+_POLL_SECONDS: Final = 0.3
+_START_SECONDS: Final = 180.0
+# A part that ends is started again. One that ended this often within this time will not run.
+_ENDS_MAX: Final = 4
+_ENDS_SECONDS: Final = 300.0
+_LOG_BYTES_MAX: Final = 20_000_000
+_COLORS: Final = {"server": "cyan", "deploy": "magenta", "worker": "green", "receiver": "yellow"}
+_HOST: Final = "127.0.0.1"
+
+
+def run_up(*, port: int, receiver_host: str, receiver_port: int, worker_limit: int | None) -> None:
+    """Run everything until Ctrl-C or SIGTERM, which ends all of it.
+
+    Args:
+        port: of the Prefect server, where no Prefect API is configured.
+        receiver_host: address that the receiver listens on.
+        receiver_port: port that it listens on.
+        worker_limit: flow runs at once; None for no limit.
+
+    Raises:
+        ConfigurationError: a part does not start or keeps ending, with the end of its log; or `up` runs already.
+    """
+    from prefect.settings import get_current_settings
+
+    from prefect_assay.cli.services.server import keep_home_private
+
+    keep_home_private()
+    home = get_current_settings().home / "assay-up"
+    home.mkdir(parents=True, exist_ok=True)
+    receiver = ["receiver", "--host", receiver_host, "--port", str(receiver_port)]
+    receiver += ["--keys-file", str(signing_keys(home.parent).file)]
+    worker = ["worker", *(["--limit", str(worker_limit)] if worker_limit else [])]
+    parts = {"worker": worker, "receiver": receiver}
+    with _only_one(home) as state, EndingSignals() as ending:
+        api, own_server = _api(port)
+        if own_server:
+            server = ["server", "--host", _HOST, "--port", str(urlsplit(api).port or port)]
+            parts = {"server": server, **parts}
+        installation = _Installation(home, api, parts, state)
+        try:
+            installation.start()
+            installation.say(
+                f"Prefect's user interface: {api.removesuffix('/api')}",
+                f"The receiver listens on http://{receiver_host}:{receiver_port}/assay; the service needs an https "
+                "address that leads there.",
+                "Next, in another terminal: prefect-assay init (once), then prefect-assay run. Ctrl-C stops everything.",
+            )
+            installation.watch()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            ending.seen()  # a second Ctrl-C must not leave half of it running
+            installation.stop()
+
+
+def _api(port: int) -> tuple[str, bool]:
+    """The address of the Prefect API, and whether its server is one of the parts."""
+    from prefect.settings import PREFECT_API_URL, get_current_settings, update_current_profile
+
+    configured = get_current_settings().api.url
+    if not configured:
+        address = f"http://{_HOST}:{port}/api"
+        update_current_profile({PREFECT_API_URL: address})
+        return address, True
+    here = urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
+    return configured, here and not answers(f"{configured}/health")
+
+
+@contextlib.contextmanager
+def _only_one(home: Path) -> Iterator[IO[str]]:
+    """The file with the ids of the parts, locked; what another `up` has left behind when it was killed is ended."""
+    with (home / "processes.json").open("a+") as state:
+        try:
+            fcntl.flock(state, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigurationError(
+                f"`prefect-assay up` runs already for the Prefect home {home.parent}; stop it first, or set PREFECT_HOME"
+            ) from None
+        state.seek(0)
+        with contextlib.suppress(ValueError):
+            _end_leftovers(json.load(state))
+        yield state
+
+
+def _end_leftovers(parts: Mapping[str, tuple[int, float]]) -> None:
+    for pid, created in parts.values():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            part = psutil.Process(pid)
+            if part.create_time() == created:  # else another process has its id by now
+                below = descendants(pid)
+                part.terminate()
+                with contextlib.suppress(psutil.TimeoutExpired):
+                    part.wait(10)
+                for process in (part, *below):
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        process.kill()
+
+
+@dataclass
+class _Log:
+    """Follows the log of a part, and keeps it small."""
+
+    path: Path
+    at: int = 0
+
+    def lines(self) -> list[str]:
+        try:
+            with self.path.open("r+b") as log:
+                log.seek(self.at)
+                whole, newline, _ = log.read().rpartition(b"\n")
+                self.at += len(whole) + len(newline)
+                if self.at > _LOG_BYTES_MAX:
+                    log.truncate(0)  # the part appends, so it goes on at the beginning
+                    self.at = 0
+        except FileNotFoundError:
+            return []
+        return whole.decode(errors="replace").splitlines() if newline else []
+
+
+@dataclass
+class _Installation:
+    home: Path
+    api: str
+    parts: Mapping[str, list[str]]
+    state: IO[str]
+    _console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
+    _ends: dict[str, list[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._processes = StackProcesses(self.home, work=Path.cwd())
+        self._logs = {name: _Log(self._processes.log(name)) for name in ("deploy", *self.parts)}
+        for log in self._logs.values():
+            log.path.unlink(missing_ok=True)
+
+    def start(self) -> None:
+        """The server first: everything else talks to it."""
+        if "server" in self.parts:
+            self._launch("server")
+        self._until_ready()
+        self._deploy()
+        for name in self.parts:
+            if name != "server":
+                self._launch(name)
+
+    def watch(self) -> None:
+        """Show the logs, and start what has ended, until a signal ends this."""
+        while True:
+            self._show()
+            for name in self.parts:
+                if not self._processes.running(name):
+                    self._start_again(name)
+            time.sleep(_POLL_SECONDS)
+
+    def stop(self) -> None:
+        """End all parts, the server last."""
+        for name in reversed(list(self.parts)):
+            self._processes.stop(name)
+        self._show()
+        self._note()
+        self.say("Everything has stopped. Waiting runs go on when prefect-assay up is started again.")
+
+    def say(self, *lines: str) -> None:
+        """Lines of this command itself, among those of the parts."""
+        for line in lines:
+            self._print("up", line, "bold")
+
+    def _launch(self, name: str) -> None:
+        env = {**os.environ, "PREFECT_API_URL": self.api, "PYTHONUNBUFFERED": "1"}
+        if name == "server":
+            del env["PREFECT_API_URL"]  # it would lead back to itself
+        self._processes.launch(name, ["-m", "prefect_assay.cli", *self.parts[name]], env)
+        self._note()
+
+    def _start_again(self, name: str) -> None:
+        now = time.monotonic()
+        recent = [at for at in self._ends.get(name, []) if now - at < _ENDS_SECONDS]
+        self._ends[name] = [*recent, now]
+        if len(self._ends[name]) >= _ENDS_MAX:
+            raise self._processes[name].failure(
+                f"has ended {_ENDS_MAX} times within {_ENDS_SECONDS / 60:.0f} minutes"
+            )
+        self.say(f"{name} has ended; it is started again")
+        self._processes.stop(name)  # what it has left behind
+        self._launch(name)
+
+    def _until_ready(self) -> None:
+        def ready() -> bool:
+            self._show()
+            return answers(f"{self.api}/health")
+
+        if "server" in self.parts:
+            self._processes["server"].wait_until(ready, seconds=_START_SECONDS)
+
+    def _deploy(self) -> None:
+        """Block types, work pool and deployments, the sweep among them; without automations, which the sweep replaces."""
+        command = [sys.executable, "-m", "prefect_assay.cli", "deploy", "--no-automations"]
+        log = self._logs["deploy"].path
+        with log.open("ab") as output:
+            done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
+                command,
+                env={**os.environ, "PREFECT_API_URL": self.api},
+                stdout=output,
+                stderr=output,
+                check=False,
+            )
+        self._show()
+        if done.returncode:
+            raise ConfigurationError(
+                f"the flows cannot be deployed to {self.api}; the reason is above, and in {log}"
+            )
+
+    def _note(self) -> None:
+        found = {}
+        for name in self.parts:
+            if self._processes.running(name):
+                pid = self._processes[name].pid
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    found[name] = (pid, psutil.Process(pid).create_time())
+        self.state.truncate(0)
+        self.state.write(json.dumps(found))
+        self.state.flush()
+
+    def _show(self) -> None:
+        for name, log in self._logs.items():
+            for line in log.lines():
+                # Its next step is the worker, which is a part here.
+                if line.strip() and not (name == "deploy" and line.startswith("Next:")):
+                    self._print(name, line, _COLORS[name])
+
+    def _print(self, name: str, line: str, style: str) -> None:
+        self._console.print(Text(f"{name:<8} | ", style=style) + Text.from_ansi(line))
