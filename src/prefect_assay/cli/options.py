@@ -1,9 +1,11 @@
 """Words and options that several commands share. Choices are literals, which a test compares with the vocabulary."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
+
+BLOCKS: Final = "main"  # the name that `prefect-assay init` saves blocks under
 
 TypeWord = Literal[
     "affinity",

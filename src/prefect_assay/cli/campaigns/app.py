@@ -6,6 +6,7 @@ import typer
 
 from prefect_assay.cli.failures import reported
 from prefect_assay.cli.options import (
+    BLOCKS,
     ArchiveName,
     AsJson,
     CredentialsName,
@@ -31,9 +32,9 @@ campaigns = typer.Typer()
 def run(
     designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
     *,
-    credentials: CredentialsName,
-    policy: PolicyName,
-    archive: ArchiveName,
+    credentials: CredentialsName = BLOCKS,
+    policy: PolicyName = BLOCKS,
+    archive: ArchiveName = BLOCKS,
     experiment_type: Type = "affinity",
     target: TargetName = None,
     method: Method = None,

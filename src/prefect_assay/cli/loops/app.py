@@ -6,6 +6,7 @@ import typer
 
 from prefect_assay.cli.failures import reported
 from prefect_assay.cli.options import (
+    BLOCKS,
     ArchiveName,
     AsJson,
     CredentialsName,
@@ -35,9 +36,9 @@ def loop(
         str | None, typer.Argument(help="Folder or s3://bucket/prefix/ with design files; each is a round.")
     ] = None,
     *,
-    credentials: CredentialsName,
-    policy: PolicyName,
-    archive: ArchiveName,
+    credentials: CredentialsName = BLOCKS,
+    policy: PolicyName = BLOCKS,
+    archive: ArchiveName = BLOCKS,
     designer: Annotated[
         str | None, typer.Option(help="A function, module:function, or a deployment, flow/name.")
     ] = None,
@@ -78,6 +79,12 @@ def loop(
     deadline_days: Annotated[
         int, typer.Option(min=1, max=365, help="When to stop waiting for results.")
     ] = 45,
+    cron: Annotated[
+        str | None,
+        typer.Option(
+            help="Also start the loop on a schedule, such as '0 6 * * 1-5': it takes the designs that have come."
+        ),
+    ] = None,
     here: Here = False,
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,

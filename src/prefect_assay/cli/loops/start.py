@@ -33,6 +33,7 @@ class LoopRequest(AssayRequest):
     seed: int
     score_column: str | None
     own: dict[str, Any]
+    cron: str | None = None
 
     def selection(self) -> SelectionSettings | None:
         """How a round's designs are chosen."""
@@ -74,8 +75,39 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         from prefect_assay.tasks.archive import refuse_relative
 
         refuse_relative(cast("Archive", blocks["archive"]))
+        if request.cron is not None:
+            schedule_loop(request.loop_id, request.cron, parameters)
         run = start_run(DEPLOYMENT, parameters)
     announce(run, {"loop_id": request.loop_id}, as_json=as_json)
+
+
+def schedule_loop(loop_id: str, cron: str, parameters: dict[str, Any]) -> None:
+    """Start the loop on a schedule, in place of an earlier schedule of the same loop.
+
+    Raises:
+        InputError: the text is no cron expression; nothing was started.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import DeploymentScheduleCreate
+    from prefect.client.schemas.schedules import CronSchedule
+    from pydantic import ValidationError
+
+    from prefect_assay.runs.block_references import as_parameter
+
+    try:
+        schedule = CronSchedule(cron=cron)
+    except ValidationError:
+        raise InputError(f"--cron: {cron!r} is no cron expression such as '0 6 * * 1-5'") from None
+    kept = {name: as_parameter(value) for name, value in parameters.items()}
+    made = DeploymentScheduleCreate(schedule=schedule, slug=loop_id, parameters=kept)
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment_by_name(DEPLOYMENT)
+        for earlier in client.read_deployment_schedules(deployment.id):
+            if earlier.slug == loop_id:
+                values = made.model_dump(mode="json", include={"parameters"})
+                client.update_deployment_schedule(deployment.id, earlier.id, schedule=schedule, **values)
+                return
+        client.create_deployment_schedules(deployment.id, [made])
 
 
 def _check(request: LoopRequest) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from prefect_assay.cli.failures import reported
-from prefect_assay.cli.options import AsJson
+from prefect_assay.cli.options import BLOCKS, AsJson
 
 ClockWord = Literal["manual", "scaled", "auto"]
 
@@ -61,7 +61,7 @@ def up(
 @services.command()
 def init(
     *,
-    name: Annotated[str, typer.Option(help="Name of the blocks.")] = "main",
+    name: Annotated[str, typer.Option(help="Name of the blocks.")] = BLOCKS,
     base_url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
     per_experiment: Annotated[
         str | None, typer.Option(metavar="USD", help="A dearer experiment asks a person.")

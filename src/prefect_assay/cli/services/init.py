@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import Console
 
+from prefect_assay.cli.options import BLOCKS
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.client.http.address import is_loopback
@@ -203,10 +204,7 @@ def _show(name: str, changes: Sequence[tuple[str, str]], *, with_receiver: bool)
     for slug, change in changes:
         console.print(f"{slug}/{name}: {change}", markup=False)
     webhook = f" --webhook {name}" if with_receiver else ""
-    console.print(
-        f"Next: prefect-assay run designs.fasta --target NAME --credentials {name} --policy {name} --archive {name}"
-        f"{webhook}",
-        markup=False,
-    )
+    blocks = "" if name == BLOCKS else f" --credentials {name} --policy {name} --archive {name}"
+    console.print(f"Next: prefect-assay run designs.fasta --target NAME{blocks}{webhook}", markup=False)
     if not with_receiver:
         console.print("Without a receiver the sweep looks at waiting runs every five minutes.")

@@ -18,13 +18,20 @@ from pathlib import Path
 from typing import IO, Final
 from urllib.parse import urlsplit
 
-import psutil
 from rich.console import Console
 from rich.text import Text
 
 from prefect_assay.cli.ending_signals import EndingSignals
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
+
+try:
+    import psutil
+except ImportError:
+    raise ConfigurationError.missing_extra(
+        "server", "`prefect-assay up` ends every process below its own and"
+    ) from None
+
 from prefect_assay.localstack.processes import StackProcesses, descendants
 from prefect_assay.localstack.stack import answers
 
