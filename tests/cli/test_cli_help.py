@@ -21,6 +21,8 @@ HEAVY = (
 COMMANDS = (
     [],
     ["demo"],
+    ["up"],
+    ["init"],
     ["lab"],
     ["receiver"],
     ["register"],
@@ -64,7 +66,7 @@ def test_no_help_imports_anything_heavy():
 
 
 def test_no_secret_can_be_given_as_an_option():
-    for name in ("run", "receiver", "deploy", "register", "status", "spending", "drift"):
+    for name in ("run", "init", "up", "lab", "receiver", "deploy", "register", "status", "spending", "drift"):
         options = {
             word for word in command(name, "--help").out.replace(",", " ").split() if word.startswith("--")
         }

@@ -97,6 +97,18 @@ def test_a_service_on_a_virtual_clock(receiver):
     assert receiver.post(body_of(timestamp="2031-01-01T00:00:00Z")).status_code == 200
 
 
+LAB_KEY = "local-lab-the-key-of-a-lab-0123456789"
+
+
+@settings(signing_keys=(SIGNING_KEY, LAB_KEY))
+def test_the_age_of_a_local_labs_deliveries_says_nothing_and_that_of_all_others_does(receiver):
+    for years in (-3, 3):
+        body = body_of(timestamp=(datetime.now(UTC) + timedelta(days=365 * years)).isoformat())
+        assert receiver.post(body, headers_of(body, derive_secret(LAB_KEY, ORDER_KEY))).status_code == 200
+        assert receiver.post(body, headers_of(body, SECRET)).status_code in {401, 503}
+    assert len(receiver.wake.asked) == 2
+
+
 @settings(words={"service": "Acme"})
 def test_a_deployment_with_its_own_words(receiver):
     body = body_of()

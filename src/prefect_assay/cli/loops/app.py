@@ -115,6 +115,7 @@ def loop(
             select=select,
             seed=seed,
             score_column=score_column,
+            cron=cron,
             own={
                 "designer": designer,
                 "designs_per_round": designs,

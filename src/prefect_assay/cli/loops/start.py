@@ -54,6 +54,10 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         InputError: the loop's id, its designs or the assay are wrong; nothing was started.
     """
     _check(request)
+    if here and request.cron is not None:
+        raise InputError(
+            "--here runs the loop in this process, which no schedule starts again; leave out --cron"
+        )
     if here:
         start_temporary_server()
     else:

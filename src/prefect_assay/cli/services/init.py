@@ -50,7 +50,7 @@ def run_init(given: Answers) -> None:
     """Ask, try, save, and say what to do next.
 
     Raises:
-        InputError: something is missing where nobody can be asked, or is no address or amount.
+        InputError: something is missing without a terminal to ask at, or is no address or amount.
         AccessError: the service refuses the token.
         ConfigurationError: no Prefect API is configured.
         ArchiveError: the archive cannot be written, or overwrites what it holds.
@@ -195,7 +195,7 @@ def _asked(value: str | None, option: str, question: str, default: str | None = 
     if sys.stdin.isatty():
         return str(typer.prompt(question, default=default))
     if default is None:
-        raise InputError(f"{option} is missing, and nobody can be asked here")
+        raise InputError(f"{option} is missing, and there is no terminal to ask at")
     return default
 
 

@@ -113,7 +113,7 @@ _MORE: Final = {"pay": ("already_paid",)}
 # Below these are the user's own keys or free-form values, which the service does not define.
 _FREE: Final = frozenset({"parameters", "metadata", "headers", "json_body"})
 _KEYED: Final = frozenset({"experiment_spec.sequences"})
-# One value of each JSON type; a field that takes all of them is read whatever stands there.
+# One value of each JSON type; a field that takes all of them is read whatever value it has.
 _ODD: Final = (None, True, 1.5, "odd", ["odd"], {"odd": 1})
 _NOT_DESCRIBED: Final = ("iter_", "openapi")  # walks over a described list; the description itself
 
@@ -146,7 +146,7 @@ class Read:
     names: tuple[str, ...]  # where it looks for the field
     required: bool  # an answer without it cannot be read
     takes_null: bool
-    tolerant: bool  # whatever stands there, the answer can be read
+    tolerant: bool  # whatever its value, the answer can be read
 
 
 @dataclass(frozen=True, slots=True)

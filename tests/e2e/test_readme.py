@@ -1,0 +1,179 @@
+"""The README's fifteen minutes, executed: its commands, in its order, against a local lab that stands for the service."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.localstack.environment import free_ports
+from prefect_assay.localstack.processes import descendants
+from support.runs.world import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+
+README = Path(__file__).parents[2] / "README.md"
+STEP_SECONDS = 180
+MINUTES = 15
+
+
+def commands():
+    """The console blocks of the section, a command a line."""
+    section = README.read_text(encoding="utf-8").split("## Use it", 1)[1].split("In code,", 1)[0]
+    blocks = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line]
+
+
+class Machine:
+    """A user's machine with nothing on it: a home, a folder with designs, and a terminal."""
+
+    def __init__(self, folder, lab):
+        self.lab, self.home, self.work = lab, folder / "home", folder / "work"
+        for place in (self.home, self.work, self.home / "designs"):
+            place.mkdir()
+        text = (files("prefect_assay.lab") / "data" / "egfr_round1_designs.fasta").read_text()
+        records = [f">{record}" for record in text.split(">")[1:]]
+        (self.work / "designs.fasta").write_text("".join(records[:3]))
+        (self.home / "designs" / "round-1.fasta").write_text("".join(records[3:5]))
+        self.server, self.receiver = free_ports(2)
+        self.api = f"http://127.0.0.1:{self.server}/api"
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+        self.env = inherited | {
+            "HOME": str(self.home),
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "COLUMNS": "120",
+        }
+        self.log = folder / "up.log"
+        self.began = time.monotonic()
+        self.steps = [("begin", 0.0)]
+
+    def here(self, command):
+        """The command with this machine's addresses: the service, the receiver's, and free ports."""
+        receiver = f"http://127.0.0.1:{self.receiver}/assay"
+        command = command.replace("https://lab.example.org", self.lab.base_url)
+        command = command.replace("https://hooks.example.org/assay", receiver).replace("~", str(self.home))
+        if command == "prefect-assay up":
+            command += f" --port {self.server} --receiver-port {self.receiver}"
+        return [sys.executable, "-m", "prefect_assay.cli", *shlex.split(command)[1:]]
+
+    def run(self, command, given=""):
+        done = subprocess.run(
+            self.here(command),
+            cwd=self.work,
+            env=self.env,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=STEP_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        self.note(command)
+        return done.stdout + done.stderr
+
+    def note(self, step):
+        self.steps.append((step, time.monotonic() - self.began))
+
+    def up(self):
+        with self.log.open("w") as log:
+            return subprocess.Popen(
+                self.here("prefect-assay up"),
+                cwd=self.work,
+                env=self.env,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def runs(self, flow):
+        wanted = {"flows": {"name": {"any_": [flow]}}}
+        return httpx.post(f"{self.api}/flow_runs/filter", json=wanted).json()
+
+    def listed(self, what):
+        headers = {"Authorization": f"Bearer {self.lab.token}"}
+        return httpx.get(f"{self.lab.base_url}/api/v1/{what}", headers=headers).json()["items"]
+
+    def orders(self):
+        return len(self.listed("experiments"))
+
+    def pay(self):
+        """What a person does on the hosted pages."""
+        for one in self.listed("invoices"):
+            if one["status"] == "open":
+                page = one["provider_hosted_invoice_url"].rstrip("/")
+                assert httpx.post(f"{page}/pay", follow_redirects=True).is_success
+
+
+@pytest.fixture
+def machine(tmp_path):
+    with LocalLab() as lab:
+        made = Machine(tmp_path, lab)
+        process = made.up()
+        try:
+            yield made, process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+            for (_, before), (step, at) in pairwise(made.steps):
+                sys.stdout.write(f"{at - before:6.1f} s  {step}\n")
+
+
+def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
+    made, process = machine
+    first, init, run, status, loop = commands()
+    assert first == "prefect-assay up"
+    eventually(lambda: "Next, in another terminal" in made.log.read_text(), seconds=STEP_SECONDS, what="up")
+    made.note(first)
+
+    saved = made.run(init, given=f"{made.lab.token}\n")
+    assert saved.count(": new") == 4
+    assert made.lab.token not in saved
+
+    started = made.run(run)
+    assert "--credentials" not in run, "init's blocks are the default"
+    assert re.search(r"http://127.0.0.1:\d+/runs/flow-run/", started)
+    assert "campaign" in made.run(status).lower()
+    made.run(loop)
+
+    def waiting():
+        found = made.runs("experiment")
+        return len(found) == 2 and all(one["state"]["type"] == "PAUSED" for one in found)
+
+    eventually(waiting, seconds=STEP_SECONDS, what="both experiments to wait without a process")
+    made.note("ordered, and waiting without a process")
+    worker = next(p for p in psutil.Process(process.pid).children() if "worker" in p.cmdline())
+    assert not [p for p in descendants(worker.pid) if "prefect.engine" in " ".join(p.cmdline())]
+
+    made.pay()
+    made.lab.advance(days=20)
+    eventually(
+        lambda: all(one["state"]["type"] == "COMPLETED" for one in made.runs("campaign")),
+        seconds=STEP_SECONDS,
+        what="the results",
+    )
+    made.note("paid, woken by webhooks, archived")
+    assert made.orders() == 2
+    metrics = httpx.get(f"http://127.0.0.1:{made.receiver}/assay/metrics").text
+    assert re.search(r'outcome="woken".*\} [1-9]', metrics), metrics
+    assert list((made.home / "assay-archive").rglob("manifest.json"))
+    deployment = httpx.get(f"{made.api}/deployments/name/design-build-test/prefect-assay").json()
+    assert [(one["slug"], one["schedule"]["cron"]) for one in deployment["schedules"]] == [
+        ("egfr", "0 6 * * 1-5")
+    ]
+    assert made.steps[-1][1] < 60 * MINUTES
+
+    below = descendants(process.pid)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0
+    assert not [p for p in below if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    assert made.lab.token not in made.log.read_text()
