@@ -17,7 +17,7 @@ import pytest
 
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.localstack.environment import free_ports
-from prefect_assay.localstack.processes import descendants
+from prefect_assay.localstack.processes import command_of, descendants
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
@@ -103,6 +103,12 @@ class Machine:
         headers = {"Authorization": f"Bearer {self.lab.token}"}
         return httpx.get(f"{self.lab.base_url}/api/v1/{what}", headers=headers).json()["items"]
 
+    def receives(self):
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.receiver}/assay/health").is_success
+        except httpx.TransportError:
+            return False
+
     def orders(self):
         return len(self.listed("experiments"))
 
@@ -122,10 +128,16 @@ def machine(tmp_path):
         try:
             yield made, process
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                process.wait(60)
             for (_, before), (step, at) in pairwise(made.steps):
                 sys.stdout.write(f"{at - before:6.1f} s  {step}\n")
+
+
+def part(process, name):
+    """The process of a part of `up`."""
+    return next(p for p in psutil.Process(process.pid).children() if f"cli {name}" in command_of(p))
 
 
 def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
@@ -151,8 +163,8 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
 
     eventually(waiting, seconds=STEP_SECONDS, what="both experiments to wait without a process")
     made.note("ordered, and waiting without a process")
-    worker = next(p for p in psutil.Process(process.pid).children() if "worker" in p.cmdline())
-    assert not [p for p in descendants(worker.pid) if "prefect.engine" in " ".join(p.cmdline())]
+    worker = part(process, "worker")
+    assert not [p for p in descendants(worker.pid) if "prefect.engine" in command_of(p)]
 
     made.pay()
     made.lab.advance(days=20)
@@ -177,3 +189,33 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     assert process.wait(60) == 0
     assert not [p for p in below if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
     assert made.lab.token not in made.log.read_text()
+
+
+def test_up_starts_what_ends_and_goes_on_after_it_was_killed_itself(machine):
+    made, process = machine
+    ready = "Next, in another terminal"
+    eventually(lambda: ready in made.log.read_text(), seconds=STEP_SECONDS, what="up")
+    for name in ("worker", "receiver"):
+        part(process, name).kill()
+    eventually(lambda: made.log.read_text().count("it is started again") == 2, seconds=60, what="new parts")
+    eventually(made.receives, seconds=60, what="the new receiver")
+
+    left = descendants(process.pid)
+    process.kill()
+    process.wait()
+    again = made.up()
+    try:
+        eventually(lambda: ready in made.log.read_text(), seconds=STEP_SECONDS, what="up again")
+        eventually(made.receives, seconds=60, what="the receiver again")
+        assert not [p for p in left if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+        assert "present" in made.log.read_text(), "the database is the one of before"
+        refused = subprocess.run(
+            made.here("prefect-assay up"), env=made.env, capture_output=True, text=True, check=False
+        )
+        assert refused.returncode == 1
+        assert "runs already" in refused.stderr
+        below = descendants(again.pid)
+    finally:
+        again.send_signal(signal.SIGTERM)
+        assert again.wait(60) == 128 + signal.SIGTERM
+    assert not [p for p in below if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]

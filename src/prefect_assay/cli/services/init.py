@@ -57,14 +57,8 @@ def run_init(given: Answers) -> None:
     """
     require_api()
     credentials = _credentials(given)
-    policy = {
-        "per_experiment_cents": _cents(
-            given.per_experiment, "--per-experiment", "Cap per experiment, in USD", "5000"
-        ),
-        "per_campaign_cents": _cents(
-            given.per_campaign, "--per-campaign", "Cap per campaign, in USD", "20000"
-        ),
-    }
+    per_experiment = _cents(given.per_experiment, "--per-experiment", "Cap per experiment, in USD", "5000")
+    per_campaign = _cents(given.per_campaign, "--per-campaign", "Cap per campaign, in USD", "20000")
     archive = _archive(given)
     receiver = _asked(
         given.receiver,
@@ -75,7 +69,11 @@ def run_init(given: Answers) -> None:
     with api_errors():
         from prefect_assay.blocks import SpendingPolicy, WebhookEndpoint
 
-        saved: list[Block] = [credentials, SpendingPolicy(**policy), archive]
+        saved: list[Block] = [
+            credentials,
+            SpendingPolicy(per_experiment_cents=per_experiment, per_campaign_cents=per_campaign),
+            archive,
+        ]
         if receiver != NO_RECEIVER:
             saved.append(
                 WebhookEndpoint(
