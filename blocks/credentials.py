@@ -1,6 +1,6 @@
 """`AssayCredentials`: who orders, and where. Users bring their own scoped token (contract 5.6)."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from prefect.blocks.abstract import CredentialsBlock
 from pydantic import Field, SecretStr
@@ -9,7 +9,6 @@ from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 
 if TYPE_CHECKING:
     from prefect_assay.client import AssayClient, AsyncAssayClient
-    from prefect_assay.models.service import WireWords
 
 __all__ = ["AssayCredentials"]
 
@@ -71,9 +70,7 @@ class AssayCredentials(StrictFields, CredentialsBlock):
         """
         from prefect_assay.client import AssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
 
-        return AssayClient(
-            self.base_url, self.token, words=self._words(), max_download=int(self.max_package_gb * _GB)
-        )
+        return AssayClient(self.base_url, self.token, **self._options())
 
     def get_async_client(self) -> "AsyncAssayClient":
         """An asynchronous client; one per event loop, because Prefect runs each async task on its own.
@@ -83,11 +80,15 @@ class AssayCredentials(StrictFields, CredentialsBlock):
         """
         from prefect_assay.client import AsyncAssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
 
-        return AsyncAssayClient(
-            self.base_url, self.token, words=self._words(), max_download=int(self.max_package_gb * _GB)
-        )
+        return AsyncAssayClient(self.base_url, self.token, **self._options())
 
-    def _words(self) -> "WireWords":
+    def _options(self) -> dict[str, Any]:
+        """What both clients are made with; those of flow runs keep to the rate that an operator has set."""
         from prefect_assay.models.service import WireWords  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.runs.request_rate import request_pace  # noqa: PLC0415
 
-        return WireWords(provider=self.provider_word, service=self.service_word)
+        return {
+            "words": WireWords(provider=self.provider_word, service=self.service_word),
+            "max_download": int(self.max_package_gb * _GB),
+            "pace": request_pace(),
+        }

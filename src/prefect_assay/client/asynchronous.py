@@ -97,6 +97,8 @@ class AsyncAssayClient(Methods[httpx.AsyncBaseTransport, Callable[[float], Await
 
     async def _send(self, attempt: Attempt) -> Answer | AssayError | httpx.Response:
         """The answer, the error of a request without one, or the open response of a file."""
+        if pace := self._pace_of(attempt):
+            await asyncio.to_thread(pace)
         outgoing = self._wire.outgoing(self._http, attempt)
         auth = self._wire.auth if attempt.with_token else None
         try:

@@ -21,7 +21,7 @@ from typing import (
 from pydantic import SecretStr
 
 from prefect_assay.client import operations
-from prefect_assay.client.http.exchange import DOWNLOAD_BYTES_MAX, Download, RetryPolicy
+from prefect_assay.client.http.exchange import DOWNLOAD_BYTES_MAX, Attempt, Download, RetryPolicy
 from prefect_assay.client.http.pagination import Walk
 from prefect_assay.client.http.request import Operation
 from prefect_assay.client.http.wire import Wire
@@ -200,17 +200,23 @@ class Methods(Generic[Transport, Sleep]):
         policy: RetryPolicy | None = None,
         max_download: int = DOWNLOAD_BYTES_MAX,
         sleep: Sleep | None = None,
+        pace: Callable[[], None] | None = None,
     ) -> None:
         self._wire = Wire.of(base_url, token, words or WireWords(), timeout)
         self._policy = policy or RetryPolicy(repeats=retries)
         self._max_download = max_download
         self._sleep = sleep or self._pause
+        self._pace = pace
         self._http = self._http_client(transport=transport, **self._wire.options())
 
     @property
     def base_url(self) -> str:
         """The service's address, without `/api/v1` and without a trailing slash."""
         return self._wire.base_url
+
+    def _pace_of(self, attempt: Attempt) -> Callable[[], None] | None:
+        """What to wait for before an attempt: not for a file of another host, and not for an order or a payment."""
+        return self._pace if attempt.with_token and attempt.request.repeatable else None
 
     def _max_bytes(self, file: Download) -> int:
         return self._max_download if file.max_bytes is None else file.max_bytes

@@ -40,6 +40,7 @@ class AssayClient(Methods[httpx.BaseTransport, Callable[[float], None]]):
         policy: the back-off; replaces `retries`.
         max_download: the most bytes of one file, such as a data package.
         sleep: how to wait between repeats.
+        pace: called before each request that changes nothing, in a thread of the asynchronous client; may wait.
 
     Raises:
         ConfigurationError: the address or the token is not usable.
@@ -105,6 +106,8 @@ class AssayClient(Methods[httpx.BaseTransport, Callable[[float], None]]):
 
     def _send(self, attempt: Attempt) -> Answer | AssayError | httpx.Response:
         """The answer, the error of a request without one, or the open response of a file."""
+        if pace := self._pace_of(attempt):
+            pace()
         outgoing = self._wire.outgoing(self._http, attempt)
         auth = self._wire.auth if attempt.with_token else None
         try:
