@@ -28,6 +28,11 @@ COMMANDS = (
     ["register"],
     ["deploy"],
     ["run"],
+    ["estimate"],
+    ["targets"],
+    ["approve"],
+    ["reject"],
+    ["cancel"],
     ["loop"],
     ["status"],
     ["spending"],
@@ -97,3 +102,37 @@ def test_wrong_usage_is_exit_code_2_without_traceback(arguments):
     done = command(*arguments)
     assert done.code == 2
     assert "Traceback" not in done.err
+
+
+def test_the_version_is_the_installed_one():
+    from importlib.metadata import version
+
+    assert command("--version").out == f"prefect-assay {version('prefect-assay')}\n"
+
+
+def test_the_commands_are_grouped():
+    lines = command("--help", COLUMNS="80").out.splitlines()
+    panels = [line.split()[1] for line in lines if line.startswith("╭")]
+    assert panels == ["Options", "Campaigns", "Results", "Designs", "Installation"]
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("prefect-assay appr", "approve"), ("prefect-assay archive v", "verify")]
+)
+def test_bash_completes_commands_without_prefect(tmp_path, typed, offered):
+    """The script that --show-completion prints, in a real bash."""
+    (tmp_path / "prefect.py").write_text("raise ImportError('Prefect was imported')")
+    (tmp_path / "prefect-assay").write_text(
+        f"#!{sys.executable}\nfrom prefect_assay.cli import main\nmain()\n"
+    )
+    (tmp_path / "prefect-assay").chmod(0o755)
+    script = f"""
+        export PATH={tmp_path}:$PATH PYTHONPATH={tmp_path}
+        source <(_PREFECT_ASSAY_COMPLETE=source_bash prefect-assay)
+        COMP_WORDS=({typed}); COMP_CWORD={typed.count(" ")}
+        _prefect_assay_completion prefect-assay
+        echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.strip(), done.stderr) == (offered, "")

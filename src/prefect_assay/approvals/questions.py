@@ -33,6 +33,7 @@ __all__ = [
     "answer_expired",
     "answers",
     "ask",
+    "deadline_of",
     "is_about",
     "unanswered",
 ]
@@ -171,6 +172,12 @@ def answer_expired(client: SyncPrefectClient, runs: list[FlowRun], now: datetime
         if resume(client, run.id, {"decision": refusal, "note": _UNANSWERED}):
             woken.append(str(run.id))
     return woken
+
+
+def deadline_of(run: FlowRun) -> datetime | None:
+    """Return when a suspended run's question expires; None for a form that is no question of this package."""
+    name = _question_of(run)
+    return datetime.fromtimestamp(int(name["until"]), UTC) if name else None
 
 
 def is_about(run: FlowRun, topic: str) -> bool:

@@ -4,9 +4,9 @@ Shared by processes, machines and Prefect servers without a lock: the store's co
 number to one writer. Knows neither Prefect nor the client.
 """
 
-from prefect_assay.books.books import Books, OrderBook, OrderLedger
+from prefect_assay.books.books import Books, OrderBook, OrderLedger, known_archive_id
 from prefect_assay.books.budget import Budget
 from prefect_assay.books.check import check_orders
 from prefect_assay.books.state import OrderState
 
-__all__ = ["Books", "Budget", "OrderBook", "OrderLedger", "OrderState", "check_orders"]
+__all__ = ["Books", "Budget", "OrderBook", "OrderLedger", "OrderState", "check_orders", "known_archive_id"]

@@ -127,10 +127,7 @@ class Books:
             made = _ArchiveIdentity(archive_id=uuid4().hex)
             self.store.put_if_absent(key, made.model_dump_json().encode(), "application/json")
             body = self.store.read(key)
-        try:
-            return _ArchiveIdentity.model_validate_json(body).archive_id
-        except ValidationError:
-            raise ArchiveError(f"{self.store.location(key)} is damaged; restore it from a backup") from None
+        return _archive_id(body, self.store.location(key))
 
     def scope(self, base_url: str) -> str:
         """A digest that differs between services, organisations and archives."""
@@ -149,6 +146,20 @@ class Books:
             if campaign != _BUDGET and (campaign, order_key) not in seen:
                 seen.add((campaign, order_key))
                 yield OrderBook(self, campaign, order_key, folder=campaign)
+
+
+def known_archive_id(store: Store, prefix: str) -> str | None:
+    """The id of an archive; None for a folder that nothing was ordered in, which stays as it is."""
+    key = join_key(safe_prefix(prefix), BOOKS_FOLDER, ARCHIVE_NAME)
+    body = store.find(key)
+    return None if body is None else _archive_id(body, store.location(key))
+
+
+def _archive_id(body: bytes, location: str) -> str:
+    try:
+        return _ArchiveIdentity.model_validate_json(body).archive_id
+    except ValidationError:
+        raise ArchiveError(f"{location} is damaged; restore it from a backup") from None
 
 
 def _digest(text: str) -> str:

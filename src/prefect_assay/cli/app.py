@@ -11,28 +11,40 @@ import typer
 
 from prefect_assay.cli.archives.app import archive_app, archives
 from prefect_assay.cli.campaigns.app import campaigns
-from prefect_assay.cli.designs.app import designs_app, sequences_app
+from prefect_assay.cli.designs.app import catalog, designs_app, sequences_app
 from prefect_assay.cli.failures import reported
 from prefect_assay.cli.loops.app import loop_app
 from prefect_assay.cli.options import AsJson
 from prefect_assay.cli.services.app import services
 
 app = typer.Typer(
-    help="Measure protein designs: order once, pay once, wait without a process, archive.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
-app.add_typer(services)
-app.add_typer(campaigns)
-app.add_typer(loop_app)
-app.add_typer(archives)
-app.add_typer(archive_app, name="archive")
-app.add_typer(sequences_app, name="sequences")
-app.add_typer(designs_app, name="designs")
+interface = typer.Typer()
 
 
-@app.command()
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the callback of an option
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"prefect-assay {version('prefect-assay')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Measure protein designs: order once, pay once, wait without a process, archive."""
+    del version
+
+
+@interface.command()
 def drift(
     document: Annotated[
         Path | None, typer.Argument(help="A saved openapi.json, instead of asking the service.")
@@ -56,6 +68,23 @@ def drift(
 
         words = wire_words(provider_word, service_word)
         show_drift(document, base_url=base_url, credentials=credentials, words=words, as_json=as_json)
+
+
+_CAMPAIGNS, _RESULTS, _DESIGNS, _INSTALLATION = "Campaigns", "Results", "Designs", "Installation"
+for _room, _panel in (
+    (campaigns, _CAMPAIGNS),
+    (loop_app, _CAMPAIGNS),
+    (archives, _RESULTS),
+    (catalog, _DESIGNS),
+    (services, _INSTALLATION),
+    (interface, _INSTALLATION),
+):
+    for _command in _room.registered_commands:
+        _command.rich_help_panel = _panel
+    app.add_typer(_room)
+app.add_typer(archive_app, name="archive", rich_help_panel=_RESULTS)
+app.add_typer(sequences_app, name="sequences", rich_help_panel=_DESIGNS)
+app.add_typer(designs_app, name="designs", rich_help_panel=_DESIGNS)
 
 
 def main() -> None:

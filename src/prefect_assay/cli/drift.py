@@ -9,14 +9,13 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.service import ADDRESS_VARIABLE, TOKEN_VARIABLE
 from prefect_assay.client import AssayClient
 from prefect_assay.client.drift import Change, compare, facts_of, known_interface, usage_by_operation
 from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.models.service import WireWords
 
-ADDRESS_VARIABLE: Final = "PREFECT_ASSAY_BASE_URL"
 _MARKS: Final = {"breaks": "breaks", "empty": "empty", "none": ""}
-TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its value
 
 
 def show_drift(

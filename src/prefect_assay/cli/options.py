@@ -32,6 +32,13 @@ KeepNative = Annotated[
     bool, typer.Option("--keep-native", help="Also measure the native inputs in files of ProteinMPNN.")
 ]
 CredentialsName = Annotated[str, typer.Option(help="Name of the AssayCredentials block.")]
+ServiceName = Annotated[
+    str | None,
+    typer.Option(
+        "--credentials",
+        help="AssayCredentials block. Default: PREFECT_ASSAY_BASE_URL and PREFECT_ASSAY_TOKEN, else main.",
+    ),
+]
 PolicyName = Annotated[str, typer.Option(help="Name of the SpendingPolicy block.")]
 ArchiveName = Annotated[
     str, typer.Option(help="Archive block: a name, or <slug>/<name> as in assay-s3-archive/main.")

@@ -36,7 +36,9 @@ def _find(client: AssayClient, wanted: str) -> Target:
         return named[0]
     if named:
         raise InvalidSpec([f"target: {wanted!r} names {len(named)} targets: {_listed(named)}; use the id"])
-    hint = f"did you mean {_listed(near)}?" if near else "look it up in the portal or under GET /targets"
+    hint = (
+        f"did you mean {_listed(near)}?" if near else "look it up in the portal or with prefect-assay targets"
+    )
     raise InvalidSpec([f"target: {wanted!r} is not in the service's catalog; {hint}"])
 
 

@@ -62,7 +62,7 @@ def report_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: State[An
     del flow, state
     try:
         with get_client(sync_client=True) as client:
-            _report(client, client.read_flow_run(flow_run.id), datetime.now(UTC))
+            settle_canceled_run(client, client.read_flow_run(flow_run.id), datetime.now(UTC))
     except Exception:  # noqa: BLE001 - a hook must not fail the run it follows
         _log.warning("Could not report what remains of the canceled run; the sweep will", exc_info=True)
 
@@ -90,7 +90,7 @@ def report_canceled_runs(
     for run in open_runs:
         try:
             if not lost_its_deployment(run):
-                _report(client, run, now)
+                settle_canceled_run(client, run, now)
             elif home := deployments.replacement_for(run):
                 replace_run(client, run, home)
             else:
@@ -109,14 +109,28 @@ def _reported(run: FlowRun) -> str | None:
     return values[0] if values else None
 
 
-def _report(client: SyncPrefectClient, run: FlowRun, now: datetime) -> None:
+@dataclass(frozen=True)
+class Settled:
+    """What a canceled experiment leaves at the service; `shared_with` are the names of runs that go on with its order."""
+
+    remains: CancellationReport
+    shared_with: tuple[str, ...]
+
+
+def settle_canceled_run(client: SyncPrefectClient, run: FlowRun, now: datetime) -> Settled | None:
+    """Do at once what the sweep would do for a canceled run; None for a parent, whose children are canceled with it.
+
+    Raises:
+        AssayError: a block, the archive or the service cannot be read; the sweep tries again.
+    """
     if "spec" in run.parameters:
-        _report_experiment(client, run, now)
-    else:
+        return _report_experiment(client, run, now)
+    if _reported(run) != _FINAL:
         _report_parent(client, run)
+    return None
 
 
-def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> None:
+def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> Settled:
     credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(_reference(run, "credentials")))
     policy = cast("SpendingPolicy", SpendingPolicy.load_from_ref(_reference(run, "policy")))
     book = _book_of(run, credentials)
@@ -134,6 +148,7 @@ def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -
         text = report_text(report, [other.name for other in others], reject=reject)
         _create_artifact(client, run, f"assay-canceled-{label}", text)
     set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_FINAL if final else reported}")
+    return Settled(report, tuple(other.name for other in others))
 
 
 def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bool:
@@ -163,12 +178,18 @@ def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | No
     return find_order(service, book.order_key, ExperimentSpec.model_validate(run.parameters["spec"]))
 
 
-def _report_parent(client: SyncPrefectClient, run: FlowRun) -> None:
+def cancel_children(client: SyncPrefectClient, run: FlowRun) -> list[str]:
+    """Cancel what an ended campaign or loop has started, unless another run waits for it; a line for each."""
     lines = []
     for group in sorted({*tag_values(run.tags, CHILDREN_TAG), *tag_values(run.tags, WAITS_TAG)}):
         others = [o.name for o in _others(client, run, [WAITS_TAG + group, CHILDREN_TAG + group])]
         children = read_runs(client, run_filter(tags=[GROUP_TAG + group]))
         lines += [f"- {child.name}: {_cancel(client, child, others)}" for child in children]
+    return lines
+
+
+def _report_parent(client: SyncPrefectClient, run: FlowRun) -> None:
+    lines = cancel_children(client, run)
     text = "\n".join(
         [
             f"# {run.name} was canceled",

@@ -19,6 +19,7 @@ from prefect_assay.cli.options import (
     PolicyName,
     Replicates,
     SequenceColumn,
+    ServiceName,
     TargetName,
     Type,
     WalletName,
@@ -26,6 +27,24 @@ from prefect_assay.cli.options import (
 )
 
 campaigns = typer.Typer()
+
+RunOrCampaign = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="Flow run id, or the id of a campaign or loop with one open question."
+    ),
+]
+By = Annotated[
+    str | None, typer.Option(help="Who decides; recorded with the order. Default: this machine's user.")
+]
+Note = Annotated[str | None, typer.Option(help="Kept with the decision.")]
+QuestionKey = Annotated[
+    str | None,
+    typer.Option(
+        "--question", metavar="KEY", help="Answer only this question, as --json or an error named it."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
 
 
 @campaigns.command()
@@ -46,6 +65,10 @@ def run(
         str | None,
         typer.Option(help="The same id is ordered once, ever. Default: a digest of designs and assay."),
     ] = None,
+    request_quote: Annotated[
+        bool,
+        typer.Option("--request-quote", help="Order by quote, even where the catalog has a price."),
+    ] = False,
     per_experiment: PerExperiment = 96,
     deadline_days: Annotated[int, typer.Option(min=1, max=365, help="When to stop waiting.")] = 45,
     here: Here = False,
@@ -73,6 +96,7 @@ def run(
             replicates=replicates,
             payment=payment,
             campaign_id=campaign_id,
+            request_quote=request_quote,
             per_experiment=per_experiment,
             deadline_days=deadline_days,
             reading=Reading(name_column, sequence_column, keep_native),
@@ -99,3 +123,100 @@ def status(
         from prefect_assay.cli.campaigns.status import show_status
 
         show_status(which, credentials=credentials, limit=limit, as_json=as_json)
+
+
+@campaigns.command()
+def estimate(
+    designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
+    *,
+    credentials: ServiceName = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Name of a SpendingPolicy block, to compare with its caps.")
+    ] = None,
+    experiment_type: Type = "affinity",
+    target: TargetName = None,
+    method: Method = None,
+    replicates: Replicates = None,
+    per_experiment: PerExperiment = 96,
+    name_column: NameColumn = None,
+    sequence_column: SequenceColumn = None,
+    keep_native: KeepNative = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check designs and show what a campaign would cost; nothing is ordered."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.campaigns.estimate import estimate_campaign
+        from prefect_assay.cli.campaigns.run import assay_of
+        from prefect_assay.designs import Reading
+
+        estimate_campaign(
+            designs,
+            assay_of(experiment_type, target, method, replicates),
+            per_experiment=per_experiment,
+            reading=Reading(name_column, sequence_column, keep_native),
+            credentials=credentials,
+            policy=policy,
+            as_json=as_json,
+        )
+
+
+@campaigns.command()
+def approve(
+    run: RunOrCampaign,
+    *,
+    decision: Annotated[
+        str | None, typer.Option(help="Another decision of the form, such as paid or pay_again.")
+    ] = None,
+    cap_cents: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Instead of this amount, approve all of the run up to this cap (change_cap)."
+        ),
+    ] = None,
+    by: By = None,
+    note: Note = None,
+    question: QuestionKey = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Approve what a suspended run asks: shows its figures, then answers its form."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.campaigns.answer import GivenAnswer, answer
+
+        chosen = decision or ("approve" if cap_cents is None else "change_cap")
+        given = GivenAnswer(
+            decision=chosen, cap_cents=cap_cents, by=by, note=note, question=question, yes=yes
+        )
+        answer(run, given, as_json=as_json)
+
+
+@campaigns.command()
+def reject(
+    run: RunOrCampaign,
+    *,
+    by: By = None,
+    note: Note = None,
+    question: QuestionKey = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Decline what a suspended run asks; a payment in doubt is stopped."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.campaigns.answer import GivenAnswer, answer
+
+        given = GivenAnswer(decision=None, by=by, note=note, question=question, yes=yes)
+        answer(run, given, as_json=as_json)
+
+
+@campaigns.command()
+def cancel(
+    campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Campaign id, loop id or flow run id.")],
+    *,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a campaign's runs, and say of each experiment what the laboratory still does and bills."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.campaigns.cancel import cancel_runs
+
+        cancel_runs(campaign, yes=yes, as_json=as_json)

@@ -54,12 +54,7 @@ class AssayRequest:
 
     def assay(self) -> Assay:
         """The assay that the options describe."""
-        return Assay(
-            experiment_type=ExperimentType(self.experiment_type),
-            target=self.target,
-            method=Method(self.method) if self.method else None,
-            n_replicates=self.replicates,
-        )
+        return assay_of(self.experiment_type, self.target, self.method, self.replicates)
 
     def settings(self) -> dict[str, Any]:
         """The parameters of either flow that are no blocks."""
@@ -80,6 +75,17 @@ class CampaignRequest(AssayRequest):
 
     designs: str
     campaign_id: str | None
+    request_quote: bool = False
+
+
+def assay_of(experiment_type: str, target: str | None, method: str | None, replicates: int | None) -> Assay:
+    """The assay that the words of a command line describe."""
+    return Assay(
+        experiment_type=ExperimentType(experiment_type),
+        target=target,
+        method=Method(method) if method else None,
+        n_replicates=replicates,
+    )
 
 
 def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: bool) -> None:
@@ -108,7 +114,11 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         require_api()
     with api_errors():
         blocks = load_blocks(request)
-        settings = {**request.settings(), "campaign_id": campaign_id}
+        settings = {
+            **request.settings(),
+            "campaign_id": campaign_id,
+            "request_quote": request.request_quote,
+        }
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return

@@ -17,11 +17,29 @@ from prefect_assay.cli.options import (
     PerExperiment,
     PolicyWord,
     SequenceColumn,
+    ServiceName,
     TypeWord,
 )
 
 sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
 designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)
+catalog = typer.Typer()
+
+
+@catalog.command()
+def targets(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORDS]", help="Words of its name or number, in any order.")
+    ] = None,
+    *,
+    credentials: ServiceName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search the service's catalog of targets: name, id, price, and what is measured against them."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.designs.targets import show_targets
+
+        show_targets(words or (), credentials=credentials, as_json=as_json)
 
 
 @sequences_app.command("check")

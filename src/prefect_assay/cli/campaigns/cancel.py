@@ -1,0 +1,252 @@
+"""`prefect-assay cancel`: cancels the runs of a campaign or a loop, and says what remains of each experiment."""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Final, assert_never, cast
+
+import typer
+from prefect.blocks.core import Block
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from prefect_assay.blocks import Archive
+from prefect_assay.books import known_archive_id
+from prefect_assay.cli.campaigns.find import children_of, parents_of, with_children
+from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.errors import AssayError, InputError
+from prefect_assay.models.billing import usd
+from prefect_assay.runs.block_references import block_reference
+from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_CODE_LABEL, tag_values
+from prefect_assay.sweeping.cancellations import Settled, cancel_children, settle_canceled_run
+from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, CancellationReport
+from prefect_assay.tasks.collate import kept_plan
+
+_PATIENCE_SECONDS: Final = 60.0  # for a worker to stop the processes of runs
+_POLL_SECONDS: Final = 1.0
+_SWEEP: Final = "the sweep reports within five minutes what remains"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remains:
+    """What remains of one experiment: a word for programs, a sentence for people, and what is billed without VAT."""
+
+    run: str
+    flow_run_id: str
+    experiment: str | None
+    outcome: str
+    text: str
+    billed_cents: int | None = None
+    paid: bool = False
+
+
+def cancel_runs(which: str, *, yes: bool, as_json: bool) -> None:
+    """Cancel every run of a campaign or a loop that has not ended, and print what remains of each experiment.
+
+    Raises:
+        NotFound: there is no such campaign, loop or run.
+        InputError: everything has ended, or there is no terminal to confirm it.
+        SystemExit: with 1, if it is not confirmed.
+    """
+    require_api()
+    with api_errors(), get_client(sync_client=True) as client:
+        found = with_children(client, which)
+        running = [run for run in found if _is_open(run)]
+        if not running and not any(run.state and run.state.is_cancelled() for run in found):
+            ended = ", ".join(sorted({_state(run) for run in found}))
+            raise InputError(f"every run of {which} has ended ({ended}); there is nothing to cancel")
+        if running and not yes:
+            _confirm(running)
+        lines = _cancel(client, parents_of(client, which))
+    if as_json:
+        print(json.dumps({"experiments": [asdict(line) for line in lines]}, indent=2))
+    else:
+        _show(which, lines)
+
+
+def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
+    """From the parents to their experiments: a canceled parent starts nothing more, and cancels what only it needs."""
+    lines: list[Remains] = []
+    while runs:
+        for run in runs:
+            if _is_open(run):
+                client.set_flow_run_state(run.id, State(type=StateType.CANCELLING))
+        started: list[FlowRun] = []
+        for run in _ended(client, runs):
+            if _is_experiment(run):
+                lines.append(_remains(client, run))
+                continue
+            if not _has_ended(run):
+                lines.append(_line(run, "canceling", f"its worker has not stopped it yet; {_SWEEP}"))
+            elif run.state is not None and run.state.is_cancelled():
+                settle_canceled_run(client, run, datetime.now(UTC))
+            else:
+                cancel_children(client, run)
+            started += children_of(client, run)
+        lines += [
+            _line(run, "goes on", "goes on, because another run waits for it")
+            for run in started
+            if _is_open(run)
+        ]
+        runs = [run for run in started if not _is_open(run)]
+    return lines
+
+
+def _ended(client: SyncPrefectClient, runs: Sequence[FlowRun]) -> list[FlowRun]:
+    """The runs as they are when all have ended, or when the patience is over."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        now = [client.read_flow_run(run.id) for run in runs]
+        if all(map(_has_ended, now)) or time.monotonic() > end:
+            return now
+        time.sleep(_POLL_SECONDS)
+
+
+def _remains(client: SyncPrefectClient, run: FlowRun) -> Remains:
+    if not _has_ended(run):
+        return _line(run, "canceling", f"its worker has not stopped it yet; {_SWEEP}")
+    if run.state is not None and not run.state.is_cancelled():
+        return _line(run, "ended", f"had ended as {_state(run)}")
+    try:
+        if not _archive_is_here(run):
+            return _line(run, "canceled", f"this machine does not reach its archive; {_SWEEP}")
+        settled = settle_canceled_run(client, run, datetime.now(UTC))
+    except AssayError as error:
+        return _line(run, "canceled", f"{error}; {_SWEEP}")
+    return _of(run, settled) if settled else _line(run, "canceled", _SWEEP)
+
+
+def _archive_is_here(run: FlowRun) -> bool:
+    """Whether this machine sees the run's archive: a folder of the same name elsewhere has other books."""
+    reference = block_reference(run, "archive")
+    if reference is None:
+        return False
+    archive = cast("Archive", Block.load_from_ref(reference))
+    if tagged := tag_values(run.tags, ARCHIVE_TAG):  # since its order
+        return known_archive_id(archive.get_store(), archive.prefix) in tagged
+    return kept_plan(archive, str(run.parameters.get("campaign_id"))) is not None
+
+
+def _of(run: FlowRun, settled: Settled) -> Remains:
+    remains = settled.remains
+    invoice = remains.payment.invoice
+    text = _text(remains)
+    if settled.shared_with:
+        text += f"; {', '.join(settled.shared_with)} goes on with the order"
+    return _line(
+        run,
+        str(remains.state),
+        text,
+        experiment=remains.order.experiment_code or remains.order.experiment_id if remains.order else None,
+        billed_cents=invoice.amount if invoice else None,
+        paid=remains.payment.paid,
+    )
+
+
+def _text(remains: CancellationReport) -> str:  # noqa: PLR0911 - one text per state
+    match remains.state:
+        case CanceledOrderState.NOTHING:
+            return "not ordered: nothing is billed"
+        case CanceledOrderState.DRAFT:
+            return "a draft at the laboratory: nothing is billed"
+        case CanceledOrderState.QUOTE_PENDING:
+            return "its quote is still to come: nothing is billed unless somebody accepts it"
+        case CanceledOrderState.QUOTE_OPEN:
+            price = usd(remains.quote.amount_total if remains.quote else None)
+            return f"its quote over {price} is open: nothing is billed unless somebody accepts it"
+        case CanceledOrderState.QUOTE_REJECTED:
+            return "withdrawn, its quote is rejected: nothing is billed"
+        case CanceledOrderState.QUOTE_ENDED:
+            return "its quote has expired: nothing is billed"
+        case CanceledOrderState.INVOICED:
+            return _billed(remains)
+        case CanceledOrderState.CANCELED:
+            return "canceled by the laboratory"
+        case never:
+            assert_never(never)
+
+
+def _billed(remains: CancellationReport) -> str:
+    invoice = remains.payment.invoice
+    amount = usd(invoice.amount if invoice else None)
+    if remains.payment.paid:
+        return f"ordered and billed: {amount}, paid; run the campaign again to get its results"
+    doubt = "; a payment was sent and may have been made" if remains.payment.in_doubt else ""
+    return f"ordered and billed: {amount}, invoice {invoice.status if invoice else 'not listed'}{doubt}"
+
+
+def _line(
+    run: FlowRun,
+    outcome: str,
+    text: str,
+    *,
+    experiment: str | None = None,
+    billed_cents: int | None = None,
+    paid: bool = False,
+) -> Remains:
+    code = run.labels.get(EXPERIMENT_CODE_LABEL)
+    return Remains(
+        run=run.name,
+        flow_run_id=str(run.id),
+        experiment=experiment or (str(code) if code else None),
+        outcome=outcome,
+        text=text,
+        billed_cents=billed_cents,
+        paid=paid,
+    )
+
+
+def _confirm(running: Sequence[FlowRun]) -> None:
+    if not sys.stdin.isatty():
+        raise InputError(
+            "nothing was canceled: there is no terminal to confirm it; repeat the command with --yes"
+        )
+    console = Console(highlight=False, soft_wrap=True)
+    for run in running:
+        console.print(f"{run.name}  {_state(run)}", markup=False)
+    console.print(
+        "The laboratory does and bills what it has an order for; canceling a run withdraws open quotes only."
+    )
+    if not typer.confirm(f"Cancel {'these runs' if len(running) > 1 else 'this run'}?"):
+        Console(stderr=True).print("Nothing was canceled.")
+        raise SystemExit(FAILED)
+
+
+def _show(which: str, lines: Sequence[Remains]) -> None:
+    console = Console(highlight=False)
+    if not lines:
+        console.print(
+            f"{which} is canceled. It had started no experiment: nothing was ordered.", markup=False
+        )
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Run", overflow="fold")
+    table.add_column("Experiment", overflow="fold")
+    table.add_column("What remains", overflow="fold", ratio=1)
+    for line in lines:
+        table.add_row(Text(line.run), Text(line.experiment or ""), Text(line.text))
+    console.print(table)
+    console.print(f"Billed together: {usd(sum(line.billed_cents or 0 for line in lines))}", markup=False)
+
+
+def _is_experiment(run: FlowRun) -> bool:
+    return "spec" in run.parameters
+
+
+def _has_ended(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_final()
+
+
+def _is_open(run: FlowRun) -> bool:
+    return run.state is not None and not run.state.is_final() and not run.state.is_cancelling()
+
+
+def _state(run: FlowRun) -> str:
+    return (run.state.name if run.state else None) or "unknown"

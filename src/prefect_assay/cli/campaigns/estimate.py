@@ -1,0 +1,195 @@
+"""`prefect-assay estimate`: checks designs, and asks the service for the price of each experiment; orders nothing."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from prefect_assay.cli.campaigns.run import check_target
+from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
+from prefect_assay.cli.service import open_service
+from prefect_assay.client import AssayClient
+from prefect_assay.designs import Reading, split
+from prefect_assay.models.billing import CostEstimate, usd
+from prefect_assay.models.sequences import Sequences
+from prefect_assay.models.spec import Assay, ExperimentSpec, Target
+from prefect_assay.ordering import resolve_target
+
+if TYPE_CHECKING:
+    from prefect_assay.blocks import SpendingPolicy
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricedExperiment:
+    """One experiment of a campaign: `cents` without VAT, None as long as only a quote can say it."""
+
+    number: int
+    designs: int
+    cents: int | None
+    remark: str | None
+    warnings: tuple[str, ...]
+    by_quote: bool
+
+
+def estimate_campaign(
+    designs: str,
+    assay: Assay,
+    *,
+    per_experiment: int,
+    reading: Reading,
+    credentials: str | None,
+    policy: str | None,
+    as_json: bool,
+) -> None:
+    """Print what a campaign would cost, experiment by experiment, beside the caps of a policy.
+
+    Raises:
+        InputError: the designs, the assay or the target are wrong, with every finding.
+        ConfigurationError: no service is named, or a block does not exist.
+    """
+    sequences = read_file(designs, reading)
+    check_target(assay)
+    check_locally(sequences, assay, per_experiment)
+    caps = _caps(policy) if policy else None
+    with open_service(credentials) as service:
+        target = resolve_target(service, assay)
+        priced = price(service, sequences, assay, target, per_experiment)
+    if as_json:
+        print(json.dumps(_as_json(sequences, assay, target, priced, caps), indent=2))
+    else:
+        _show(sequences, assay, target, priced, caps)
+
+
+def price(
+    service: AssayClient, sequences: Sequences, assay: Assay, target: Target | None, per_experiment: int
+) -> list[PricedExperiment]:
+    """The service's price of each experiment of the campaign that these designs would be."""
+    found = []
+    for batch in split(sequences, assay, per_experiment):
+        estimate = service.estimate(ExperimentSpec.of(assay, batch, target.id if target else None))
+        found.append(
+            PricedExperiment(
+                number=batch.index + 1,
+                designs=len(batch.items),
+                cents=estimate.total_cents,
+                remark=_remark(estimate, target),
+                warnings=tuple(map(str, estimate.warnings)),
+                by_quote=estimate.total_cents is None or target is None,
+            )
+        )
+    return found
+
+
+def _remark(estimate: CostEstimate, target: Target | None) -> str | None:
+    if estimate.incomplete:
+        return f"by quote: {estimate.incomplete.materials_unavailable.reason}"
+    return "by quote: the assay takes no target" if target is None else None
+
+
+def _caps(name: str) -> "SpendingPolicy":
+    from prefect_assay.blocks import SpendingPolicy
+    from prefect_assay.cli.prefect_api import api_errors, load_block
+
+    with api_errors():
+        return load_block(SpendingPolicy, name)
+
+
+def _over(cents: int | None, cap_cents: int) -> bool:
+    return cents is not None and cents > cap_cents
+
+
+def _known(priced: Sequence[PricedExperiment]) -> int:
+    return sum(experiment.cents or 0 for experiment in priced)
+
+
+def _as_json(
+    sequences: Sequences,
+    assay: Assay,
+    target: Target | None,
+    priced: Sequence[PricedExperiment],
+    caps: "SpendingPolicy | None",
+) -> dict[str, Any]:
+    return {
+        "source": sequences.source,
+        "designs": len(sequences),
+        "experiment_type": str(assay.experiment_type),
+        "target": {"id": target.id, "name": target.name} if target else None,
+        "experiments": [
+            {
+                "number": experiment.number,
+                "designs": experiment.designs,
+                "total_cents": experiment.cents,
+                "by_quote": experiment.by_quote,
+                "remark": experiment.remark,
+                "warnings": list(experiment.warnings),
+                "over_cap": _over(experiment.cents, caps.per_experiment_cents) if caps else None,
+            }
+            for experiment in priced
+        ],
+        "known_cents": _known(priced),
+        "without_price": sum(experiment.cents is None for experiment in priced),
+        "over_campaign_cap": _over(_known(priced), caps.per_campaign_cents) if caps else None,
+        "caps": {
+            "per_experiment_cents": caps.per_experiment_cents,
+            "per_campaign_cents": caps.per_campaign_cents,
+        }
+        if caps
+        else None,
+        "warnings": list(warnings_of(sequences)),
+    }
+
+
+def _show(
+    sequences: Sequences,
+    assay: Assay,
+    target: Target | None,
+    priced: Sequence[PricedExperiment],
+    caps: "SpendingPolicy | None",
+) -> None:
+    console = Console(highlight=False)
+    against = f" against {target.name or target.id}" if target else ""
+    console.print(
+        f"{sequences.source}: {len(sequences)} designs, {assay.experiment_type}{against}", markup=False
+    )
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Experiment", "Designs", "Without VAT"):
+        table.add_column(heading, justify="right")
+    table.add_column("", overflow="fold")
+    for experiment in priced:
+        over = caps is not None and _over(experiment.cents, caps.per_experiment_cents)
+        remarks = [experiment.remark or "", "over the cap per experiment" if over else ""]
+        amount = usd(experiment.cents) if experiment.cents is not None else "quote needed"
+        table.add_row(
+            str(experiment.number), str(experiment.designs), amount, "; ".join(filter(None, remarks))
+        )
+    missing = sum(experiment.cents is None for experiment in priced)
+    total = usd(_known(priced)) if missing < len(priced) else "quote needed"
+    table.add_row(
+        "total", str(len(sequences)), total, f"without {missing} that need a quote" if missing else ""
+    )
+    console.print(table)
+    if caps is not None:
+        for line in _compared(priced, caps):
+            console.print(line, markup=False, soft_wrap=True)
+    for warning in (*dict.fromkeys(w for e in priced for w in e.warnings), *warnings_of(sequences)):
+        console.print(warning, style="yellow", markup=False, soft_wrap=True)
+    console.print("Nothing was ordered.")
+
+
+def _compared(priced: Sequence[PricedExperiment], caps: "SpendingPolicy") -> list[str]:
+    """The caps in a person's words: over one, the run asks before it orders."""
+    total = _known(priced)
+    over = [str(e.number) for e in priced if _over(e.cents, caps.per_experiment_cents)]
+    lines = [f"Cap per campaign {usd(caps.per_campaign_cents)}: {_verdict(total, caps.per_campaign_cents)}"]
+    each = f"over it: experiment {', '.join(over)}; the run asks a person" if over else "within it"
+    lines.append(f"Cap per experiment {usd(caps.per_experiment_cents)}: {each}")
+    if any(e.by_quote for e in priced) and not caps.accept_quotes:
+        lines.append("A person is asked before a quote is accepted (accept_quotes is off in the policy).")
+    return lines
+
+
+def _verdict(cents: int, cap_cents: int) -> str:
+    return f"{usd(cents - cap_cents)} over it; the run asks a person" if cents > cap_cents else "within it"

@@ -1,0 +1,69 @@
+"""The runs that a command is about: of a campaign, of a loop, or one flow run by its id."""
+
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
+
+from prefect_assay.errors import NotFound
+from prefect_assay.runs.queries import is_assay_run, read_runs, run_filter
+from prefect_assay.runs.states import successor_of
+from prefect_assay.runs.tags import (
+    CAMPAIGN_TAG,
+    CHILDREN_TAG,
+    GROUP_TAG,
+    LOOP_TAG,
+    WAITS_TAG,
+    campaign_group,
+    tag_values,
+)
+
+
+def parents_of(client: SyncPrefectClient, which: str) -> list[FlowRun]:
+    """The runs of a campaign or a loop by its id, without its experiments; or the run of a flow run id.
+
+    Raises:
+        NotFound: nothing has this id.
+    """
+    try:
+        found = [successor_of(client, client.read_flow_run(UUID(which)))]
+    except ObjectNotFound:
+        found = []
+    except ValueError:  # no flow run id
+        found = _tagged(client, CAMPAIGN_TAG + which) or _tagged(client, LOOP_TAG + which)
+    found = [run for run in found if is_assay_run(run)]
+    if not found:
+        raise NotFound(
+            f"the Prefect API knows neither a campaign, a loop nor an assay run {which!r}; `prefect-assay status` lists "
+            "what there is. A campaign has its id a moment after its run has begun; before that, use the run's id"
+        )
+    return found
+
+
+def with_children(client: SyncPrefectClient, which: str) -> list[FlowRun]:
+    """The same runs, and all that they have started.
+
+    Raises:
+        NotFound: nothing has this id.
+    """
+    found = {run.id: run for run in parents_of(client, which)}
+    for run in _tagged(client, GROUP_TAG + campaign_group(which)):
+        found.setdefault(run.id, run)
+    waiting = list(found.values())
+    while waiting:
+        new = [child for run in waiting for child in children_of(client, run) if child.id not in found]
+        found |= {child.id: child for child in new}
+        waiting = new
+    return list(found.values())
+
+
+def children_of(client: SyncPrefectClient, run: FlowRun) -> list[FlowRun]:
+    """The runs that a campaign or a loop has started."""
+    groups = sorted({*tag_values(run.tags, CHILDREN_TAG), *tag_values(run.tags, WAITS_TAG)})
+    return [child for group in groups for child in _tagged(client, GROUP_TAG + group)]
+
+
+def _tagged(client: SyncPrefectClient, tag: str) -> list[FlowRun]:
+    found = read_runs(client, run_filter(tags=[tag]))
+    return sorted(found, key=lambda run: (run.created.timestamp() if run.created else 0.0, run.name))

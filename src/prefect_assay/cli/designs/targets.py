@@ -1,0 +1,108 @@
+"""`prefect-assay targets`: searches the service's catalog for what designs can be measured against."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.service import open_service
+from prefect_assay.client import AssayClient
+from prefect_assay.models.billing import usd
+from prefect_assay.models.spec import Target
+from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, Method
+
+_SHOWN: Final = 50
+_ID_WIDTH: Final = 36  # an id is copied in one piece
+
+
+def show_targets(words: Sequence[str], *, credentials: str | None, as_json: bool) -> None:
+    """Print the targets that have every word; exit code 1 without a match.
+
+    Raises:
+        ConfigurationError: no service is named.
+        SystemExit: with 1, if no target matches.
+    """
+    with open_service(credentials) as service:
+        found = search(service, words)
+    if as_json:
+        print(json.dumps({"targets": [_as_json(target) for target in found]}, indent=2))
+    else:
+        _show(found, words)
+    if not found:
+        raise SystemExit(FAILED)
+
+
+def search(service: AssayClient, words: Sequence[str]) -> list[Target]:
+    """The targets with every word, in any case and order, in name, id, catalog number, vendor or UniProt id."""
+    wanted = " ".join(words).casefold().split()
+    if not wanted:
+        return list(service.iter_targets())
+    # The service looks for one text, in names and catalog numbers only.
+    near = [t for t in service.iter_targets(search=max(wanted, key=len)) if _has(t, wanted)]
+    return near or [t for t in service.iter_targets() if _has(t, wanted)]
+
+
+def _has(target: Target, words: Sequence[str]) -> bool:
+    fields = (target.name, target.id, target.catalog_number, target.vendor_name, target.uniprot_id)
+    text = " ".join(field for field in fields if field).casefold()
+    return all(word in text for word in words)
+
+
+def price_of(target: Target) -> str:
+    """What the antigen adds to the price of a design, for people; without a price it is ordered by quote."""
+    pricing: dict[str, Any] = target.pricing or {}
+    each, lots = pricing.get("price_per_sequence_cents"), pricing.get("lot_prices")
+    if isinstance(each, int):
+        return f"{usd(each)} a design"
+    if isinstance(lots, list) and lots:
+        parts = [f"{usd(lot.get('price_usdcent'))} for {lot.get('num_sequences')}" for lot in lots]
+        return ", ".join(parts)
+    return "has a price" if pricing else "by quote"
+
+
+def measured_by() -> dict[str, list[str]]:
+    """The assays that take a target, each with its methods; they are the same for every target of the catalog."""
+    return {
+        str(kind): [str(method) for method in Method] if kind in METHOD_TYPES else []
+        for kind in sorted(BINDING_TYPES)
+    }
+
+
+def _as_json(target: Target) -> dict[str, Any]:
+    fields = target.model_dump(mode="json", exclude={"details"})
+    return {**fields, "self_service": target.pricing is not None, "measured_by": measured_by()}
+
+
+def _show(found: Sequence[Target], words: Sequence[str]) -> None:
+    console = Console(highlight=False)
+    if not found:
+        console.print(
+            f"No target of the catalog has {' '.join(words)!r}. Try fewer words; without words all are listed."
+            if words
+            else "The catalog is empty.",
+            markup=False,
+        )
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Target", overflow="fold", min_width=_ID_WIDTH)
+    table.add_column("Number", overflow="fold")
+    table.add_column("Antigen's price", overflow="fold")
+    for target in found[:_SHOWN]:
+        name = Text(target.name or target.id)
+        name.append(f"\n{target.id}", style="dim")
+        table.add_row(name, Text(target.catalog_number or ""), Text(price_of(target)))
+    console.print(table)
+    if len(found) > _SHOWN:
+        console.print(f"… and {len(found) - _SHOWN} more; add a word, or use --json")
+    kinds = ", ".join(
+        f"{kind} ({' or '.join(methods)})" if methods else kind for kind, methods in measured_by().items()
+    )
+    console.print(
+        f"\nMeasured by {kinds}. The antigen's price is without the assay and VAT; "
+        '`prefect-assay estimate FILE --target "…"` has the whole.',
+        markup=False,
+    )

@@ -1,0 +1,149 @@
+"""`targets` and `estimate` against a real lab: the catalog, prices, caps; without Prefect, and without an order."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from prefect_assay.cli.campaigns import estimate as estimates
+from prefect_assay.cli.campaigns.estimate import estimate_campaign
+from prefect_assay.cli.designs.targets import price_of, search, show_targets
+from prefect_assay.client import AssayClient
+from prefect_assay.designs import Reading
+from prefect_assay.errors import ConfigurationError, InvalidSpec
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.spec import Assay, Target
+from prefect_assay.models.vocabulary import ExperimentType
+from support.command import command
+
+EGFR = "Human EGFR, extracellular domain"
+UNPRICED = "Human insulin receptor, extracellular domain"
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab() as lab:
+        yield lab
+
+
+@pytest.fixture
+def service(lab, monkeypatch):
+    monkeypatch.setenv("PREFECT_ASSAY_BASE_URL", lab.base_url)
+    monkeypatch.setenv("PREFECT_ASSAY_TOKEN", lab.token)
+    monkeypatch.setenv("COLUMNS", "80")
+    with AssayClient(lab.base_url, lab.token) as client:
+        yield client
+
+
+@pytest.fixture
+def designs(tmp_path):
+    path = tmp_path / "designs.fasta"
+    path.write_text("".join(f">d{n}\nMKVLAAGTSEELKQQRLIEEAKRLNPDE{'A' * n}GG\n" for n in range(1, 6)))
+    return str(path)
+
+
+def estimated(designs, assay, *, policy=None, as_json=True, capsys):
+    estimate_campaign(
+        designs,
+        assay,
+        per_experiment=2,
+        reading=Reading(None, None, keep_native=False),
+        credentials=None,
+        policy=policy,
+        as_json=as_json,
+    )
+    out = capsys.readouterr().out
+    return json.loads(out) if as_json else out
+
+
+@pytest.mark.parametrize("words", [["egfr"], ["extracellular", "EGFR"], ["domain egfr HUMAN"], ["P00533"]])
+def test_the_catalog_is_searched_for_all_words_in_any_order(service, words):
+    assert [target.name for target in search(service, words)] == [EGFR]
+
+
+def test_targets_show_whole_ids_at_80_columns_and_how_they_are_measured(service, capsys):
+    show_targets(["human"], credentials=None, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (egfr,) = search(service, ["egfr"])
+    assert any(line.startswith(egfr.id) for line in lines)
+    assert "by quote" in "\n".join(lines)
+    assert "affinity (bli or spr)" in "\n".join(lines)
+
+
+def test_no_target_is_exit_code_1(service, capsys):
+    with pytest.raises(SystemExit) as ended:
+        show_targets(["no-such-antigen"], credentials=None, as_json=True)
+    assert ended.value.code == 1
+    assert json.loads(capsys.readouterr().out) == {"targets": []}
+
+
+@pytest.mark.parametrize(
+    ("pricing", "shown"),
+    [
+        ({"price_per_sequence_cents": 4000}, "40.00 USD a design"),
+        ({"lot_prices": [{"num_sequences": 24, "price_usdcent": 72_000}]}, "720.00 USD for 24"),
+        ({"type": "of tomorrow"}, "has a price"),
+        (None, "by quote"),
+    ],
+)
+def test_every_form_of_a_price_is_shown(pricing, shown):
+    assert price_of(Target(id="t", pricing=pricing)) == shown
+
+
+def test_an_estimate_has_the_price_of_each_experiment_and_orders_nothing(service, designs, capsys):
+    found = estimated(designs, Assay(target=EGFR), capsys=capsys)
+    prices = [one["total_cents"] for one in found["experiments"]]
+    assert [one["designs"] for one in found["experiments"]] == [2, 2, 1]
+    assert prices == [43_800, 43_800, 21_900]
+    assert (found["known_cents"], found["without_price"]) == (sum(prices), 0)
+    assert list(service.iter_experiments()) == []
+
+
+@pytest.mark.parametrize(
+    ("assay", "remark"),
+    [
+        (Assay(target=UNPRICED), "no self-service pricing"),
+        (Assay(experiment_type=ExperimentType.THERMOSTABILITY), "takes no target"),
+    ],
+)
+def test_what_is_ordered_by_quote_says_so(service, designs, capsys, assay, remark):
+    found = estimated(designs, assay, capsys=capsys)
+    assert all(one["by_quote"] and remark in one["remark"] for one in found["experiments"])
+    assert (found["without_price"] == 3) is bool(assay.target)
+
+
+def test_an_estimate_is_compared_with_the_caps(service, designs, capsys, monkeypatch):
+    caps = SimpleNamespace(per_experiment_cents=40_000, per_campaign_cents=100_000, accept_quotes=False)
+    monkeypatch.setattr(estimates, "_caps", lambda _name: caps)
+    shown = estimated(designs, Assay(target=EGFR), policy="lab", as_json=False, capsys=capsys)
+    assert "Cap per campaign 1,000.00 USD: 95.00 USD over it; the run asks a person" in shown
+    assert "Cap per experiment 400.00 USD: over it: experiment 1, 2; the run asks a person" in shown
+    found = estimated(designs, Assay(target=EGFR), policy="lab", capsys=capsys)
+    assert [one["over_cap"] for one in found["experiments"]] == [True, True, False]
+    assert found["over_campaign_cap"] is True
+
+
+def test_a_misspelled_target_is_named_with_what_is_near(service, designs, capsys):
+    with pytest.raises(InvalidSpec, match="did you mean 'Human EGFR"):
+        estimated(designs, Assay(target="EGFR"), capsys=capsys)
+
+
+def test_without_a_service_both_ways_to_name_one_are_said(monkeypatch):
+    monkeypatch.delenv("PREFECT_ASSAY_BASE_URL", raising=False)
+    with pytest.raises(ConfigurationError, match=r"--credentials.*PREFECT_ASSAY_TOKEN"):
+        show_targets([], credentials=None, as_json=False)
+
+
+def test_a_token_in_the_environment_needs_no_prefect(lab, designs, tmp_path):
+    # A module of this name in front of the installed one: an import of Prefect would fail.
+    (tmp_path / "prefect.py").write_text("raise ImportError('Prefect was imported')")
+    env = {
+        "PREFECT_ASSAY_BASE_URL": lab.base_url,
+        "PREFECT_ASSAY_TOKEN": lab.token,
+        "PYTHONPATH": str(tmp_path),
+    }
+    assert command("targets", "egfr", **env).code == 0
+    done = command("estimate", designs, "--target", EGFR, **env)
+    assert (done.code, done.err) == (0, "")
+    assert "Nothing was ordered." in done.out

@@ -1,0 +1,116 @@
+"""`approve`, `reject` and `cancel` against a real server and lab. The lab's books are the judge."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from typer.testing import CliRunner
+
+from prefect_assay.blocks.order_books import open_books
+from prefect_assay.cli.app import app
+from prefect_assay.runs.states import reschedule
+from support.command import command
+from support.runs.held import DESIGN, Held
+from support.runs.world import UNPRICED
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def held(world):
+    return Held(world)
+
+
+@pytest.fixture
+def tight(world):
+    block = world.policy.model_copy(update={"per_experiment_cents": 100})
+    block.save("answers-tight", overwrite=True)
+    return block
+
+
+def here(*arguments):
+    """A command in this process: starting one costs more than most of them do. Its input is no terminal."""
+    return CliRunner().invoke(app, arguments)
+
+
+def test_a_question_is_answered_once_by_the_one_who_has_seen_it(world, held, tight):
+    creates = world.creates()
+    run = held.experiment("answered", policy=tight, payment_method="async_invoice", wallet=None)
+    assert held.execute(run).name == "Suspended"
+
+    looked = json.loads(here("approve", str(run.id), "--json").stdout)["question"]
+    assert "219.00 USD" in looked["description"]
+    assert looked["decisions"] == ["approve", "reject", "change_cap"]
+    unconfirmed = here("approve", str(run.id))
+    assert unconfirmed.exit_code == 2
+    assert f"--yes --question {looked['key']}" in unconfirmed.stderr
+    assert held.state(run).name == "Suspended"
+
+    refused = here("reject", str(run.id), "--yes", "--note", "too dear", "--json")
+    assert json.loads(refused.stdout)["answer"]["decision"] == "reject"
+    ended = held.execute(run)
+    assert ended.name == "Failed"
+    assert "(too dear)" in ended.message
+    asks_nothing = here("approve", str(run.id), "--yes")
+    assert (asks_nothing.exit_code, "asks nothing; it is Failed" in asks_nothing.stderr) == (2, True)
+
+    assert reschedule(world.api, run.id, "a retry asks again", force=True)
+    assert held.execute(run).name == "Suspended"
+    outdated = here("approve", str(run.id), "--yes", "--question", looked["key"])
+    assert (outdated.exit_code, "asks another question by now" in outdated.stderr) == (1, True)
+    assert held.state(run).name == "Suspended"
+    assert world.creates() == creates
+
+    def approve(name):
+        return command("approve", str(run.id), "--yes", "--by", name, **world.stack.env)
+
+    with ThreadPoolExecutor(2) as both:
+        done = list(both.map(approve, ("Ada", "Grace")))
+    assert sorted(one.code for one in done) in ([0, 1], [0, 2])  # 2: it read the run after the other's answer
+    first = ("Ada", "Grace")[[one.code for one in done].index(0)]
+    assert not held.execute(run).state_details.run_input_keyset  # it waits for the laboratory
+    assert len(world.orders("answered")) == 1
+    books = open_books(world.credentials, world.archive)
+    (book,) = [book for book in books.orders() if book.campaign_id == "answered"]
+    assert first in book.read().approved.approver
+
+
+def test_a_canceled_campaign_says_what_remains(world, held):
+    designs = str(world.designs("canceled-cli", DESIGN))
+    assay = {"experiment_type": "affinity", "method": "bli"}
+
+    def start(campaign_id, target, **changes):
+        run = held.start(
+            "campaign",
+            **world.shared() | changes | {"designs": designs, "campaign_id": campaign_id},
+            assay=assay | {"target": target},
+        )
+        assert held.execute(run, "campaign").name == "Suspended"
+        (child,) = world.children(campaign_id)
+        world.asleep(child)
+
+    asks = world.policy.model_copy(update={"accept_quotes": False})
+    asks.save("answers-asks", overwrite=True)
+    start("canceled-quoted", UNPRICED, policy=asks, webhook=None)
+    start("canceled-paid", "Human EGFR, extracellular domain")
+    refused = here("cancel", "canceled-paid")
+    assert (refused.exit_code, "nothing was canceled" in refused.stderr) == (2, True)
+    world.advance(days=2)
+    (order,) = world.orders("canceled-quoted")
+    assert order.status == "quote_sent"
+
+    (quoted,) = json.loads(here("cancel", "canceled-quoted", "--yes", "--json").stdout)["experiments"]
+    assert (quoted["outcome"], quoted["billed_cents"]) == ("quote-rejected", None)
+    (order,) = world.orders("canceled-quoted")
+    assert order.status == "draft"
+    paid = command("cancel", "canceled-paid", "--yes", **world.stack.env)
+    assert paid.code == 0
+    assert "ordered and billed: 219.00 USD, paid" in paid.out
+    assert "Billed together: 219.00 USD" in paid.out
+    for campaign_id in ("canceled-quoted", "canceled-paid"):
+        (child,) = world.children(campaign_id)
+        assert child.state.name == "Cancelled"
+        assert len(world.artifacts(child, "assay-canceled-")) == 1
+    assert len(world.settlements("canceled-paid")) == 1
+    again = json.loads(here("cancel", "canceled-paid", "--yes", "--json").stdout)["experiments"]
+    assert [line["outcome"] for line in again] == ["invoiced"]
