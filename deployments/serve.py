@@ -1,5 +1,6 @@
 """Serves the flows from one process, without a work pool: `python -m prefect_assay.deployments.serve`."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final, cast
 
@@ -10,6 +11,7 @@ from prefect.flows import Flow
 from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
+from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
 from prefect_assay.prefork import fork_flow_runs
 from prefect_assay.runs.children import DEPLOYMENT_NAME
@@ -35,18 +37,23 @@ def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
 
 def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> list[RunnerDeployment]:
     """The deployments of `prefect.yaml`, for a served process; None leaves the sweep unscheduled."""
+    shipped = {
+        entry["entrypoint"].rpartition(":")[2]: entry for entry in shipped_deployments()["deployments"]
+    }
+    flows = (experiment, campaign, design_build_test, sweep)
     return [
-        _deployment(experiment),
-        _deployment(campaign),
-        _deployment(design_build_test),
-        _deployment(sweep, interval=sweep_interval),
+        _deployment(flow, shipped[flow.fn.__name__], sweep_interval if flow is sweep else None)
+        for flow in flows
     ]
 
 
-def _deployment(flow: Flow[..., Any], interval: timedelta | None = None) -> RunnerDeployment:
+def _deployment(
+    flow: Flow[..., Any], shipped: Mapping[str, Any], interval: timedelta | None
+) -> RunnerDeployment:
     deployment = flow.to_deployment(
         DEPLOYMENT_NAME,
-        tags=["assay"],
+        description=shipped["description"],
+        tags=shipped["tags"],
         interval=interval,
         entrypoint_type=EntrypointType.MODULE_PATH,
         # Runs that a schedule has started while no process served end at once, instead of one after another.

@@ -25,6 +25,14 @@ def test_a_scheduled_sweep_is_limited_as_on_the_work_pool():
     assert {name for name, deployment in served.items() if deployment.concurrency_limit} == {"sweep"}
 
 
+def test_served_deployments_say_what_the_shipped_ones_say_about_themselves():
+    shipped = shipped_deployments()["deployments"]
+    told = {entry["description"]: entry["tags"] for entry in shipped}
+    assert {made.description: made.tags for made in served_deployments()} == told
+    assert sum(text.startswith("Start here") for text in told) == 2
+    assert len(told) == len(shipped) == 4
+
+
 @pytest.mark.parametrize(
     ("profile", "environment", "seconds"),
     [
