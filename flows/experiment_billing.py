@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
 from prefect.logging import get_run_logger
+from prefect.runtime import flow_run as current_run
 
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.approvals.uncertain_payment import ask_about_payment, payment_decision
@@ -15,12 +16,13 @@ from prefect_assay.books.log import Approved
 from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
 from prefect_assay.flows.run_options import CAMPAIGN_CAP, EXPERIMENT_CAP, ExperimentRun
 from prefect_assay.models.billing import Quote, usd
-from prefect_assay.models.job import Order, OrderRoute, Payment
+from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.block_references import require_blocks
+from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL, own_label, set_labels
 from prefect_assay.tasks.order import order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
 from prefect_assay.tasks.quote import check_total, confirm_quote
@@ -172,7 +174,17 @@ def pay(run: ExperimentRun, order: Order) -> Payment:
     payment = _by_machine(run, order) if by_machine else _invoice(run, order, 0, pays=False)
     artifacts.show_payment(run.label, payment)
     facts.payment(run.book, order, payment)
+    _note_for_status(payment)
     return payment
+
+
+def _note_for_status(payment: Payment) -> None:
+    """Keep price and unpaid invoice where `prefect-assay status` reads them without asking the service."""
+    unpaid = payment.hosted_invoice_url if payment.state is not PaymentState.SETTLED else None
+    notes = {PRICE_LABEL: str(payment.amount_cents or ""), INVOICE_LABEL: unpaid or ""}
+    changed = {name: value for name, value in notes.items() if (own_label(name) or "") != value}
+    if changed and can_suspend():
+        set_labels(current_run.id, changed)
 
 
 def _by_machine(run: ExperimentRun, order: Order) -> Payment:

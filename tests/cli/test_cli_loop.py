@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.cli.app import app
-from prefect_assay.cli.campaigns import status
+from prefect_assay.cli.campaigns import known_runs, status
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
 from prefect_assay.flows import design_build_test
@@ -31,7 +31,8 @@ def started(monkeypatch, tmp_path):
     """What the command starts."""
     calls = []
 
-    def start_run(deployment, parameters):
+    def start_run(deployment, parameters, *, name):
+        assert name == f"loop {parameters['loop_id']}"
         calls.append((deployment, parameters))
         return SimpleNamespace(id=uuid4(), name="quiet-otter")
 
@@ -158,12 +159,12 @@ def test_status_shows_rounds_best_spending_and_what_is_waited_for(archive):
         id=uuid4(), flow_id=uuid4(), name="second", parameters={}, tags=[CAMPAIGN_TAG + "egfr-round-002"]
     )
     server = Server(waiting, campaign)
-    (line,) = status._named(server, "egfr")
+    (line,) = known_runs.named(server, "egfr")
     assert (line.kind, line.loop_id, line.waits_for) == ("design-build-test", "egfr", "its round's campaign")
     report = loop_status.loop_rounds(server, [line.flow_run_id])
     assert [(r.number, r.best) for r in report.rounds] == [(1, "K_D 2 nM"), (2, None)]
     console = Console(width=200, record=True, file=sys.stderr)
-    console.print(status._table([line]))
+    console.print(status.runs_table([line]))
     console.print(loop_status.rounds_table(report))
     text = console.export_text()
     for shown in ("loop egfr", "K_D 2 nM", "1,234.50 USD", "not measured yet", "/t.csv"):
@@ -181,4 +182,4 @@ def test_an_ended_loop_says_why_it_stopped(archive):
 )
 def test_status_names_the_designs_that_a_loop_waits_for(archive, word, words):
     run = loop_run(archive, Suspended(timeout_seconds=9, pause_key=f"{word}:1"))
-    assert words in status._line(run).waits_for
+    assert words in known_runs.line_of(run).waits_for

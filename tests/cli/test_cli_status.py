@@ -1,12 +1,16 @@
 """`prefect-assay status`: what it says of each run, from what the Prefect API holds."""
 
+import io
+import json
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.states import Suspended
+from prefect.states import Failed, Suspended
+from rich.console import Console
 
-from prefect_assay.cli.campaigns import status
+from prefect_assay.cli.campaigns import known_runs, status
 from prefect_assay.waiting import WaitsFor
 
 PARAMETERS = {"credentials": {"$ref": str(uuid4())}, "policy": {}, "archive": {}}
@@ -21,9 +25,8 @@ class Server:
     def read_flow_runs(self, *, flow_filter=None, flow_run_filter=None, limit, offset=0, **_):
         tags = set(flow_run_filter.tags.all_) if flow_run_filter else set()
         names = flow_filter.name.any_ if flow_filter else ["campaign"]
-        loops = names == ["design-build-test"]
         matching = [
-            run for run in self.runs if tags <= set(run.tags) and ("loop_id" in run.parameters) == loops
+            run for run in self.runs if tags <= set(run.tags) and (tags or known_runs._kind(run) in names)
         ]
         return matching[offset : offset + limit]
 
@@ -31,8 +34,10 @@ class Server:
         return []
 
 
-def run(name, *, state=None, tags=(), labels=None, **parameters):
+def run(name, *, state=None, tags=(), labels=None, start_time=None, created=None, **parameters):
     return FlowRun(
+        start_time=start_time,
+        created=created,
         id=uuid4(),
         flow_id=uuid4(),
         name=name,
@@ -48,7 +53,7 @@ def suspended(key):
 
 
 def only(server, which):
-    (line,) = status._named(server, which)
+    (line,) = known_runs.named(server, which)
     return line
 
 
@@ -87,13 +92,13 @@ def test_recent_campaigns_leave_out_flows_of_other_packages():
         del other.parameters["archive"]
     ours = [run(f"campaign {n}", campaign_id=f"c{n}") for n in range(3)]
     server = Server(*others, *ours)
-    assert [line.name for line in status._recent(server, 2)] == ["campaign 0", "campaign 1"]
-    assert [line.name for line in status._recent(server, 20)] == ["campaign 0", "campaign 1", "campaign 2"]
+    assert [line.name for line in known_runs.recent(server, 2)] == ["campaign 0", "campaign 1"]
+    assert [line.name for line in known_runs.recent(server, 20)] == ["campaign 0", "campaign 1", "campaign 2"]
 
 
 def test_loops_are_listed_before_campaigns():
     server = Server(run("campaign", campaign_id="c"), run("loop", loop_id="egfr"))
-    assert [(line.name, line.loop_id) for line in status._recent(server, 9)] == [
+    assert [(line.name, line.loop_id) for line in known_runs.recent(server, 9)] == [
         ("loop", "egfr"),
         ("campaign", None),
     ]
@@ -106,7 +111,109 @@ def test_the_experiment_code_comes_from_the_run_itself():
     assert (line.experiment_id, line.experiment_code) == ("e-1", "LAB-001-001")
 
 
-def test_the_table_shows_the_id_of_an_experiment_whose_code_is_unknown():
+def shown(width, *lines):
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(status.runs_table(lines))
+    return console.export_text()
+
+
+REASON = (
+    "Flow run encountered an exception: InvalidSpec: the experiment specification is not valid, and nothing was ordered (1):\n"
+    "  - target: there is no target 'Human EGFR' in the catalog; did you mean 'Human EGFR, extracellular domain'"
+)
+INVOICE = "https://pay.example.org/i/acct_1Q2w3e/live_YWNjdF8xUTJ3M2U_4r5t6y7u8i9o0p"
+
+
+def campaign_of_three():
+    group = ["assay-group:campaign-round-3"]
+    ordered = {
+        "assay.experiment-code": "LAB-001-001",
+        "assay.price-cents": "87600",
+        "assay.eta": "2026-12-02T09:00:00Z",
+    }
+    asleep = suspended("results-k:1")
+    asleep.message = "in the laboratory: in production, results expected 2 Dec 2026"
+    began = datetime(2026, 11, 20, 9, tzinfo=UTC)
+    return Server(
+        run(
+            "round-3, 96 designs",
+            state=suspended("children-campaign-round-3:1"),
+            tags=["assay-campaign:round-3"],
+        ),
+        run(
+            "round-3-0",
+            state=asleep,
+            tags=[*group, "assay-experiment:e-1"],
+            labels=ordered,
+            spec={},
+            deadline_days=45,
+            campaign_id="round-3",
+            start_time=began,
+            created=began,
+        ),
+        run(
+            "round-3-1",
+            state=suspended("results-l:1"),
+            tags=[*group, "assay-experiment:e-2"],
+            campaign_id="round-3",
+            spec={},
+            labels={
+                "assay.experiment-code": "LAB-001-002",
+                "assay.price-cents": "43800",
+                "assay.unpaid-invoice": INVOICE,
+            },
+        ),
+        run("round-3-2", state=Failed(message=REASON), tags=group, campaign_id="round-3", spec={}),
+    )
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_everything_that_is_known_can_be_read_at_any_width(width):
+    text = shown(width, *known_runs.named(campaign_of_three(), "round-3"))
+    assert max(map(len, text.splitlines())) <= width
+    words = " ".join(text.split())
+    for sentence in (
+        "waits for its experiments",
+        "waits for the laboratory: in production, results expected 2 Dec 2026",
+        "876.00 USD, until 4 Jan 2027",
+        "438.00 USD",
+        "did you mean 'Human EGFR, extracellular domain'",
+    ):
+        assert sentence in words, text
+    assert INVOICE in "".join(text.split()).replace("|", ""), text
+    below = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2] != " "]
+    assert sorted(below) == ["LAB-001-001", "LAB-001-002", "round-3-2"], (
+        "experiments are below their campaign"
+    )
+    sentences = [line[40:].strip() for line in text.splitlines() if line[40:].strip()]
+    assert max(map(len, sentences)) > 35, "no sentence is folded into a column of a few letters"
+
+
+def test_json_has_all_of_it():
+    lines = known_runs.named(campaign_of_three(), "round-3")
+    first = next(line.as_json() for line in lines if line.experiment_id == "e-1")
+    assert (first["price_cents"], first["expected"]) == (87600, "2026-12-02T09:00:00+00:00")
+    assert first["deadline"] == "2027-01-04T09:00:00+00:00"
+    assert json.loads(json.dumps(first)) == first
+    assert next(line for line in lines if line.experiment_id == "e-2").open_invoice == INVOICE
+    assert next(line for line in lines if line.ended).message == REASON
+
+
+def test_a_campaign_is_known_before_its_run_begins():
+    """Its tags come with the first execution."""
+    scheduled = State(type=StateType.SCHEDULED, name="Scheduled")
+    server = Server(run("round-9, 3 designs", state=scheduled, campaign_id="round-9"))
+    for which in ("round-9", "round-9, 3 designs"):
+        assert only(server, which).waits_for == "a free worker"
+    assert known_runs.named(server, "round-8") == []
+
+
+def test_an_experiment_that_was_started_by_itself_is_listed():
+    alone = run("solo-0", spec={}, campaign_id="solo")
+    of_campaign = run("c-0", spec={}, campaign_id="c", tags=["assay-group:campaign-c"])
+    assert [line.name for line in known_runs.recent(Server(alone, of_campaign), 9)] == ["solo-0"]
+
+
+def test_the_table_shows_the_name_of_a_run_whose_experiment_is_unknown():
     unlabeled = run("c 1/1", tags=["assay-group:campaign-c", "assay-experiment:e-1"], spec={})
-    lines = status._named(Server(unlabeled), "c")
-    assert [str(cell) for cell in status._table(lines).columns[2].cells] == ["e-1"]
+    assert "c 1/1" in shown(80, *known_runs.named(Server(unlabeled), "c"))

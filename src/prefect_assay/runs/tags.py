@@ -24,6 +24,8 @@ RETRY_TAG: Final = "assay-again:"  # <times>: failed attempts in a row of a run
 ASKS_TAG: Final = "assay-asks"  # a run that asks a person
 REPLACED_TAG: Final = "assay-replaced:"  # <run id>: a run that was replaced by this one
 EXPERIMENT_CODE_LABEL: Final = "assay.experiment-code"  # the code that people know an experiment by
+PRICE_LABEL: Final = "assay.price-cents"  # of the order's invoice, in US cents
+INVOICE_LABEL: Final = "assay.unpaid-invoice"  # the page on which a person pays; empty once it is paid
 ETA_LABEL: Final = "assay.eta"  # when the last delivery expects results, ISO 8601
 
 # A replaced run leaves these to its successor.

@@ -116,13 +116,19 @@ def status(
         typer.Option(help="Name of an AssayCredentials block: also ask the service for each status."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Campaigns and loops to list at most.")] = 10,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Show it again and again until all has ended; Ctrl-C ends the view only."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show loops, campaigns and experiments: the states of their runs and what they wait for."""
     with reported(as_json=as_json):
         from prefect_assay.cli.campaigns.status import show_status
 
-        show_status(which, credentials=credentials, limit=limit, as_json=as_json)
+        show_status(which, credentials=credentials, limit=limit, watch=watch, as_json=as_json)
 
 
 @campaigns.command()

@@ -126,7 +126,9 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         from prefect_assay.tasks.archive import refuse_relative
 
         refuse_relative(cast("Archive", blocks["archive"]))
-        run = start_run(DEPLOYMENT, {**_designs(request.designs), **settings, **blocks})
+        title = campaign_id or (Path(request.designs).stem if "://" not in request.designs else "campaign")
+        name = f"{title[:40]}, {len(sequences)} designs"
+        run = start_run(DEPLOYMENT, {**_designs(request.designs), **settings, **blocks}, name=name)
     announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
     if wait:
         from prefect_assay.cli.campaigns.status import follow

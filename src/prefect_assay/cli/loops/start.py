@@ -81,7 +81,7 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         refuse_relative(cast("Archive", blocks["archive"]))
         if request.cron is not None:
             schedule_loop(request.loop_id, request.cron, parameters)
-        run = start_run(DEPLOYMENT, parameters)
+        run = start_run(DEPLOYMENT, parameters, name=f"loop {request.loop_id}")
     announce(run, {"loop_id": request.loop_id}, as_json=as_json)
 
 
