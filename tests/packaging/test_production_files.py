@@ -1,0 +1,105 @@
+"""The files of `deployments/production/` agree with each other and with the package."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, settings_of
+from prefect_assay.webhooks.settings import ENV_PREFIX, ReceiverSettings
+
+ROOT = Path(__file__).parents[2]
+FILES = ROOT / "deployments" / "production"
+KUBERNETES = FILES / "kubernetes"
+
+
+class _CloudFormation(yaml.SafeLoader):
+    """Reads `!Ref x` and the like as their text."""
+
+
+def _plain(loader, _, node):
+    """`!GetAtt a.b` as `a.b`."""
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return loader.construct_scalar(node)
+
+
+_CloudFormation.add_multi_constructor("!", _plain)
+
+
+def documents(name):
+    return list(yaml.safe_load_all((KUBERNETES / name).read_text()))
+
+
+def containers():
+    """Command line and environment of every container, in the manifests and in the template."""
+    for name in ("worker.yaml", "receiver.yaml"):
+        (one,) = documents(name)[0]["spec"]["template"]["spec"]["containers"]
+        yield pytest.param(
+            one["args"], {entry["name"]: entry.get("value") for entry in one["env"]}, id=f"kubernetes-{name}"
+        )
+    stack = yaml.load((FILES / "ecs.yaml").read_text(), _CloudFormation)
+    for name in ("WorkerTask", "ReceiverTask"):
+        (one,) = stack["Resources"][name]["Properties"]["ContainerDefinitions"]
+        env = {entry["Name"]: entry.get("Value") for entry in one["Environment"] + one["Secrets"]}
+        yield pytest.param(one["Command"], env, id=f"ecs-{name}")
+
+
+@pytest.mark.parametrize(("arguments", "env"), containers())
+def test_containers_run_commands_with_options_and_settings_that_exist(arguments, env):
+    command, *options = arguments
+    help_of = [sys.executable, "-m", "prefect_assay.cli", command, "--help"]
+    if command == "worker":
+        help_of = [sys.executable, "-m", "prefect", "worker", "start", "--help"]
+    known = subprocess.run(help_of, capture_output=True, text=True, check=True).stdout
+    assert all(option in known for option in options if option.startswith("--"))
+    settings = {f"{ENV_PREFIX}{name.upper()}" for name in ReceiverSettings.model_fields}
+    assert {name for name in env if name.startswith(ENV_PREFIX)} <= settings
+
+
+def test_the_template_grants_what_the_policy_grants():
+    stack = yaml.load((FILES / "ecs.yaml").read_text(), _CloudFormation)
+    (granted,) = stack["Resources"]["TaskRole"]["Properties"]["Policies"]
+    policy = json.loads((FILES / "bucket-policy.json").read_text())
+    same = [
+        (
+            one["Effect"],
+            one["Action"],
+            re.sub(r"\$\{AWS::Partition\}", "aws", one["Resource"]).replace("${Bucket}", "BUCKET"),
+        )
+        for one in granted["PolicyDocument"]["Statement"]
+    ]
+    assert same == [(one["Effect"], one["Action"], one["Resource"]) for one in policy["Statement"]]
+
+
+def test_the_charts_server_has_the_shipped_settings():
+    values = yaml.safe_load((KUBERNETES / "server-values.yaml").read_text())
+    shipped = (
+        settings_of(EMBEDDED)
+        | settings_of(POSTGRES)
+        | {
+            "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": settings_of(EMBEDDED)[
+                "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"
+            ]
+        }
+    )
+    chosen = {entry["name"]: entry["value"] for entry in values["server"]["env"]}
+    assert chosen.items() <= shipped.items()
+
+
+def test_the_image_installs_extras_that_exist_on_a_python_that_is_supported():
+    text = (FILES / "Dockerfile").read_text()
+    (extras,) = re.findall(r"whl\)\[([a-z0-9,]+)\]", text)
+    project = (ROOT / "pyproject.toml").read_text()
+    assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras.split(","))
+    assert set(re.findall(r"FROM python:(\d+\.\d+)", text)) == {"3.11"}
+
+
+def test_every_file_is_in_the_page():
+    page = (ROOT / "docs" / "production.md").read_text()
+    for name in ("Dockerfile", "ecs.yaml", "bucket-policy.json", "kubernetes/", "server-values.yaml"):
+        assert name in page
