@@ -143,6 +143,17 @@ def test_after_a_lost_reply_the_next_question_is_not_answered(server, discarded)
     assert server.answered == [(question.key, APPROVE)]
 
 
+def test_a_server_that_stays_away_leaves_the_outcome_open(server):
+    question = read_question(server, server.run())
+    server.faults = ["busy"] * 10
+    with pytest.raises(OutcomeUnknown, match="may have been given"):
+        submit(question)
+    server.read_flow_run = lambda _run_id: (_ for _ in ()).throw(httpx.ConnectError("no server"))
+    with pytest.raises(httpx.ConnectError):  # nothing was sent
+        submit(question)
+    assert server.answered == []
+
+
 def test_a_question_that_was_replaced_is_not_answered(server):
     question = read_question(server, server.run())
     server.ask(key_of("approve-0a1b-900"))

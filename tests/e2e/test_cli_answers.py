@@ -11,7 +11,7 @@ from prefect_assay.cli.app import app
 from prefect_assay.runs.states import reschedule
 from support.command import command
 from support.runs.held import DESIGN, Held
-from support.runs.world import UNPRICED
+from support.runs.world import EGFR, UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -23,7 +23,7 @@ def held(world):
 
 @pytest.fixture
 def tight(world):
-    block = world.policy.model_copy(update={"per_experiment_cents": 100})
+    block = world.policy.model_copy(update={"per_experiment_cents": 100, "per_campaign_cents": 100})
     block.save("answers-tight", overwrite=True)
     return block
 
@@ -75,42 +75,42 @@ def test_a_question_is_answered_once_by_the_one_who_has_seen_it(world, held, tig
     assert first in book.read().approved.approver
 
 
-def test_a_canceled_campaign_says_what_remains(world, held):
+def test_a_canceled_campaign_says_what_remains(world, held, tight):
     designs = str(world.designs("canceled-cli", DESIGN))
-    assay = {"experiment_type": "affinity", "method": "bli"}
 
     def start(campaign_id, target, **changes):
-        run = held.start(
-            "campaign",
-            **world.shared() | changes | {"designs": designs, "campaign_id": campaign_id},
-            assay=assay | {"target": target},
-        )
+        assay = {"experiment_type": "affinity", "method": "bli", "target": target}
+        given = world.shared() | {"designs": designs, "campaign_id": campaign_id, "webhook": None} | changes
+        run = held.start("campaign", **given, assay=assay)
         assert held.execute(run, "campaign").name == "Suspended"
-        (child,) = world.children(campaign_id)
-        world.asleep(child)
 
     asks = world.policy.model_copy(update={"accept_quotes": False})
     asks.save("answers-asks", overwrite=True)
-    start("canceled-quoted", UNPRICED, policy=asks, webhook=None)
-    start("canceled-paid", "Human EGFR, extracellular domain")
-    refused = here("cancel", "canceled-paid")
-    assert (refused.exit_code, "nothing was canceled" in refused.stderr) == (2, True)
+    start("canceled-quoted", UNPRICED, policy=asks)
+    start("canceled-asking", EGFR, policy=tight)
+    paid = held.experiment("canceled-paid")
+    assert held.execute(paid).name == "Suspended"
+    (child,) = world.children("canceled-quoted")
+    world.asleep(child)
     world.advance(days=2)
     (order,) = world.orders("canceled-quoted")
     assert order.status == "quote_sent"
 
+    unconfirmed = here("cancel", "canceled-quoted")
+    assert (unconfirmed.exit_code, "nothing was canceled" in unconfirmed.stderr) == (2, True)
+    nothing = here("cancel", "canceled-asking", "--yes")
+    assert "It had started no experiment: nothing was ordered." in nothing.stdout
     (quoted,) = json.loads(here("cancel", "canceled-quoted", "--yes", "--json").stdout)["experiments"]
     assert (quoted["outcome"], quoted["billed_cents"]) == ("quote-rejected", None)
     (order,) = world.orders("canceled-quoted")
     assert order.status == "draft"
-    paid = command("cancel", "canceled-paid", "--yes", **world.stack.env)
-    assert paid.code == 0
-    assert "ordered and billed: 219.00 USD, paid" in paid.out
-    assert "Billed together: 219.00 USD" in paid.out
-    for campaign_id in ("canceled-quoted", "canceled-paid"):
-        (child,) = world.children(campaign_id)
-        assert child.state.name == "Cancelled"
-        assert len(world.artifacts(child, "assay-canceled-")) == 1
+    done = command("cancel", str(paid.id), "--yes", **world.stack.env)
+    assert done.code == 0
+    assert "ordered and billed: 219.00 USD, paid" in done.out
+    assert "Billed together: 219.00 USD" in done.out
     assert len(world.settlements("canceled-paid")) == 1
-    again = json.loads(here("cancel", "canceled-paid", "--yes", "--json").stdout)["experiments"]
-    assert [line["outcome"] for line in again] == ["invoiced"]
+    for run in (world.run(child), world.run(paid)):
+        assert run.state.name == "Cancelled"
+        assert len(world.artifacts(run, "assay-canceled-")) == 1
+    (again,) = json.loads(here("cancel", str(paid.id), "--json").stdout)["experiments"]
+    assert (again["outcome"], again["billed_cents"]) == ("invoiced", 21_900)

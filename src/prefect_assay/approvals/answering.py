@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, assert_never
+from typing import Any, Final
 from uuid import UUID
 
 import httpx
@@ -77,51 +77,59 @@ def submit_answer(
         InvalidRequest: the form does not take the values.
         OutcomeUnknown: the answer may have been given, and the run has gone on.
     """
-    lost = False
+    lost = False  # an attempt may have arrived
     # Without the client's own retries, which would not read the question again.
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), get_client(sync_client=True) as client:
         for attempt in range(1, _ATTEMPTS + 1):
+            sent = False
             try:
-                if _submit(client, question, values, lost=lost):
+                if not _is_open(client, question):
+                    _explain(client, question, values, lost=lost)
                     return
+                sent = True
+                if not _resume(client, question, values):
+                    _explain(client, question, values, lost=lost)
+                return
             except (httpx.TransportError, httpx.HTTPStatusError) as error:
+                lost = lost or (sent and _may_have_arrived(error))
                 if not is_away(error) or attempt == _ATTEMPTS:
+                    if lost:
+                        raise OutcomeUnknown(_unknown(question)) from error
                     raise
-                lost = True
             sleep(_PAUSE_SECONDS * attempt)
-    raise OutcomeUnknown(_unknown(question))
 
 
-def _submit(client: SyncPrefectClient, question: OpenQuestion, values: dict[str, Any], *, lost: bool) -> bool:
+def _is_open(client: SyncPrefectClient, question: OpenQuestion) -> bool:
     run = client.read_flow_run(question.run_id)
     if suspension_key(run) != question.key:
-        return _closed(client, question, values, lost=lost)
+        return False
     if question.until is not None and datetime.now(UTC) > question.until:
         raise ApprovalExpired(
             f"the question of run {run.name} expired at {question.until:%Y-%m-%d %H:%M} UTC; the sweep ends the run, and "
             "a retry of the run asks again"
         )
+    return True
+
+
+def _resume(client: SyncPrefectClient, question: OpenQuestion, values: dict[str, Any]) -> bool:
+    """False if the run was not suspended any more."""
     result = client.resume_flow_run(question.run_id, run_input=values)
-    match result.status:
-        case SetStateStatus.ACCEPT:
-            return True
-        case SetStateStatus.REJECT:
-            reason = getattr(result.details, "reason", None) or "no reason given"
-            raise InvalidRequest([f"the form of run {run.name}: {reason}"])
-        case SetStateStatus.ABORT | SetStateStatus.WAIT:
-            return _closed(client, question, values, lost=lost)
-        case never:
-            assert_never(never)
+    if result.status == SetStateStatus.REJECT:
+        reason = getattr(result.details, "reason", None) or "no reason given"
+        raise InvalidRequest([f"the form of run {question.run_name}: {reason}"])
+    return result.status == SetStateStatus.ACCEPT
 
 
-def _closed(client: SyncPrefectClient, question: OpenQuestion, values: dict[str, Any], *, lost: bool) -> bool:
-    """True if the answer of a lost attempt is the one that closed the question."""
+def _explain(
+    client: SyncPrefectClient, question: OpenQuestion, values: dict[str, Any], *, lost: bool
+) -> None:
+    """Return if a lost attempt's answer is the one that closed the question; raise what happened instead."""
     stored = client.filter_flow_run_input(
         flow_run_id=question.run_id, key_prefix=question.answer_key, limit=1, exclude_keys=set()
     )
     given = json.loads(stored[0].value) if stored else None
     if lost and given == values:
-        return True
+        return
     if lost and given is None:  # a refusal is discarded by the run that reads it
         raise OutcomeUnknown(_unknown(question))
     by = (
@@ -131,6 +139,12 @@ def _closed(client: SyncPrefectClient, question: OpenQuestion, values: dict[str,
         f"the question of run {question.run_name} is no longer open{by}. This answer was not given; look at the run again: "
         f"prefect-assay status {question.run_id}"
     )
+
+
+def _may_have_arrived(error: httpx.TransportError | httpx.HTTPStatusError) -> bool:
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.is_server_error
+    return not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
 
 
 def _unknown(question: OpenQuestion) -> str:

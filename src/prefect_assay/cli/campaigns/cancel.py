@@ -91,7 +91,7 @@ def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
                 cancel_children(client, run)
             started += children_of(client, run)
         lines += [
-            _line(run, "goes on", "goes on, because another run waits for it")
+            _line(run, "goes on", "goes on: another run waits for it, or somebody has started it again")
             for run in started
             if _is_open(run)
         ]

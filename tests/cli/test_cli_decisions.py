@@ -1,0 +1,231 @@
+"""`run --request-quote`, `approve`, `reject` and `cancel`: what is decided before anything is sent."""
+
+import json
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.states import Cancelled, Completed, Suspended
+from typer.testing import CliRunner
+
+from prefect_assay.approvals.answering import OpenQuestion
+from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.books import Books
+from prefect_assay.cli.app import app
+from prefect_assay.cli.campaigns import answer, cancel
+from prefect_assay.cli.campaigns import run as running
+from prefect_assay.cli.campaigns.answer import GivenAnswer
+from prefect_assay.errors import ArchiveUnavailable, InputError
+from prefect_assay.models.billing import Invoice, Quote
+from prefect_assay.payments.reconciliation import PaymentStatus
+from prefect_assay.sweeping.cancellations import Settled
+from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, CancellationReport
+
+PARAMETERS = {"credentials": {}, "policy": {}, "archive": {"$ref": str(uuid4())}, "campaign_id": "c"}
+
+
+def a_run(name="c 1/1", state=None, tags=(), **parameters):
+    return FlowRun(
+        id=uuid4(),
+        flow_id=uuid4(),
+        name=name,
+        state=state or Cancelled(),
+        tags=list(tags),
+        parameters=PARAMETERS | parameters,
+    )
+
+
+def asking(name="c 1/1"):
+    state = Suspended(timeout_seconds=60, pause_key="approve-k")
+    state.state_details.run_input_keyset = {"schema": "s", "description": "d", "response": "r"}
+    return a_run(name, state, spec={})
+
+
+def question(*decisions):
+    return OpenQuestion(
+        run_id=uuid4(),
+        run_name="c 1/1",
+        key="approve-k",
+        answer_key="r",
+        description="**5.00 USD**",
+        decisions=decisions,
+        until=datetime.now(UTC),
+    )
+
+
+def given(decision=None, **values):
+    return GivenAnswer(
+        **{"decision": decision, "by": "Ada", "note": None, "question": None, "yes": False} | values
+    )
+
+
+def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
+    started = []
+
+    def start_run(_deployment, parameters):
+        started.append(parameters)
+        return SimpleNamespace(id=uuid4(), name="quiet-otter")
+
+    blocks = {
+        "credentials": AssayCredentials(base_url="https://lab.example", token="t"),
+        "policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
+        "archive": LocalArchive(root=str(tmp_path)),
+    }
+    monkeypatch.setattr(running, "require_api", lambda: None)
+    monkeypatch.setattr(running, "load_blocks", lambda _: blocks)
+    monkeypatch.setattr("prefect_assay.runs.children.start_run", start_run)
+    designs = tmp_path / "d.fasta"
+    designs.write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
+    options = ["--credentials", "c", "--policy", "p", "--archive", "a", "--target", "t"]
+    for more in ([], ["--request-quote"]):
+        done = CliRunner().invoke(app, ["run", str(designs), *options, *more])
+        assert done.exit_code == 0, done.output
+    assert [parameters["request_quote"] for parameters in started] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "wanted", "chosen"),
+    [
+        (("approve", "reject", "change_cap"), None, "reject"),
+        (("paid", "stop"), None, "stop"),
+        (("paid", "pay_again", "stop"), "pay_again", "pay_again"),
+        (("approve", "reject"), "approve", "approve"),
+    ],
+)
+def test_the_decision_is_one_of_the_form(decisions, wanted, chosen):
+    assert answer._decision(question(*decisions), given(wanted)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("decisions", "wanted"), [(("paid", "stop"), "approve"), (("approve", "reject"), "paid")]
+)
+def test_a_decision_that_the_form_lacks_is_refused_with_those_it_has(decisions, wanted):
+    with pytest.raises(InputError, match=", ".join(decisions)):
+        answer._decision(question(*decisions), given(wanted))
+
+
+def test_of_several_questions_one_must_be_named(monkeypatch):
+    first, second, other = asking("c 1/3"), asking("c 2/3"), a_run("c 3/3", Completed())
+    monkeypatch.setattr(answer, "with_children", lambda _client, _which: [other, first])
+    assert answer._asking(None, "c") is first
+    monkeypatch.setattr(answer, "with_children", lambda _client, _which: [first, second, other])
+    with pytest.raises(InputError, match=f"2 runs of c ask a person(?s:.*){second.id}  c 2/3"):
+        answer._asking(None, "c")
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_a_person_confirms_what_is_answered(monkeypatch, capsys, confirmed):
+    asked = []
+    monkeypatch.setattr(answer.sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(answer.typer, "confirm", lambda text: asked.append(text) or confirmed)
+    values = given("change_cap", cap_cents=500).values("change_cap")
+    if confirmed:
+        answer._confirm(question("approve"), values)
+    else:
+        with pytest.raises(SystemExit):
+            answer._confirm(question("approve"), values)
+        assert "Nothing was answered." in capsys.readouterr().err
+    assert asked == ["Answer change_cap with a cap of 500 cents, as Ada?"]
+
+
+def test_a_user_without_a_name_says_who_decides(monkeypatch):
+    def nameless():
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr(answer.getpass, "getuser", nameless)
+    with pytest.raises(InputError, match="--by"):
+        given("approve", by=None).values("approve")
+
+
+@pytest.mark.parametrize("state", CanceledOrderState)
+def test_what_remains_has_words_for_every_state(state):
+    report = CancellationReport(state=state, quote=Quote(status="pending", amount_total=4200))
+    assert ("42.00 USD" in cancel._text(report)) is (state is CanceledOrderState.QUOTE_OPEN)
+    assert ("ordered and billed" in cancel._text(report)) is (state is CanceledOrderState.INVOICED)
+
+
+def test_what_is_billed_is_said_with_its_invoice():
+    payment = PaymentStatus(invoice=Invoice(id="i", status="open", amount=21_900))
+    report = CancellationReport(state=CanceledOrderState.INVOICED, payment=payment)
+    line = cancel._of(a_run(spec={}), Settled(report, ("d 1/1",)))
+    assert line.text == "ordered and billed: 219.00 USD, invoice open; d 1/1 goes on with the order"
+    assert (line.billed_cents, line.paid) == (21_900, False)
+
+
+@pytest.fixture
+def archive(monkeypatch, tmp_path):
+    """The block that every run's reference leads to."""
+    block = LocalArchive(root=str(tmp_path))
+    monkeypatch.setattr(cancel.Block, "load_from_ref", lambda _reference: block)
+    return block
+
+
+@pytest.mark.parametrize("tags", [[], ["assay-archive:of-another-machine"]])
+def test_in_another_machines_archive_nothing_is_settled_or_written(archive, tmp_path, monkeypatch, tags):
+    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_: pytest.fail("settled with the wrong books"))
+    line = cancel._remains(None, a_run(tags=tags, spec={}))
+    assert "does not reach its archive; the sweep reports" in line.text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_in_its_archive_a_run_is_settled_and_a_failure_is_left_to_the_sweep(archive, monkeypatch):
+    own = Books(archive.get_store(), archive.prefix, "organisation").archive_id
+    run = a_run(tags=[f"assay-archive:{own}"], spec={})
+    settled = Settled(CancellationReport(state=CanceledOrderState.NOTHING), ())
+    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_: settled)
+    assert cancel._remains(None, run).text == "not ordered: nothing is billed"
+
+    def away(*_):
+        raise ArchiveUnavailable("the bucket is busy")
+
+    monkeypatch.setattr(cancel, "settle_canceled_run", away)
+    assert cancel._remains(None, run).text.startswith("the bucket is busy; the sweep reports")
+
+
+def test_an_experiment_that_another_campaign_waits_for_goes_on(monkeypatch):
+    mine = a_run("c", Suspended(timeout_seconds=60, pause_key="children-c:1"))
+    shared = a_run("c 1/2", Suspended(timeout_seconds=60, pause_key="results-k:1"), spec={})
+    ended = a_run("c 2/2", Completed(), spec={})
+    canceled = []
+
+    class Server:
+        def set_flow_run_state(self, run_id, state):
+            assert state.type == StateType.CANCELLING
+            canceled.append(run_id)
+            mine.state = Cancelled()
+
+        def read_flow_run(self, run_id):
+            return {mine.id: mine, ended.id: ended}[run_id]
+
+    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_: None)
+    monkeypatch.setattr(cancel, "children_of", lambda _client, run: [shared, ended] if run is mine else [])
+    lines = cancel._cancel(Server(), [mine])
+    assert canceled == [mine.id]
+    assert [(line.run, line.outcome) for line in lines] == [("c 1/2", "goes on"), ("c 2/2", "ended")]
+
+
+def test_what_has_ended_is_not_canceled(monkeypatch):
+    monkeypatch.setattr(cancel, "require_api", lambda: None)
+    monkeypatch.setattr(cancel, "get_client", lambda **_: nullcontext())
+    monkeypatch.setattr(cancel, "with_children", lambda _client, _which: [a_run("c", Completed())])
+    done = CliRunner().invoke(app, ["cancel", "c", "--yes", "--json"])
+    assert done.exit_code == 2
+    assert "nothing to cancel" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_a_run_that_no_worker_stops_is_left_to_the_sweep(monkeypatch):
+    stuck = a_run("c 1/1", State(type=StateType.RUNNING, name="Running"), spec={})
+
+    class Server:
+        def set_flow_run_state(self, _run_id, state):
+            stuck.state = state
+
+        def read_flow_run(self, _run_id):
+            return stuck
+
+    monkeypatch.setattr(cancel, "_PATIENCE_SECONDS", 0.0)
+    (line,) = cancel._cancel(Server(), [stuck])
+    assert (line.outcome, "its worker has not stopped it yet" in line.text) == ("canceling", True)
