@@ -56,11 +56,12 @@ class Server:
 
     def resume_flow_run(self, _run_id, run_input):
         fault = self.faults.pop(0) if self.faults else None
-        if fault == "busy":
+        if fault == "collision":
+            self.answer(run_input | {"decided_by": "Grace"})
+        if fault in {"busy", "collision"}:
             request = httpx.Request("POST", "http://prefect.test/resume")
-            raise httpx.HTTPStatusError(
-                "busy", request=request, response=httpx.Response(503, request=request)
-            )
+            response = httpx.Response(503 if fault == "busy" else 500, request=request)
+            raise httpx.HTTPStatusError(fault, request=request, response=response)
         if not self.state.is_paused():
             return SimpleNamespace(status=SetStateStatus.ABORT, details=None)
         if run_input["decision"] not in {"approve", "reject"}:
@@ -116,6 +117,14 @@ def test_an_answer_is_given_once_although_the_server_is_busy(server):
     with pytest.raises(Conflict, match="no longer open: approve, by Ada"):
         submit(question, APPROVE | {"decided_by": "Grace"})
     assert len(server.answered) == 1
+
+
+def test_of_two_answers_at_the_same_moment_the_later_one_is_refused_with_the_first(server):
+    question = read_question(server, server.run())
+    server.faults = ["collision"]
+    with pytest.raises(Conflict, match="no longer open: approve, by Grace"):
+        submit(question)
+    assert server.answered == [(question.key, APPROVE | {"decided_by": "Grace"})]
 
 
 def test_a_lost_reply_is_found_to_have_arrived(server):

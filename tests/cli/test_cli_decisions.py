@@ -65,7 +65,7 @@ def given(decision=None, **values):
 def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
     started = []
 
-    def start_run(_deployment, parameters):
+    def start_run(_deployment, parameters, **_named):
         started.append(parameters)
         return SimpleNamespace(id=uuid4(), name="quiet-otter")
 

@@ -83,19 +83,19 @@ def submit_answer(
         for attempt in range(1, _ATTEMPTS + 1):
             sent = False
             try:
-                if not _is_open(client, question):
+                sent = _is_open(client, question)
+                if not (sent and _resume(client, question, values)):
                     _explain(client, question, values, lost=lost)
-                    return
-                sent = True
-                if not _resume(client, question, values):
-                    _explain(client, question, values, lost=lost)
-                return
             except (httpx.TransportError, httpx.HTTPStatusError) as error:
                 lost = lost or (sent and _may_have_arrived(error))
-                if not is_away(error) or attempt == _ATTEMPTS:
+                # Of two answers at the same moment, the later one gets a 500 of the database.
+                again = is_away(error) or (sent and _may_have_arrived(error))
+                if not again or attempt == _ATTEMPTS:
                     if lost:
                         raise OutcomeUnknown(_unknown(question)) from error
                     raise
+            else:
+                return
             sleep(_PAUSE_SECONDS * attempt)
 
 
@@ -114,7 +114,7 @@ def _is_open(client: SyncPrefectClient, question: OpenQuestion) -> bool:
 def _resume(client: SyncPrefectClient, question: OpenQuestion, values: dict[str, Any]) -> bool:
     """False if the run was not suspended any more."""
     result = client.resume_flow_run(question.run_id, run_input=values)
-    if result.status == SetStateStatus.REJECT:
+    if result.status == SetStateStatus.REJECT and _is_open(client, question):
         reason = getattr(result.details, "reason", None) or "no reason given"
         raise InvalidRequest([f"the form of run {question.run_name}: {reason}"])
     return result.status == SetStateStatus.ACCEPT

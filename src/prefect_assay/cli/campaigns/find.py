@@ -1,5 +1,6 @@
 """The runs that a command is about: of a campaign, of a loop, or one flow run by its id."""
 
+from typing import Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
@@ -7,7 +8,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.errors import NotFound
-from prefect_assay.runs.queries import is_assay_run, read_runs, run_filter
+from prefect_assay.runs.queries import FLOW_NAMES, is_assay_run, newest_runs, read_runs, run_filter
 from prefect_assay.runs.states import successor_of
 from prefect_assay.runs.tags import (
     CAMPAIGN_TAG,
@@ -18,6 +19,8 @@ from prefect_assay.runs.tags import (
     campaign_group,
     tag_values,
 )
+
+_NEWEST: Final = 50
 
 
 def parents_of(client: SyncPrefectClient, which: str) -> list[FlowRun]:
@@ -31,12 +34,13 @@ def parents_of(client: SyncPrefectClient, which: str) -> list[FlowRun]:
     except ObjectNotFound:
         found = []
     except ValueError:  # no flow run id
-        found = _tagged(client, CAMPAIGN_TAG + which) or _tagged(client, LOOP_TAG + which)
+        found = tagged(client, CAMPAIGN_TAG + which) or tagged(client, LOOP_TAG + which)
+        found = found or newest_named(client, which)
     found = [run for run in found if is_assay_run(run)]
     if not found:
         raise NotFound(
             f"the Prefect API knows neither a campaign, a loop nor an assay run {which!r}; `prefect-assay status` lists "
-            "what there is. A campaign has its id a moment after its run has begun; before that, use the run's id"
+            "what there is"
         )
     return found
 
@@ -48,7 +52,7 @@ def with_children(client: SyncPrefectClient, which: str) -> list[FlowRun]:
         NotFound: nothing has this id.
     """
     found = {run.id: run for run in parents_of(client, which)}
-    for run in _tagged(client, GROUP_TAG + campaign_group(which)):
+    for run in tagged(client, GROUP_TAG + campaign_group(which)):
         found.setdefault(run.id, run)
     waiting = list(found.values())
     while waiting:
@@ -61,9 +65,20 @@ def with_children(client: SyncPrefectClient, which: str) -> list[FlowRun]:
 def children_of(client: SyncPrefectClient, run: FlowRun) -> list[FlowRun]:
     """The runs that a campaign or a loop has started."""
     groups = sorted({*tag_values(run.tags, CHILDREN_TAG), *tag_values(run.tags, WAITS_TAG)})
-    return [child for group in groups for child in _tagged(client, GROUP_TAG + group)]
+    return [child for group in groups for child in tagged(client, GROUP_TAG + group)]
 
 
-def _tagged(client: SyncPrefectClient, tag: str) -> list[FlowRun]:
+def tagged(client: SyncPrefectClient, tag: str) -> list[FlowRun]:
+    """The runs with a tag, the oldest first."""
     found = read_runs(client, run_filter(tags=[tag]))
     return sorted(found, key=lambda run: (run.created.timestamp() if run.created else 0.0, run.name))
+
+
+def newest_named(client: SyncPrefectClient, which: str) -> list[FlowRun]:
+    """The runs of a name or an id that have not begun, and so have no tags yet; they are among the newest."""
+    return [
+        run
+        for flow in FLOW_NAMES
+        for run in newest_runs(client, flow, _NEWEST)
+        if which in {run.name, run.parameters.get("campaign_id"), run.parameters.get("loop_id")}
+    ]

@@ -14,11 +14,12 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 
+from prefect_assay.cli.campaigns.find import newest_named, tagged
 from prefect_assay.cli.prefect_api import run_url
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotFound
 from prefect_assay.reporting.progress import eta_of
-from prefect_assay.runs.queries import newest_runs, read_runs, run_filter
+from prefect_assay.runs.queries import newest_runs
 from prefect_assay.runs.states import has_ended, suspension_key
 from prefect_assay.runs.tags import (
     CAMPAIGN_TAG,
@@ -37,8 +38,6 @@ from prefect_assay.waiting import DEADLINE_DAYS, WaitsFor, waits_for
 CAMPAIGN: Final = "campaign"
 EXPERIMENT: Final = "experiment"
 LOOP: Final = "design-build-test"
-# A run that has not begun has no tags yet; it is among the newest.
-_NEWEST: Final = 50
 
 _WAITS_FOR: Final = {
     WaitsFor.RESULTS: "the laboratory",
@@ -115,14 +114,8 @@ def named(client: SyncPrefectClient, which: str) -> list[RunLine]:
         except ObjectNotFound:
             return []
         return _with_experiments(client, run) if _kind(run) == CAMPAIGN else [line_of(run)]
-    found = _tagged(client, CAMPAIGN_TAG + which) or _tagged(client, LOOP_TAG + which)
-    children = _tagged(client, GROUP_TAG + campaign_group(which))
-    runs = [*found, *children] or [
-        run
-        for kind in (CAMPAIGN, LOOP, EXPERIMENT)
-        for run in newest_runs(client, kind, _NEWEST)
-        if which in {run.name, run.parameters.get("campaign_id"), run.parameters.get("loop_id")}
-    ]
+    found = tagged(client, CAMPAIGN_TAG + which) or tagged(client, LOOP_TAG + which)
+    runs = [*found, *tagged(client, GROUP_TAG + campaign_group(which))] or newest_named(client, which)
     return [line_of(run) for run in runs]
 
 
@@ -181,13 +174,8 @@ def _deadline(run: FlowRun) -> datetime | None:
 
 def _with_experiments(client: SyncPrefectClient, run: FlowRun) -> list[RunLine]:
     campaign_id = _campaign_id(run)
-    children = _tagged(client, GROUP_TAG + campaign_group(campaign_id)) if campaign_id else []
+    children = tagged(client, GROUP_TAG + campaign_group(campaign_id)) if campaign_id else []
     return [line_of(one) for one in (run, *children)]
-
-
-def _tagged(client: SyncPrefectClient, tag: str) -> list[FlowRun]:
-    found = read_runs(client, run_filter(tags=[tag]))
-    return sorted(found, key=lambda run: (run.created.timestamp() if run.created else 0.0, run.name))
 
 
 def _kind(run: FlowRun) -> str:
