@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo gb1 test test-long docs golden screenshots schema fuzz crash soak browser check check-deployments install lock bench clean
+.PHONY: demo gb1 test test-long docs service-page sbom golden screenshots schema fuzz crash soak browser check check-deployments install lock bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,7 +19,9 @@ help:
 	@echo "make check    lint, types, import rules (what CI runs first)"
 	@echo "make check-deployments  the linters of Dockerfile, Kubernetes and CloudFormation"
 	@echo "make install  set up .venv for development (run again after adding a file)"
-	@echo "make docs     write docs/service.md again"
+	@echo "make docs     build the site of docs/ in build/site"
+	@echo "make service-page  write docs/service.md again"
+	@echo "make sbom     list the locked dependencies as CycloneDX, in build/sbom.json"
 	@echo "make golden   make the golden archive again, when the archive's format changes"
 	@echo "make screenshots  take the pictures of a report again (needs Chromium)"
 	@echo "make schema   write the tables of the server's database again, when the oldest Prefect changes"
@@ -118,8 +120,27 @@ lock:
 	@build/lock-env/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --all-extras --output-file requirements.lock pyproject.toml
 
-docs: $(VENV)/.installed
+# docs/service.md, from the code.
+service-page: $(VENV)/.installed
 	@$(BIN)/python tests/support/interface/coverage_table.py
+
+# The site, with its tools in an environment of their own. The reference reads the rooms where they are installed.
+DOCS := build/docs-env
+docs:
+	@test -x $(DOCS)/bin/mkdocs || { $(PYTHON) -m venv $(DOCS) && \
+	  $(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check "mkdocs-material>=9.6,<10" "mkdocstrings[python]>=0.29,<2"; }
+	@rm -rf build/reference && mkdir -p build/reference && cp -r src/prefect_assay build/reference/
+	@cp -r flows tasks blocks deployments build/reference/prefect_assay/
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
+	@! grep -rlE '(src|href)="https?://[^"]*\.(js|css|woff2?|png|svg)' build/site --include=*.html || \
+	  { echo "these pages need a network to be read"; exit 1; }
+	@echo "build/site/index.html"
+
+sbom:
+	@$(PYTHON) -m venv build/sbom-env
+	@build/sbom-env/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom
+	@build/sbom-env/bin/cyclonedx-py requirements requirements.lock --output-file build/sbom.json
+	@echo "build/sbom.json"
 
 golden: $(VENV)/.installed
 	@cd tests && ../$(BIN)/python -m support.golden.make

@@ -9,4 +9,4 @@ def test_nothing_of_the_interface_is_missing():
 
 def test_the_page_is_up_to_date():
     written = coverage_table.PAGE.read_text(encoding="utf-8")
-    assert written == coverage_table.text(), "write it again: make docs"
+    assert written == coverage_table.text(), "write it again: make service-page"

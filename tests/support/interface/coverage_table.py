@@ -52,7 +52,7 @@ _RULES_OF = {
 }
 _HEAD = """# The service: what of it is built
 
-Made from the code by `make docs`; a test fails if the page is out of date, or if a part of the interface has no client,
+Made from the code by `make service-page`; a test fails if the page is out of date, or if a part of the interface has no client,
 lab or test. The interface as data is `calls.py` and `more.py` in `tests/support/interface/`; the rules are in
 `tests/support/rules/`. Tests are named below `tests/`.
 
