@@ -64,8 +64,11 @@ def only(server, which):
         ("results-k:1", "the laboratory"),
         ("partial-k:1", "the laboratory, for the remaining results"),
         ("children-campaign-c:1", "its experiments"),
-        ("approve-0a1b-500-until-1-0f", "a person's approval in the UI"),
-        ("doubt-0a1b-until-1-0f", "a person's answer in the UI about an uncertain payment"),
+        ("approve-0a1b-500-until-1-0f", "a person's approval: in the UI, or by prefect-assay approve"),
+        (
+            "doubt-0a1b-until-1-0f",
+            "a person's answer about an uncertain payment: in the UI, or by prefect-assay approve",
+        ),
         ("again-steps-k:1", "its next attempt; see its log"),
         (
             "again-block-wallet=assay-x402-wallet/purse:1",
