@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo gb1 test test-long docs service-page sbom golden screenshots schema fuzz crash soak browser check check-deployments install lock bench clean
+.PHONY: demo gb1 test test-long docs service-page sbom golden screenshots schema fuzz crash soak browser check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,7 +26,8 @@ help:
 	@echo "make screenshots  take the pictures of a report again (needs Chromium)"
 	@echo "make schema   write the tables of the server's database again, when the oldest Prefect changes"
 	@echo "make lock     resolve requirements.lock again"
-	@echo "make bench    side-by-side benchmarks"
+	@echo "make bench    each part beside what it replaces, in ten minutes; writes docs/performance.md"
+	@echo "make bench-long  the same with 10,000 waiting runs and a million designs"
 
 # uv installs the lock several times faster; where it cannot (its index settings are its own), pip does.
 # One environment for everything, from the committed lock; made again when the lock or the project file changes.
@@ -153,7 +154,11 @@ schema: $(VENV)/.installed
 	@cd tests && ../$(BIN)/python -m support.runs.database_schema
 
 bench: $(VENV)/.installed
-	@for file in bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@$(BIN)/python bench/run.py --write docs/performance.md
+
+# Hours: 10,000 waiting runs, a pool of a million designs. It writes no page.
+bench-long: $(VENV)/.installed
+	@$(BIN)/python bench/run.py --long
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import boto3
 from botocore.config import Config
+from figures import Ratio, report
 
 from prefect_assay.archive.s3 import S3Store, client_config
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, swift_server
@@ -44,29 +45,42 @@ def main():
         upload_and_print_memory(*chosen.upload_to)
         return
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before")
-    missed = []
     with tempfile.TemporaryDirectory(prefix="bench-archive-") as folder:
         source = random_file(Path(folder) / "source.bin", chosen.megabytes)
         for latency, target in TARGETS.items():
             with sink(Path(folder) / "sink", latency) as endpoint:
-                ratio = compare(endpoint, source, chosen.rounds, f"{latency * 1000:.0f} ms per request")
-            if ratio < target:
-                missed.append(f"{ratio:.2f} of boto3 with {latency * 1000:.0f} ms (target: {target})")
+                medians = compare(endpoint, source, chosen.rounds, f"{latency * 1000:.0f} ms per request")
+            report(
+                Ratio(
+                    "archive",
+                    f"{chosen.megabytes} MB to S3, {latency * 1000:.0f} ms per request",
+                    ours=medians["archive"],
+                    beside="boto3's transfer manager, without condition and SHA-256",
+                    other=medians["boto3"],
+                    unit="s",
+                    goal=target,
+                    as_speed=True,
+                )
+            )
         if chosen.swift:
             compare_on_swift(Path(folder) / "swift", source, chosen.rounds)
         memory = memory_of_upload(Path(folder), chosen.memory_megabytes)
-    print(
-        f"{memory:8.0f} MB at most, in a process that uploads {chosen.memory_megabytes} MB (target: {MEMORY_TARGET})"
+    report(
+        Ratio(
+            "archive",
+            f"memory of a process that uploads {chosen.memory_megabytes} MB",
+            ours=memory,
+            beside="the limit for the whole process",
+            other=MEMORY_TARGET,
+            unit="MB",
+            goal=1.0,
+        )
     )
     print(f"load {os.getloadavg()[0]:.1f} after")
-    if memory >= MEMORY_TARGET:
-        missed.append(f"{memory:.0f} MB of memory (target: {MEMORY_TARGET})")
-    if missed:
-        raise SystemExit("missed: " + "; ".join(missed))
 
 
 def compare(endpoint, source, rounds, what):
-    """Medians of both, in turns; the transfer manager's time divided by the archive's."""
+    """Median seconds of both, in turns."""
     client = client_of(endpoint)
     with contextlib.suppress(client.exceptions.ClientError):
         client.create_bucket(Bucket=BUCKET)
@@ -93,7 +107,7 @@ def compare(endpoint, source, rounds, what):
     for name, seconds in medians.items():
         print(f"{seconds:8.3f} s, {speed / seconds:5.0f} MB/s: {name}, {what}")
     print(f"{ratio:8.2f} of boto3's speed (median of pairs {pairs:.2f}), {what}", flush=True)
-    return ratio
+    return medians
 
 
 def compare_on_swift(folder, source, rounds):

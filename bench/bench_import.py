@@ -2,6 +2,7 @@
 
 import sys
 
+from figures import Ratio, report
 from side_by_side import compare, python
 
 medians = compare(
@@ -11,10 +12,31 @@ medians = compare(
         "python": python("pass"),
         "prefect-assay --help": [sys.executable, "-m", "prefect_assay.cli", "--help"],
         "import prefect_assay.lab.__main__": python("import prefect_assay.lab.__main__"),
-    }
+    },
+    rounds=5,
 )
 for name, value in medians.items():
     print(f"{name:40} {value * 1000:8.0f} ms")
 base = medians["import prefect"]
-print(f"prefect_assay on top of prefect: {(medians['import prefect, prefect_assay'] - base) * 1000:+.0f} ms")
-print(f"ratio: {medians['import prefect, prefect_assay'] / base:.3f}")
+report(
+    Ratio(
+        "import",
+        "import prefect, prefect_assay",
+        ours=medians["import prefect, prefect_assay"],
+        beside="import prefect",
+        other=base,
+        unit="s",
+        goal=1.05,
+    )
+)
+report(
+    Ratio(
+        "import",
+        "prefect-assay --help",
+        ours=medians["prefect-assay --help"],
+        beside="import prefect",
+        other=base,
+        unit="s",
+        goal=0.6,
+    )
+)

@@ -2,11 +2,11 @@
 
 Biopython parses and checks nothing: `SeqIO.parse` makes a `SeqRecord` of each record, `SimpleFastaParser` a pair of strings.
 `read_sequences` and `read_pool` check letters, names and duplicates as well. The calls take turns in one process and CPU
-time is measured, so that a busy machine slows all of them alike. `BENCH_DESIGNS` sets the size (default 100,000, and
-ten times that for the pool).
+time is measured, so that a busy machine slows all of them alike. `--designs` sets the size (default 100,000, and ten times
+that for the pool).
 """
 
-import os
+import argparse
 import random
 import statistics
 import tempfile
@@ -17,14 +17,19 @@ from pathlib import Path
 
 from Bio import SeqIO
 from Bio.SeqIO.FastaIO import SimpleFastaParser
+from figures import Growth, Ratio, report
 
 from prefect_assay.designs import read_pool, read_sequences
 
-DESIGNS = int(os.environ.get("BENCH_DESIGNS", "100000"))
 RESIDUES = 200
 WIDTH = 60
 ROUNDS = 5
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+SEQ_IO = "Biopython SeqIO.parse"
+MISS = (
+    "`read_sequences` makes a validated object with a table of attributes for each design; a pool keeps columns of text, and "
+    "is what large files are for."
+)
 
 
 def write(path: Path, designs: int, describe: str) -> None:
@@ -45,13 +50,14 @@ def simple(path: Path) -> int:
         return sum(1 for _ in SimpleFastaParser(file))
 
 
-def compare(path: Path, rounds: int = ROUNDS) -> None:
+def compare(path: Path, rounds: int = ROUNDS) -> dict[str, float]:
+    """Median seconds of CPU of each."""
     calls: dict[str, Callable[[Path], object]] = {
-        "Biopython SeqIO.parse": seq_io,
+        SEQ_IO: seq_io,
         "Biopython SimpleFastaParser": simple,
         "read_pool": lambda file: read_pool(str(file)),
     }
-    if path.stat().st_size < 60_000_000:
+    if path.stat().st_size < 30_000_000:
         calls["read_sequences"] = lambda file: read_sequences(str(file))
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -59,10 +65,25 @@ def compare(path: Path, rounds: int = ROUNDS) -> None:
             start = time.process_time()
             call(path)
             taken[name].append(time.process_time() - start)
-    unit = statistics.median(taken["Biopython SeqIO.parse"])
-    for name, values in taken.items():
-        seconds = statistics.median(values)
-        print(f"  {name:28} {seconds:7.3f} s   {seconds / unit:5.2f} x SeqIO.parse")
+    medians = {name: statistics.median(values) for name, values in taken.items()}
+    for name, seconds in medians.items():
+        print(f"  {name:28} {seconds:7.3f} s   {seconds / medians[SEQ_IO]:5.2f} x SeqIO.parse", flush=True)
+    return medians
+
+
+def beside(medians: dict[str, float], what: str, name: str, goal: float) -> None:
+    report(
+        Ratio(
+            "intake",
+            f"{what}: {name} (CPU)",
+            ours=medians[name],
+            beside="Biopython's SeqIO.parse, which checks nothing",
+            other=medians[SEQ_IO],
+            unit="s",
+            goal=goal,
+            miss=MISS if name == "read_sequences" else "",
+        )
+    )
 
 
 def memory(path: Path) -> None:
@@ -76,16 +97,26 @@ def memory(path: Path) -> None:
 
 
 def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--designs", type=int, default=100_000)
+    designs = options.parse_args().designs
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "designs.fasta"
         for what, describe in (("names", ""), ("names and scores", " ipTM=0.87 plddt=91.2 round=3")):
-            write(path, DESIGNS, describe)
-            print(f"{DESIGNS:,} designs of {RESIDUES} residues, {what}")
-            compare(path)
-        write(path, 10 * DESIGNS, "")
-        print(f"{10 * DESIGNS:,} designs, a pool")
-        compare(path, rounds=3)
+            write(path, designs, describe)
+            print(f"{designs:,} designs of {RESIDUES} residues, {what}")
+            medians = compare(path)
+            beside(medians, f"{designs:,} designs with {what}", "read_pool", 3)
+            beside(medians, f"{designs:,} designs with {what}", "read_sequences", 5)
+        points = []
+        for size in (designs, 3 * designs, 10 * designs):
+            write(path, size, "")
+            print(f"{size:,} designs, a pool")
+            medians = compare(path, rounds=3)
+            points.append((float(size), medians["read_pool"]))
+        beside(medians, f"a pool of {size:,}", "read_pool", 3)
         memory(path)
+        report(Growth("intake", "read_pool", "designs", "s of CPU", tuple(points), goal=1.1))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import time
 import uuid
 from datetime import UTC, datetime, timedelta
 
+from figures import Ratio, report
 from receiver_load import Shot, Stream, percentile, request
 from receiver_stage import SIGNING_KEY, stage, states, suspend_runs
 
@@ -211,6 +212,18 @@ def main() -> int:
         print(json.dumps(figures))
     else:
         show(figures, options)
+        for share in ("p50", "p99"):
+            report(
+                Ratio(
+                    "receiver",
+                    f"a refused delivery, {share}",
+                    ours=figures["ms"]["refused"][share],
+                    beside="a bare Starlette app that answers 401",
+                    other=figures["ms"]["bare"][share],
+                    unit="ms",
+                    goal=2.0,
+                )
+            )
     return 1 if figures["wrong"] else 0
 
 

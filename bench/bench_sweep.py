@@ -18,6 +18,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from figures import Growth, Ratio, report
 from installation import installation
 from many_runs import copy_on_postgres
 from prefect.logging import disable_run_logger
@@ -39,6 +40,7 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("--runs", type=int, default=10_000)
     options.add_argument("--idle", type=int, default=5, help="how many idle sweeps are measured")
+    options.add_argument("--growth", action="store_true", help="also with a quarter and half of the runs")
     options.add_argument("--copied", action="store_true")
     chosen = options.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before", flush=True)
@@ -46,28 +48,51 @@ def main():
         tempfile.TemporaryDirectory(prefix="bench-sweep-") as folder,
         installation(Path(folder), start_seconds=600) as made,
     ):
-        suspend(made, chosen.runs, copied=chosen.copied)
         # Later than the runs' start, so that they are not what has happened since the last sweep.
         now = datetime.now(UTC) + timedelta(minutes=30)
-        measured("first sweep, with its full check", made, now, FEED_ONLY)
-        for _ in range(2):  # the feed settles
-            now += timedelta(minutes=15)
-            swept(made, now, FEED_ONLY)
-        idle = []
-        for _ in range(chosen.idle):
-            now += timedelta(minutes=5)
-            idle.append(swept(made, now, FEED_ONLY))
-        requests = [count for _, count, _, _ in idle]
-        print(f"{max(requests):8d} requests of an idle sweep at most (target: fewer than {TARGET})")
-        print(f"{statistics.median(s for _, _, s, _ in idle):8.2f} s, median of {chosen.idle}")
-        for name, times in sorted(idle[-1][3].items()):
-            print(f"         {times} x {name}")
+        there, points = 0, []
+        for runs in (chosen.runs // 4, chosen.runs // 2, chosen.runs) if chosen.growth else (chosen.runs,):
+            suspend(made, runs - there, copied=chosen.copied)
+            there = runs
+            now, requests, seconds = settled(made, now, chosen.idle)
+            points.append((float(runs), seconds))
         measured("full check", made, now + timedelta(hours=1), 0)
         made.stack.lab.advance(days=4)
         measured("sweep after four lab days of news for all", made, now + timedelta(hours=2), FEED_ONLY)
     print(f"load {os.getloadavg()[0]:.1f} after")
-    if max(requests) >= TARGET:
+    report(
+        Ratio(
+            "sweep",
+            f"requests of an idle sweep at {chosen.runs:,} runs",
+            ours=requests,
+            beside="the limit, whatever the number of runs",
+            other=TARGET - 1,
+            unit="requests",
+            goal=1.0,
+        )
+    )
+    if chosen.growth:
+        report(Growth("sweep", "an idle sweep", "suspended runs", "s", tuple(points), goal=0.3))
+    if requests >= TARGET:
         raise SystemExit("an idle sweep makes too many requests")
+
+
+def settled(made, now, times):
+    """A full check, two sweeps until the feed settles, then idle ones: when it is, most requests, and median seconds."""
+    measured("first sweep, with its full check", made, now, FEED_ONLY)
+    for _ in range(2):
+        now += timedelta(minutes=15)
+        swept(made, now, FEED_ONLY)
+    idle = []
+    for _ in range(times):
+        now += timedelta(minutes=5)
+        idle.append(swept(made, now, FEED_ONLY))
+    requests, seconds = max(count for _, count, _, _ in idle), statistics.median(s for _, _, s, _ in idle)
+    print(f"{requests:8d} requests of an idle sweep at most (target: fewer than {TARGET})")
+    print(f"{seconds:8.2f} s, median of {times}")
+    for name, occurred in sorted(idle[-1][3].items()):
+        print(f"         {occurred} x {name}")
+    return now + timedelta(minutes=15), requests, seconds
 
 
 def suspend(made, runs, *, copied):
@@ -91,17 +116,17 @@ def swept(made, now, minutes):
     """The report, the number of requests, the seconds, and the requests by kind."""
     with disable_run_logger(), counted_requests() as requests:
         start = time.perf_counter()
-        report = _Sweep(made.api, SweepState.read(made.api), now, minutes).run()
+        found = _Sweep(made.api, SweepState.read(made.api), now, minutes).run()
         took = time.perf_counter() - start
-    if report.problems:
-        raise SystemExit(f"problems: {report.problems}")
-    return report, len(requests), took, Counter(requests)
+    if found.problems:
+        raise SystemExit(f"problems: {found.problems}")
+    return found, len(requests), took, Counter(requests)
 
 
 def measured(what, made, now, minutes):
-    report, requests, took, _ = swept(made, now, minutes)
+    swept_report, requests, took, _ = swept(made, now, minutes)
     print(
-        f"{requests:8d} requests, {took:.1f} s: {what}; {report.updates_seen} updates, {len(report.woken)} woken",
+        f"{requests:8d} requests, {took:.1f} s: {what}; {swept_report.updates_seen} updates, {len(swept_report.woken)} woken",
         flush=True,
     )
 

@@ -16,8 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from figures import Ratio
+from figures import report as report_figure
 from installation import installation
 from prefect.client.orchestration import get_client
+from side_by_side import compare, python
 
 TARGET_SECONDS = 2.5
 # Where a wake passes, in order. What does not occur on a way is left out.
@@ -94,6 +97,20 @@ def report(kind, found):
             reached = median
     whole = sorted(wake["first line"] for wake in found)
     p90 = whole[min(len(whole) - 1, int(len(whole) * 0.9))]
+    started = compare(
+        {"process": python("import prefect.flow_engine, prefect_assay.flows.experiment")}, rounds=3
+    )
+    report_figure(
+        Ratio(
+            "wake",
+            f"delivery to the flow's first line, {kind}, median of {len(whole)}",
+            ours=statistics.median(whole),
+            beside="a new process that imports Prefect and the flow",
+            other=started["process"],
+            unit="s",
+            goal=1.0,
+        )
+    )
     verdict = "within" if statistics.median(whole) <= TARGET_SECONDS else "OVER"
     print(
         f"delivery to first line: median {statistics.median(whole):.2f} s, p90 {p90:.2f} s, "

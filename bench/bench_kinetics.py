@@ -1,0 +1,53 @@
+"""Fits of a data package's raw curves beside `pykingenie`, an independent program that fits one model without intervals.
+
+The published curves of two replicates are fitted in turns in one process, and CPU time is measured. Ours reads the package,
+subtracts the reference, fits two models, finds profile intervals and judges; theirs is given every fifth point of the prepared curves.
+"""
+
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from figures import Ratio, report
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from prefect_assay.results.kinetics.package import analyze
+from results.kinetics.test_oracle import oracle
+from support.kinetics.packages import published_files, zipped
+
+ROUNDS = 5
+GOAL = 5  # two models with intervals, a crop by rule and a verdict, for one fit
+
+
+def main():
+    package = zipped(published_files())
+    found = [replicate for replicate in analyze(package).replicates if replicate.kinetics.fits]
+    curves = [[curve.curve for curve in replicate.curves] for replicate in found]
+    sides = {
+        "ours": lambda: analyze(package),
+        "pykingenie": lambda: [oracle(of_one) for of_one in curves],
+    }
+    taken = {name: [] for name in sides}
+    for _ in range(ROUNDS):
+        for name, side in sides.items():
+            start = time.process_time()
+            side()
+            taken[name].append(time.process_time() - start)
+    medians = {name: statistics.median(values) for name, values in taken.items()}
+    report(
+        Ratio(
+            "kinetics",
+            f"a package with {len(curves)} replicates (CPU)",
+            ours=medians["ours"],
+            beside="pykingenie, one model without intervals, a fifth of the points",
+            other=medians["pykingenie"],
+            unit="s",
+            goal=GOAL,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
