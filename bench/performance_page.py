@@ -59,12 +59,17 @@ class Machine:
         )
 
 
-def page(figures: Sequence[Figure], machine: Machine, seconds: Mapping[str, float]) -> str:
-    """The whole page as Markdown."""
+def page(
+    figures: Sequence[Figure], machine: Machine, seconds: Mapping[str, float], left_out: Sequence[str] = ()
+) -> str:
+    """The whole page as Markdown; it names the benchmarks that were left out."""
     ratios = [figure for figure in figures if isinstance(figure, Ratio)]
     growths = [figure for figure in figures if isinstance(figure, Growth)]
     missed = [figure for figure in figures if not figure.met]
-    parts = [HEAD, f"{machine}\n", "## Ratios\n", _ratios(ratios)]
+    parts = [HEAD, f"{machine}\n"]
+    if left_out:
+        parts.append(f"**Incomplete**: not measured in this run were {', '.join(left_out)}.\n")
+    parts += ["## Ratios\n", _ratios(ratios)]
     if growths:
         parts += [
             "## Growth\n",
