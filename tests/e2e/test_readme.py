@@ -146,6 +146,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     assert first == "prefect-assay up"
     eventually(lambda: "Next, in another terminal" in made.log.read_text(), seconds=STEP_SECONDS, what="up")
     made.note(first)
+    assert f"PREFECT_API_URL of the Prefect profile 'ephemeral' is now {made.api}" in made.log.read_text()
 
     saved = made.run(init, given=f"{made.lab.token}\n")
     assert saved.count(": new") == 4

@@ -69,11 +69,12 @@ def run_up(*, port: int, receiver_host: str, receiver_port: int, worker_limit: i
     worker = ["worker", *(["--limit", str(worker_limit)] if worker_limit else [])]
     parts = {"worker": worker, "receiver": receiver}
     with _only_one(home) as state, EndingSignals() as ending:
-        api, own_server = _api(port)
+        api, own_server, noted = _api(port)
         if own_server:
             server = ["server", "--host", _HOST, "--port", str(urlsplit(api).port or port)]
             parts = {"server": server, **parts}
         installation = _Installation(home, api, parts, state)
+        installation.say(*noted)
         try:
             installation.start()
             installation.say(
@@ -90,17 +91,19 @@ def run_up(*, port: int, receiver_host: str, receiver_port: int, worker_limit: i
             installation.stop()
 
 
-def _api(port: int) -> tuple[str, bool]:
-    """The address of the Prefect API, and whether its server is one of the parts."""
+def _api(port: int) -> tuple[str, bool, tuple[str, ...]]:
+    """The address of the Prefect API, whether its server is one of the parts, and what there is to say of it."""
     from prefect.settings import PREFECT_API_URL, get_current_settings, update_current_profile
 
     configured = get_current_settings().api.url
     if not configured:
         address = f"http://{_HOST}:{port}/api"
-        update_current_profile({PREFECT_API_URL: address})
-        return address, True
+        profile = update_current_profile({PREFECT_API_URL: address})
+        return address, True, (f"PREFECT_API_URL of the Prefect profile {profile.name!r} is now {address}",)
     here = urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
-    return configured, here and not answers(f"{configured}/health")
+    if here and not answers(f"{configured}/health"):
+        return configured, True, ()
+    return configured, False, (f"the Prefect server at {configured} is used; none is started",)
 
 
 @contextlib.contextmanager
