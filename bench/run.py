@@ -77,6 +77,7 @@ def main() -> int:
     )
     chosen = options.parse_args()
     parts = [part for part in (LONG if chosen.long else SHORT) if not chosen.only or part.name in chosen.only]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a runner that is ended ends its benchmark
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         file = Path(folder) / "figures"
