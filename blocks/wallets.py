@@ -6,6 +6,7 @@ from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from prefect_assay.payments import TokenIssuer
@@ -53,6 +54,28 @@ class X402Wallet(StrictFields, Block):
     pay_to: list[str] = Field(
         title="Payees", description="Addresses that may be paid. Everything else is refused unsigned."
     )
+    node_url: SecretStr | None = Field(
+        default=None,
+        title="Node",
+        description="Address of a JSON-RPC node of the network. With it the sweep reads the balance and warns of a "
+        "low one. Plain http is accepted on loopback only.",
+    )
+
+    def balance_cents(self) -> int:
+        """What the wallet holds of its assets, in cents; 0 without a node.
+
+        Raises:
+            ConfigurationError: the node's address is neither https nor loopback.
+            ServiceUnavailable: the node does not answer as it should.
+        """
+        from prefect_assay.client.http.address import is_protected  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.payments.balance import balance_cents  # noqa: PLC0415
+
+        if self.node_url is None:
+            return 0
+        if not is_protected(self.node_url.get_secret_value()):
+            raise ConfigurationError("node_url of the wallet must be an https address, or one on loopback")
+        return balance_cents(self.node_url, self.private_key, self.assets)
 
 
 class SharedPaymentTokens(StrictFields, Block):

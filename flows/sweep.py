@@ -15,10 +15,12 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 from pydantic import Field
 
+from prefect_assay.alerts.saved import settle
 from prefect_assay.approvals.questions import answer_expired
 from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.flows.run_options import DEADLINE_DAYS
 from prefect_assay.looping.wakes import loops_to_wake
+from prefect_assay.models.problem import AlertLimits, Problem
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import SweepMemory
 from prefect_assay.runs.block_references import is_saved
@@ -44,6 +46,7 @@ from prefect_assay.sweeping import (
     find_blocked_runs,
     find_stuck_runs,
 )
+from prefect_assay.sweeping.alert_facts import AlertFacts
 from prefect_assay.sweeping.cancellations import report_canceled_runs
 from prefect_assay.sweeping.stranded_runs import (
     replace_unstarted_runs,
@@ -61,6 +64,7 @@ _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 @flow(name="sweep")
 def sweep(
     full_check_minutes: Annotated[int, Field(ge=0)] = 60,
+    alert_limits: AlertLimits = AlertLimits(),  # noqa: B008 - frozen
 ) -> State[SweepReport]:
     """Wake every suspended run whose experiment has news, and every parent whose children have all ended.
 
@@ -71,13 +75,15 @@ def sweep(
 
     Args:
         full_check_minutes: how often the state of every waiting experiment is read; 0 means every time.
+        alert_limits: from when on an unpaid invoice, a quote, a deadline, a token or a wallet is a problem.
 
     Returns:
         SweepReport: what was read, which runs were woken, which tokens could not be used, and which runs need a
             person.
     """
     with get_client(sync_client=True) as prefect:
-        report = _Sweep(prefect, SweepState.read(prefect), datetime.now(UTC), full_check_minutes).run()
+        state = SweepState.read(prefect)
+        report = _Sweep(prefect, state, datetime.now(UTC), full_check_minutes, alert_limits).run()
     lines = [
         f"{report.updates_seen} updates, {report.suspended_runs} suspended runs, {len(report.woken)} woken",
         *report.problems,
@@ -95,12 +101,15 @@ class _Sweep:
     state: SweepState
     now: datetime
     full_check_minutes: int
+    limits: AlertLimits = field(default_factory=AlertLimits)
     progress: SweepProgress = field(init=False)
+    facts: AlertFacts = field(init=False)
     watch: ExperimentWatch = field(init=False)
 
     def __post_init__(self) -> None:
         self.progress = SweepProgress(self.prefect, self.now)
-        self.watch = ExperimentWatch(self.progress, self.state, DEADLINE_DAYS)
+        self.facts = AlertFacts(self.now, self.limits)
+        self.watch = ExperimentWatch(self.progress, self.state, DEADLINE_DAYS, self.facts)
 
     def run(self) -> SweepReport:
         """Run all parts, and save the state last: a sweep that dies earlier is repeated, which does no harm."""
@@ -134,9 +143,11 @@ class _Sweep:
             self._restart_stranded()
         with progress.part("crashed runs"):
             progress.woken += reschedule_crashed(self.prefect, self.now, progress.problems)
-        attention = find_blocked_runs(marked)
+        stuck = find_blocked_runs(marked)
         with progress.part("runs that need a person"):
-            attention = [*find_stuck_runs(self.prefect, self.now), *attention]
+            stuck = [*find_stuck_runs(self.prefect, self.now), *stuck]
+        attention = [problem.line for problem in stuck]
+        self._alert(stuck, checked=checked)
         suspended = 0
         with progress.part("number of suspended runs"):
             suspended = self.prefect.count_flow_runs(flow_run_filter=suspended_filter())
@@ -182,6 +193,19 @@ class _Sweep:
         with self.progress.part("full check"):
             self.watch.full_check()
         return "full check" not in self.progress.failed
+
+    def _alert(self, stuck: list[Problem], *, checked: bool) -> None:
+        if checked:
+            self.facts.read_service(self.watch.block_of)
+            with self.progress.part("archives"):
+                self.facts.probe_archives()
+            with self.progress.part("wallets"):
+                self.facts.read_wallets(self.prefect)
+        with self.progress.part("problems for operators"):
+            found, looked = self.facts.problems(
+                stuck, self.watch.asking.values(), checked=checked, failed=self.progress.failed
+            )
+            settle(self.prefect, found, looked, self.now)
 
     def _answer_questions(self) -> None:
         asking = list(self.watch.asking.values())

@@ -202,7 +202,7 @@ def test_runs_that_need_a_person_are_named_with_the_next_step(world, asleep):
     for run, state in ((crashed, Crashed()), (silent, Running()), (late, scheduled)):
         world.api.set_flow_run_state(run.id, state, force=True)
     now = datetime.now(UTC) + timedelta(minutes=31)
-    lines = find_stuck_runs(world.api, now)
+    lines = [problem.line for problem in find_stuck_runs(world.api, now)]
     mine = [line for line in lines if any(run.name in line for run in (crashed, silent, late, fine))]
     assert len(mine) == 3
     for run, words in ((crashed, "has crashed"), (silent, "without a heartbeat"), (late, "no worker serves")):

@@ -27,6 +27,7 @@ AWAY = ServiceUnavailable("the service answers 503", request_id="r-17")
 @pytest.fixture(autouse=True)
 def _no_run_logger(monkeypatch):
     monkeypatch.setattr(sys.modules[_Sweep.__module__], "create_markdown_artifact", lambda **_: None)
+    monkeypatch.setattr("prefect_assay.alerts.saved.send", lambda _: True)
     with disable_run_logger():
         yield
 
@@ -131,6 +132,12 @@ class Prefect:
 
     def create_variable(self, variable):
         self.variables[variable.name] = variable.value
+
+    def delete_variable_by_name(self, name):
+        del self.variables[name]
+
+    def read_block_documents_by_type(self, *_, **__):
+        return []
 
     def update_variable(self, variable):
         self.variables[variable.name] = variable.value

@@ -13,6 +13,8 @@ from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceed
 from prefect_assay.events import emit, kinds
 from prefect_assay.models.billing import usd
 from prefect_assay.runs import can_suspend
+from prefect_assay.runs.suspend import this_run
+from prefect_assay.runs.tags import CAP_LABEL, set_labels
 from prefect_assay.waiting import WaitsFor
 
 __all__ = ["Approval", "SpendingApproval", "approve_spending"]
@@ -91,6 +93,7 @@ def approve_spending(
             cap_cents, cap_name = changed.cents, "cap that a person set for this run"
         price = f"**{what}** costs **{usd(amount_cents)}** without VAT"
         others = {name: value for name, value in (figures or {}).items() if name != cap_name}
+        set_labels(this_run().id, {CAP_LABEL: usd(cap_cents) if amount_cents > cap_cents else ""})
         ask(
             SpendingApproval,
             question=question,

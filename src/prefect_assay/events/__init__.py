@@ -15,6 +15,7 @@ from prefect_assay.events.sending import (
     flush,
     is_news,
     recording,
+    send,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "flush",
     "is_news",
     "recording",
+    "send",
 ]

@@ -29,6 +29,8 @@ __all__ = [
     "Fact",
     "OrderSurplus",
     "PartialResults",
+    "ProblemOpened",
+    "ProblemSolved",
     "ResultsReady",
     "RoundCompleted",
     "StageChanged",
@@ -302,6 +304,39 @@ class CurveReview(Fact):
     designs: tuple[str, ...]  # the first hundred
 
 
+class _OfProblem(Fact):
+    resource: ClassVar = "assay.problem.{kind}.{subject}"
+    identity: ClassVar = ("since",)
+    labels: ClassVar = ("kind",)
+
+    kind: str  # a kind of docs/alerts.md
+    subject: str
+    since: datetime
+
+    @property
+    def name(self) -> str:
+        """The subject."""
+        return self.subject
+
+
+class ProblemOpened(_OfProblem):
+    """Something needs an operator. It stays open until `assay.problem.solved` for the same resource."""
+
+    event: ClassVar = "assay.problem.opened"
+
+    text: str
+    next_step: str
+    runs: tuple[str, ...] = ()
+
+
+class ProblemSolved(_OfProblem):
+    """A problem is over."""
+
+    event: ClassVar = "assay.problem.solved"
+
+    until: datetime
+
+
 KINDS: Final[tuple[type[Fact], ...]] = (
     EstimateCompleted,
     ExperimentOrdered,
@@ -321,4 +356,6 @@ KINDS: Final[tuple[type[Fact], ...]] = (
     BudgetReached,
     RoundCompleted,
     CurveReview,
+    ProblemOpened,
+    ProblemSolved,
 )

@@ -3,6 +3,7 @@
 Each run is looked up with the credentials block it was started with, so the sweep needs no token of its own.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,16 +14,18 @@ from prefect.client.schemas.responses import DeploymentResponse
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.models.sweep import SweepMemory, Watermark
-from prefect_assay.reporting import facts
+from prefect_assay.reporting import facts as reported_facts
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_run_pages, run_filter, suspended_filter
 from prefect_assay.runs.states import waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, WAITS_TAG, tag_values
 from prefect_assay.runs.transient_failures import lacks_retry_mark
+from prefect_assay.sweeping.alert_facts import AlertFacts
 from prefect_assay.sweeping.progress import SweepProgress
 from prefect_assay.sweeping.stranded_runs import DeploymentIndex, replace_run
 from prefect_assay.sweeping.updates_feed import (
     WaitingRun,
+    missed_delivery,
     read_feed,
     select_runs_to_wake,
     waiting_run,
@@ -51,6 +54,7 @@ class ExperimentWatch:
     progress: SweepProgress
     state: SweepState
     deadline_days: int  # the deadline of runs without a parameter for it
+    facts: AlertFacts
     updates: int = 0
     # The watermarks to save, by the reference of their credentials block
     marks: dict[str, Watermark] = field(default_factory=dict)
@@ -126,6 +130,10 @@ class ExperimentWatch:
             self._credentials[reference] = read_block(mark)
         return self._credentials[reference]
 
+    def block_of(self, reference: str) -> AssayCredentials:
+        """Return the credentials block of a reference, read once per sweep."""
+        return self.block(self.marks.get(reference) or self.state.watermark(reference))
+
     def _add(self, run: FlowRun, found: dict[str, list[WaitingRun]]) -> None:
         waiting = waiting_run(run, self.deadline_days) if run.state and run.state.is_paused() else None
         reference = block_reference(run, "credentials")
@@ -145,14 +153,15 @@ class ExperimentWatch:
             mark = mark.model_copy(update={"name": name_of(block) or mark.name})
             with block.get_client() as client:
                 page = read_feed(client, mark, self.progress.now)
-                waits = waiting_runs(self.progress.prefect, page.experiment_ids, self.deadline_days)
+                waits = waiting_runs(self.progress.prefect, page.newest, self.deadline_days)
+                self._note_deliveries(waits, page.newest)
                 selection = select_runs_to_wake(client, waits, self.progress.now, news=True)
         except Exception as error:  # noqa: BLE001 - one revoked token or deleted block must not stop the others
             self._report(mark, error)
             return mark
         self.updates += page.updates
         for run, found in selection.asleep:
-            facts.stage_of_waiting(run, found)
+            reported_facts.stage_of_waiting(run, found)
         if selection.problem:
             self._report(mark, selection.problem)
         if not self.progress.wake(selection.wake) or not selection.complete:
@@ -174,6 +183,7 @@ class ExperimentWatch:
             return
         if selection.problem:
             self._report(mark, selection.problem)
+        self.facts.deadlines += selection.deadlines
         if self.progress.wake(selection.wake) and selection.complete:
             self.marks[reference] = mark.model_copy(
                 update={"full_check": now, "next_deadline": selection.next_deadline}
@@ -184,6 +194,8 @@ class ExperimentWatch:
         deployments = DeploymentIndex(self.progress.prefect)
         for page in read_run_pages(self.progress.prefect, suspended_filter()):
             for run in page:
+                if is_assay_run(run):
+                    self.facts.note_suspended(run)
                 home = deployments.replacement_for(run) if run.deployment_id and is_assay_run(run) else None
                 if home:
                     suspended.stranded.append((run, home))
@@ -197,7 +209,16 @@ class ExperimentWatch:
                         suspended.unmarked.append(run.id)
         return suspended
 
+    def _note_deliveries(self, waits: list[WaitingRun], newest: Mapping[str, datetime]) -> None:
+        swept = self.state.overall.swept
+        for waiting in waits:
+            updated = max(newest[i] for i in waiting.experiment_ids if i in newest)
+            self.facts.note_delivery(
+                waiting.reference.name, missed_delivery(waiting, updated, swept, self.progress.now)
+            )
+
     def _report(self, mark: Watermark, error: Exception) -> None:
+        self.facts.note_failure(mark.reference or "", mark.name, error, mark.behind)
         behind = ", ".join(mark.behind)
         more = (mark.waiting or 0) - len(mark.behind)
         runs = (

@@ -1,13 +1,15 @@
 """Runs that need a person: crashed, hanging, late or blocked; each with the next step. Nothing is changed here."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 
+from prefect_assay.alerts.find import stuck_run
+from prefect_assay.models.problem import Problem
 from prefect_assay.runs.heartbeats import default_silence, last_heartbeat
 from prefect_assay.runs.queries import read_first_page, run_filter
 from prefect_assay.runs.states import LOST_AFTER
@@ -19,35 +21,45 @@ _RETRIES: Final = 3  # in a row: the failure has lasted for more than half an ho
 _ACTIVE: Final = [StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 
 
-def find_stuck_runs(client: SyncPrefectClient, now: datetime) -> list[str]:
-    """Return one line per assay run that crashed or is stuck."""
+def find_stuck_runs(client: SyncPrefectClient, now: datetime) -> list[Problem]:
+    """Return a problem per assay run that crashed or is stuck."""
     active = run_filter(states=_ACTIVE, expected_before=now - LATE_AFTER, deployed=True)
     crashed = run_filter(states=[StateType.CRASHED], ended_after=now - LOST_AFTER)
     # One page each, the oldest first: a longer list would not be read.
     candidates = read_first_page(client, active, FlowRunSort.EXPECTED_START_TIME_ASC)
-    lines = [_crashed(run) for run in read_first_page(client, crashed)]
-    return sorted(lines + _stuck(client, candidates, now))
+    found = [_crashed(run) for run in read_first_page(client, crashed)]
+    return sorted(found + _stuck(client, candidates, now), key=_text)
 
 
-def find_blocked_runs(runs: Iterable[FlowRun]) -> list[str]:
-    """Return one line per suspended run that waits for a block, or failed several times in a row to go on."""
+def find_blocked_runs(runs: Iterable[FlowRun]) -> list[Problem]:
+    """Return a problem per suspended run that waits for a block, or failed several times in a row to go on."""
     runs = list(runs)
     blocks = [
-        f"run {run.name} waits for the block {missing[1]} of its parameter {missing[0]}, which was deleted: save a block "
-        "of this type under this name again, and the run goes on"
+        _problem(
+            run,
+            f"waits for the block {missing[1]} of its parameter {missing[0]}, which was deleted",
+            "Save a block of this type under this name again, and the run goes on",
+        )
         for run in runs
         if (missing := missing_block(run))
     ]
-    return sorted(blocks) + sorted(
-        f"run {run.name} is suspended and could not go on {retries} times in a row: its log says why. It is woken "
-        "again every hour at the latest; bring back what is away, or correct the block that its log names"
-        for run in runs
-        if (retries := retry_count(run)) >= _RETRIES and not missing_block(run)
+    return sorted(blocks, key=_text) + sorted(
+        (
+            _problem(
+                run,
+                f"is suspended and could not go on {retries} times in a row",
+                "Its log says why. It is woken again every hour at the latest; bring back what is away, or correct the "
+                "block that its log names",
+            )
+            for run in runs
+            if (retries := retry_count(run)) >= _RETRIES and not missing_block(run)
+        ),
+        key=_text,
     )
 
 
-def _stuck(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) -> list[str]:
-    lines: list[str] = []
+def _stuck(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) -> list[Problem]:
+    found: list[Problem] = []
     silent: list[tuple[FlowRun, State[Any]]] = []
     for run in runs:
         if run.state is None:
@@ -56,42 +68,61 @@ def _stuck(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) ->
         if run.state.type == StateType.SCHEDULED:
             due = run.state.state_details.scheduled_time or run.state.timestamp
             if now - due > LATE_AFTER:
-                lines.append(_late(run, run.state))
+                found.append(_late(run, run.state))
         elif run.state.type == StateType.PENDING:
             if age > LATE_AFTER:
-                lines.append(
-                    f"run {run.name} is pending since {_when(run.state)}: its process was never started. Look into "
-                    "the log of its worker; the sweep reschedules it"
+                found.append(
+                    _problem(
+                        run,
+                        f"is pending since {_when(run.state)}: its process was never started",
+                        "Look into the log of its worker; the sweep reschedules it",
+                    )
                 )
         elif age > SILENT_AFTER:
             silent.append((run, run.state))
-    lines += [
-        f"run {run.name} is {state.name} since {_when(state)} without a heartbeat: its process is probably gone. "
-        "Look into its log; then cancel it, or set it to Crashed, and it is rescheduled and orders nothing twice"
+    found += [
+        _problem(
+            run,
+            f"is {state.name} since {_when(state)} without a heartbeat: its process is probably gone",
+            "Look into its log; then cancel it, or set it to Crashed, and it is rescheduled and orders nothing twice",
+        )
         for run, state in silent
         if (last := last_heartbeat(client, run, state, now)) is None or now - last > default_silence()
     ]
-    return lines
+    return found
 
 
-def _crashed(run: FlowRun) -> str:
+def _crashed(run: FlowRun) -> Problem:
     when = f" at {_when(run.state)}" if run.state else ""
-    return (
-        f"run {run.name} has crashed{when}: its process was killed. It is rescheduled automatically, and orders "
-        "nothing twice; if it stays crashed, look into its log and the worker's"
+    return _problem(
+        run,
+        f"has crashed{when}: its process was killed",
+        "It is rescheduled automatically, and orders nothing twice; if it stays crashed, look into its log and the "
+        "worker's",
     )
 
 
-def _late(run: FlowRun, state: State[Any]) -> str:
+def _late(run: FlowRun, state: State[Any]) -> Problem:
     if state.name == "AwaitingConcurrencySlot":
-        return (
-            f"run {run.name} waits for a concurrency slot since {_when(state)}: raise the limit of its work pool or "
-            "deployment, or look which run holds the slot"
+        return _problem(
+            run,
+            f"waits for a concurrency slot since {_when(state)}",
+            "Raise the limit of its work pool or deployment, or look which run holds the slot",
         )
-    return (
-        f"run {run.name} should have started, and is {state.name} since {_when(state)}: no worker serves its "
-        "deployment. Start a worker (prefect-assay worker) or prefect-assay deploy --serve"
+    return _problem(
+        run,
+        f"should have started, and is {state.name} since {_when(state)}: no worker serves its deployment",
+        "Start a worker (prefect-assay worker) or prefect-assay deploy --serve",
     )
+
+
+def _problem(run: FlowRun, text: str, next_step: str) -> Problem:
+    since = run.state.timestamp if run.state else datetime.now(UTC)
+    return stuck_run(run.name, str(run.id), since, text, next_step)
+
+
+def _text(problem: Problem) -> str:
+    return problem.text
 
 
 def _when(state: State[Any]) -> str:

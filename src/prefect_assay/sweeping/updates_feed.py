@@ -5,7 +5,7 @@ Times of the feed are the service's; the time of a reading is this process's.
 
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -15,6 +15,7 @@ from uuid import UUID
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 
+from prefect_assay.alerts.find import Due
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
 from prefect_assay.errors import AssayError, NotFound, Unauthorized
@@ -35,6 +36,8 @@ _BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _IDS_PER_REQUEST: Final = 40
 # Temporary errors in a row: the service is away, and every further request would be retried for long.
 _FAILURES_MAX: Final = 3
+# A delivery may be under way, or be repeated after a failure.
+_DELIVERED_WITHIN: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class WaitingRun:
     kind: WaitsFor | None
     experiment_ids: tuple[str, ...]
     patience: timedelta
+    since: datetime | None = None  # when it was suspended
+    webhook: bool = False  # updates of its experiment are delivered
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class FeedPage:
     """The new updates of a token's feed, and the watermark behind them."""
 
     updates: int
-    experiment_ids: frozenset[str]
+    newest: Mapping[str, datetime]  # the time of the newest new update, by experiment
     mark: Watermark
 
 
@@ -60,7 +65,8 @@ class FeedPage:
 class WakeSelection:
     """The runs to wake, and the next deadline of the others; not `complete` where an experiment could not be read.
 
-    `asleep` has the runs that stay suspended although their experiment has news, with the experiment as read.
+    `asleep` has the runs that stay suspended although their experiment has news, with the experiment as read;
+    `deadlines` those of all runs that stay suspended.
     """
 
     wake: tuple[UUID, ...]
@@ -68,6 +74,7 @@ class WakeSelection:
     complete: bool = True
     problem: AssayError | None = None
     asleep: tuple[tuple[RunReference, ExperimentSummary], ...] = ()
+    deadlines: tuple[Due, ...] = ()
 
 
 def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
@@ -77,7 +84,31 @@ def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
         return None
     days = run.parameters.get("deadline_days")
     known = days if isinstance(days, int | float) and 0 < days <= 3650 else default_days  # noqa: PLR2004
-    return WaitingRun(_reference(run), waits_for(suspension_key(run)), experiment_ids, timedelta(days=known))
+    return WaitingRun(
+        _reference(run),
+        waits_for(suspension_key(run)),
+        experiment_ids,
+        timedelta(days=known),
+        since=run.state.timestamp if run.state else None,
+        webhook=run.parameters.get("webhook") is not None,
+    )
+
+
+def missed_delivery(
+    waiting: WaitingRun, updated: datetime, swept: datetime | None, now: datetime
+) -> bool | None:
+    """Return True if no delivery of an update has woken the run, False if one has; None if that cannot be told.
+
+    The update is news since the last sweep, and the service's clock may be another one than Prefect's.
+    """
+    if (
+        not waiting.webhook
+        or waiting.since is None
+        or swept is None
+        or abs(now - updated) < _DELIVERED_WITHIN
+    ):
+        return None
+    return waiting.since < min(swept, updated)
 
 
 def _reference(run: FlowRun) -> RunReference:
@@ -101,7 +132,7 @@ def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:
     newest: datetime | None = None
     seen: list[str] = []
     fresh = 0
-    experiment_ids: set[str] = set()
+    news: dict[str, datetime] = {}
     for update in client.iter_updates():
         newest = newest or update.timestamp
         digest = hashlib.sha256(update.id.encode()).hexdigest()[:_DIGEST]
@@ -113,8 +144,8 @@ def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:
             break
         if digest not in known and update.id not in known:  # an earlier version kept whole ids
             fresh += 1
-            experiment_ids.add(update.experiment_id)
-    return FeedPage(fresh, frozenset(experiment_ids), _moved(mark, newest, seen, now))
+            news.setdefault(update.experiment_id, update.timestamp)
+    return FeedPage(fresh, news, _moved(mark, newest, seen, now))
 
 
 def _moved(mark: Watermark, newest: datetime | None, seen: list[str], now: datetime) -> Watermark:
@@ -172,7 +203,17 @@ def select_runs_to_wake(
         if waiting.reference.run_id not in wake
     )
     return WakeSelection(
-        tuple(wake), next_deadline, complete=not looked.unread, problem=looked.problem, asleep=asleep
+        tuple(wake),
+        next_deadline,
+        complete=not looked.unread,
+        problem=looked.problem,
+        asleep=asleep,
+        deadlines=tuple(
+            Due(found.code, waiting.reference.name, found.created_at + waiting.patience)
+            for found in looked.found.values()
+            for waiting in by_id.get(found.id, ())
+            if waiting.reference.run_id not in wake
+        ),
     )
 
 

@@ -164,7 +164,7 @@ class X402Rail:
     def __init__(self, private_key: SecretStr) -> None:
         """Take the wallet's key; ConfigurationError when it is no private key, or without the extra `x402`."""
         self._key = private_key
-        self.payer = _address_of(private_key)
+        self.payer = address_of(private_key)
 
     def __repr__(self) -> str:
         return f"X402Rail(payer={self.payer!r})"
@@ -218,7 +218,8 @@ def _eth_account() -> tuple[type[Any], ModuleType]:
     return Account, messages
 
 
-def _address_of(private_key: SecretStr) -> str:
+def address_of(private_key: SecretStr) -> str:
+    """Return the wallet's address; ConfigurationError when it is no private key, or without the extra `x402`."""
     account, _ = _eth_account()
     # The cause is dropped and not only hidden: its frames and text could contain the key.
     with suppress(Exception):

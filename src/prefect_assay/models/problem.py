@@ -1,0 +1,61 @@
+"""A problem that an operator should know of, and the limits from which something is one."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field
+
+from prefect_assay.models.base import Maybe, Model, StoredModel
+
+RUNS_MAX = 10  # names of runs that a problem keeps; a Prefect variable holds 5,000 characters
+
+
+class Problem(StoredModel):
+    """One thing that is wrong, from the first time it was seen until it is over.
+
+    The same kind and subject are the same problem, whatever its text.
+    """
+
+    kind: str  # a key of `alerts.ALERTS`
+    subject: str  # what has the problem: an experiment, a run, a block
+    since: AwareDatetime
+    text: str  # one sentence
+    next_step: str
+    runs: tuple[str, ...] = ()  # names of the first runs that it concerns
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What makes two findings the same problem."""
+        return self.kind, self.subject
+
+    @property
+    def line(self) -> str:
+        """The whole problem as one line."""
+        return f"{self.text}. {self.next_step}"
+
+
+class SavedState(StoredModel):
+    """What the sweep has saved for others: its open problems, and when it last completed."""
+
+    problems: tuple[Problem, ...] = ()
+    swept: Maybe[datetime] = None
+
+
+class AlertLimits(Model):
+    """From when on something is a problem. Each is a parameter of the sweep's deployment."""
+
+    invoice_days: Annotated[float, Field(ge=0)] = Field(
+        default=7, title="Unpaid invoice (days)", description="Days since an open invoice was made."
+    )
+    quote_days: Annotated[float, Field(ge=0)] = Field(
+        default=3, title="Expiring quote (days)", description="Days until an unanswered quote expires."
+    )
+    deadline_days: Annotated[float, Field(ge=0)] = Field(
+        default=5, title="Near deadline (days)", description="Days until the deadline of an experiment."
+    )
+    token_days: Annotated[float, Field(ge=0)] = Field(
+        default=14, title="Expiring token (days)", description="Days until a token of the service expires."
+    )
+    wallet_cents: Annotated[int, Field(ge=0)] = Field(
+        default=50_000, title="Low wallet (cents)", description="Least balance of a wallet that names a node."
+    )

@@ -1,0 +1,55 @@
+"""What a wallet of the `x402-exact` rail holds, as a node of its network tells. Reads only, and signs nothing."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import httpx
+from pydantic import SecretStr
+
+from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.payments.rails.x402 import address_of
+
+_SECONDS: Final = 10.0
+_ASSET: Final = re.compile(r"(?:eip155:(?P<chain>\d+)/erc20:)?(?P<contract>0x[0-9a-fA-F]{40})")
+# The first four bytes of the Keccak digests of the functions' signatures.
+_BALANCE_OF: Final = "0x70a08231"
+_DECIMALS: Final = "0x313ce567"
+
+
+def balance_cents(node_url: SecretStr, private_key: SecretStr, assets: Iterable[str]) -> int:
+    """Sum what the wallet holds of its assets on the node's network, in cents: they are worth a US dollar each.
+
+    Raises:
+        ServiceUnavailable: the node does not answer as it should. The message does not name its address.
+    """
+    owner = address_of(private_key).removeprefix("0x").lower().rjust(64, "0")
+    try:
+        with httpx.Client(timeout=_SECONDS, follow_redirects=False) as client:
+            chain = _call(client, node_url, "eth_chainId", [])
+            return sum(
+                _cents(
+                    _read(client, node_url, found["contract"], _BALANCE_OF + owner),
+                    _read(client, node_url, found["contract"], _DECIMALS),
+                )
+                for asset in assets
+                if (found := _ASSET.fullmatch(asset)) and found["chain"] in {None, str(chain)}
+            )
+    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        raise ServiceUnavailable(
+            f"the node of the wallet gives no balance ({type(error).__name__})"
+        ) from None
+
+
+def _read(client: httpx.Client, url: SecretStr, contract: str, data: str) -> int:
+    return _call(client, url, "eth_call", [{"to": contract, "data": data}, "latest"])
+
+
+def _call(client: httpx.Client, url: SecretStr, method: str, params: list[Any]) -> int:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    answer = client.post(url.get_secret_value(), json=body).raise_for_status().json()
+    return int(answer["result"], 16)
+
+
+def _cents(units: int, decimals: int) -> int:
+    return units * 100 // int(10**decimals)

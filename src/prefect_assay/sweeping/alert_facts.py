@@ -1,0 +1,191 @@
+"""Gathers what an operator has to know from what one sweep reads anyway, and with a few requests more in its full check.
+
+Which facts are problems is decided in `alerts.find`. Each request fails alone: what could not be read is not over.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from prefect.blocks.core import Block
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import FlowRun
+
+from prefect_assay.alerts import find, kinds
+from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, X402Wallet
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import AssayError
+from prefect_assay.models.problem import AlertLimits, Problem
+from prefect_assay.models.vocabulary import InvoiceStatus, QuoteStatus
+from prefect_assay.runs.block_references import block_reference
+from prefect_assay.runs.states import suspension_key
+from prefect_assay.runs.tags import CAP_LABEL, EXPERIMENT_TAG, tag_values
+from prefect_assay.sweeping.watermarks import as_text, name_of
+from prefect_assay.waiting import WaitsFor, waits_for
+
+T = TypeVar("T")
+
+_OPEN_QUOTES: Final = frozenset({QuoteStatus.OPEN, QuoteStatus.PENDING, QuoteStatus.DRAFT})
+# Looked at in the full check only, so that a problem begins and ends at most once an hour.
+_HOURLY: Final = frozenset(
+    {
+        kinds.INVOICE_UNPAID,
+        kinds.QUOTE_EXPIRING,
+        kinds.WALLET_LOW,
+        kinds.TOKEN_EXPIRING,
+        kinds.DEADLINE_NEAR,
+        kinds.ARCHIVE_REFUSING,
+        kinds.SERVICE_AWAY,
+    }
+)
+
+
+@dataclass
+class AlertFacts:
+    """The facts of one sweep."""
+
+    now: datetime
+    limits: AlertLimits
+    deadlines: tuple[find.Due, ...] = ()
+    # Run names by experiment, by credentials block; and run names by archive block
+    experiments: dict[str, dict[str, str]] = field(default_factory=dict)
+    archives: dict[str, list[str]] = field(default_factory=dict)
+    _undelivered: list[str] = field(default_factory=list)
+    _delivered: bool = False
+    _found: list[Problem] = field(default_factory=list)
+    _failed: set[str] = field(default_factory=set)  # credentials blocks that cannot be read now
+    _unread: set[str] = field(default_factory=set)  # kinds that were not looked at everywhere
+
+    def note_suspended(self, run: FlowRun) -> None:
+        """Note what a suspended run will need: its service and its archive."""
+        reference = block_reference(run, "credentials")
+        if reference is not None:
+            known = self.experiments.setdefault(as_text(reference), {})
+            known.update(dict.fromkeys(tag_values(run.tags, EXPERIMENT_TAG), run.name))
+        archive = block_reference(run, "archive")
+        if archive is not None:
+            self.archives.setdefault(as_text(archive), []).append(run.name)
+
+    def note_delivery(self, run: str, missed: bool | None) -> None:  # noqa: FBT001 - three values
+        """Note whether an update of a run's experiment was delivered."""
+        if missed:
+            self._undelivered.append(run)
+        self._delivered |= missed is False
+
+    def note_failure(self, reference: str, block: str | None, error: Exception, runs: Sequence[str]) -> None:
+        """Note that the service could not be read with a credentials block."""
+        self._failed.add(reference)
+        self._found += find.failed_service(block or reference, error, self.now, runs)
+
+    def read_service(self, block_of: Callable[[str], AssayCredentials]) -> None:
+        """Read invoices, quotes and the token's end for each credentials block that can be read."""
+        for reference, runs in sorted(self.experiments.items()):
+            if reference in self._failed:
+                self._unread |= {kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING, kinds.DEADLINE_NEAR}
+                continue
+            try:
+                block = block_of(reference)
+                name = name_of(block) or reference
+                with block.get_client() as client:
+                    self._read_token(client, name)
+                    self._read_billing(client, runs)
+            except Exception:  # noqa: BLE001 - the full check has reported it
+                self._unread |= {kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING, kinds.TOKEN_EXPIRING}
+
+    def probe_archives(self) -> None:
+        """Write into each archive that a suspended run will need, as before an order."""
+        for reference, runs in sorted(self.archives.items()):
+            try:
+                archive = _archive(reference)
+            except (TypeError, ValueError):
+                continue  # deleted: the run that needs it waits, and is named
+            try:
+                archive.get_store().probe(archive.prefix)
+            except AssayError as error:
+                name = archive._block_document_name or reference  # noqa: SLF001 - Prefect has no public name for it
+                self._found.append(find.refusing_archive(name, error, self.now, runs))
+
+    def read_wallets(self, client: SyncPrefectClient) -> None:
+        """Read the balance of each saved wallet that names a node."""
+        slug = X402Wallet.get_block_type_slug()
+        for document in client.read_block_documents_by_type(slug, include_secrets=True):
+            wallet = X402Wallet._from_block_document(document)  # noqa: SLF001 - Prefect's only way
+            if not isinstance(wallet, X402Wallet) or wallet.node_url is None:
+                continue
+            try:
+                cents = wallet.balance_cents()
+            except AssayError:
+                cents = None
+            self._found += find.low_wallet(document.name or slug, cents, self.now, self.limits)
+
+    def problems(
+        self, stuck: Iterable[Problem], asking: Iterable[FlowRun], *, checked: bool, failed: set[str]
+    ) -> tuple[list[Problem], set[str]]:
+        """Return all problems of this sweep, and the kinds that were looked at everywhere."""
+        found = [
+            *self._found,
+            *stuck,
+            *(problem for run in asking if (problem := _cap(run))),
+            *find.undelivered(self._undelivered, self.now),
+            *(find.near_deadlines(self.deadlines, self.now, self.limits) if checked else ()),
+        ]
+        looked = set(_HOURLY - self._unread) if checked else set()
+        if self._delivered and not self._undelivered:
+            looked.add(kinds.WEBHOOKS_SILENT)
+        if not failed & {"runs that need a person", "marked runs"}:
+            looked |= {kinds.RUN_STUCK, kinds.CAP_REACHED}
+        return found, looked
+
+    def _read_token(self, client: AssayClient, block: str) -> None:
+        identity = self._one(kinds.TOKEN_EXPIRING, client.whoami)
+        if identity is not None:
+            self._found += find.expiring_token(block, identity.token_expires_at, self.now, self.limits)
+
+    def _read_billing(self, client: AssayClient, runs: dict[str, str]) -> None:
+        invoices = self._rows(kinds.INVOICE_UNPAID, lambda: client.iter_invoices(status=InvoiceStatus.OPEN))
+        self._found += find.unpaid_invoices(
+            [
+                find.Due(row.experiment_id, runs[row.experiment_id], row.created_at, row.amount)
+                for row in invoices
+                if row.experiment_id in runs and row.created_at and row.status == InvoiceStatus.OPEN
+            ],
+            self.now,
+            self.limits,
+        )
+        quotes = self._rows(kinds.QUOTE_EXPIRING, client.iter_quotes)
+        self._found += find.expiring_quotes(
+            [
+                find.Due(row.experiment_id, runs[row.experiment_id], row.expires_at, row.amount_total)
+                for row in quotes
+                if row.experiment_id in runs and row.expires_at and row.status in _OPEN_QUOTES
+            ],
+            self.now,
+            self.limits,
+        )
+
+    def _rows(self, kind: str, read: Callable[[], Iterable[T]]) -> list[T]:
+        return self._one(kind, lambda: list(read())) or []
+
+    def _one(self, kind: str, read: Callable[[], T]) -> T | None:
+        """One request; a token without the right to it, or another version of the service, is no problem."""
+        try:
+            return read()
+        except AssayError:
+            self._unread.add(kind)
+            return None
+
+
+def _cap(run: FlowRun) -> Problem | None:
+    cap = run.labels.get(CAP_LABEL)
+    if not cap or waits_for(suspension_key(run)) is not WaitsFor.APPROVAL or run.state is None:
+        return None
+    return find.reached_cap(run.name, str(run.id), str(cap), run.state.timestamp)
+
+
+def _archive(reference: str) -> LocalArchive | S3Archive:
+    found: Any = Block.load_from_ref(json.loads(reference))
+    if not isinstance(found, LocalArchive | S3Archive):
+        raise TypeError(f"{reference} is no archive block")
+    return found
