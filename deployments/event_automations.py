@@ -6,6 +6,7 @@ must not know what sends the event.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
@@ -14,6 +15,9 @@ from prefect.events.actions import ActionTypes, RunDeployment, SendNotification
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
 
+from prefect_assay.alerts import ALERTS
+from prefect_assay.alerts.find import SILENT_AFTER
+from prefect_assay.alerts.kinds import SWEEP_SILENT
 from prefect_assay.deployments.automations import marked
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.events.kinds import (
@@ -21,6 +25,8 @@ from prefect_assay.events.kinds import (
     BudgetReached,
     ExperimentInvoiced,
     ExperimentOverdue,
+    ProblemOpened,
+    ProblemSolved,
     ResultsReady,
     StageChanged,
 )
@@ -46,6 +52,9 @@ class Recipe:
     subject: str | None = None
     body: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    silence: timedelta | None = (
+        None  # fires if no run of the sweep has completed for so long, whatever `event`
+    )
 
     @property
     def takes(self) -> str:
@@ -53,7 +62,44 @@ class Recipe:
         return "a notification block, as TYPE/NAME" if self.subject else "a deployment, as FLOW/NAME"
 
 
+def _problem(description: str, labels: Mapping[str, str]) -> Recipe:
+    return Recipe(
+        description=description,
+        event=ProblemOpened.event,
+        resource="assay.problem.*",
+        labels=labels,
+        subject="{{ event.payload.text }}",
+        body="{{ event.payload.next_step }}. Problem {{ event.payload.kind }}, since {{ event.payload.since }}; all: "
+        "prefect-assay status --problems",
+    )
+
+
+# The server notices it, whether any other process lives or not.
+_SWEEP_SILENT: Final = Recipe(
+    description="Notify when no sweep has completed for twenty minutes.",
+    event="prefect.flow-run.Completed*",
+    resource="prefect.flow-run.*",
+    subject="No sweep has completed for a while",
+    body=f"{ALERTS[SWEEP_SILENT].next_step} Until then only webhooks wake runs. All problems: "
+    "prefect-assay status --problems",
+    silence=SILENT_AFTER,
+)
+
+
 RECIPES: Final[Mapping[str, Recipe]] = {
+    "notify-problem": _problem("Notify of every problem of docs/alerts.md.", {}),
+    **{
+        f"notify-{kind}": _problem(f"Notify when {alert.meaning}.", {"assay.kind": kind})
+        for kind, alert in ALERTS.items()
+    },
+    f"notify-{SWEEP_SILENT}": _SWEEP_SILENT,
+    "notify-solved": Recipe(
+        description="Notify when a problem is over.",
+        event=ProblemSolved.event,
+        resource="assay.problem.*",
+        subject="Over: {{ event.payload.kind }} {{ event.payload.subject }}",
+        body="It began {{ event.payload.since }}.",
+    ),
     "notify-stage": Recipe(
         description="Notify when an experiment reaches another stage.",
         event=StageChanged.event,
@@ -142,15 +188,30 @@ def _automation(client: SyncPrefectClient, name: str, target: str) -> Automation
         AutomationCore(
             name=f"assay-{name}",
             description=recipe.description,
-            trigger=EventTrigger(
-                expect={recipe.event},
-                match={"prefect.resource.id": recipe.resource, **recipe.labels},
-                for_each={"prefect.resource.id"},
-                posture=Posture.Reactive,
-                threshold=1,
-            ),
+            trigger=_silence(recipe, recipe.silence) if recipe.silence else _event(recipe),
             actions=[_action(client, recipe, target)],
         )
+    )
+
+
+def _event(recipe: Recipe) -> EventTrigger:
+    return EventTrigger(
+        expect={recipe.event},
+        match={"prefect.resource.id": recipe.resource, **recipe.labels},
+        for_each={"prefect.resource.id"},
+        posture=Posture.Reactive,
+        threshold=1,
+    )
+
+
+def _silence(recipe: Recipe, silence: timedelta) -> EventTrigger:
+    return EventTrigger(
+        expect={recipe.event},
+        match={"prefect.resource.id": recipe.resource},
+        match_related={"prefect.resource.role": "flow", "prefect.resource.name": "sweep"},
+        posture=Posture.Proactive,
+        threshold=1,
+        within=silence,
     )
 
 

@@ -25,6 +25,7 @@ COMMANDS = (
     ["init"],
     ["lab"],
     ["receiver"],
+    ["check"],
     ["register"],
     ["deploy"],
     ["run"],

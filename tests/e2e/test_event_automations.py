@@ -3,7 +3,8 @@
 import json
 import threading
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -12,6 +13,8 @@ from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.runtime import flow_run as current_run
 
+from prefect_assay.alerts import ALERTS
+from prefect_assay.alerts.kinds import SWEEP_SILENT
 from prefect_assay.deployments.automations import register_automations
 from prefect_assay.deployments.event_automations import DESIGNS_DROPPED, RECIPES, chosen_automations
 from prefect_assay.events import emit, flush, kinds
@@ -44,6 +47,27 @@ NOTIFIED = {
         "2000.00 USD",
     ),
 }
+PROBLEMS = {
+    kind: kinds.ProblemOpened(
+        kind=kind,
+        subject="s-7",
+        since=datetime(2030, 1, 1, tzinfo=UTC),
+        text=f"something about {kind}",
+        next_step="mend it",
+    )
+    for kind in ALERTS
+}
+NOTIFIED |= {f"notify-{kind}": (fact, fact.text) for kind, fact in PROBLEMS.items() if kind != SWEEP_SILENT}
+NOTIFIED["notify-problem"] = (PROBLEMS[SWEEP_SILENT], f"something about {SWEEP_SILENT}")
+NOTIFIED["notify-solved"] = (
+    kinds.ProblemSolved(
+        kind="run-stuck",
+        subject="s-7",
+        since=datetime(2030, 1, 1, tzinfo=UTC),
+        until=datetime(2030, 1, 2, tzinfo=UTC),
+    ),
+    "Over: run-stuck s-7",
+)
 READY = kinds.ResultsReady(**OF, version=1, table="s3://assay/c-7/LAB-7/v001/results.csv", rows=1)
 
 
@@ -120,13 +144,37 @@ def test_each_automation_fires_once_for_its_event(world):
         def all_fired():
             said = [entry["text"] for entry in got]
             done = all(any(words in text for text in said) for _, words in NOTIFIED.values())
-            return done and len(runs_of(world, started)) >= 2
+            all_of_them = len(got) >= len(NOTIFIED) + len(PROBLEMS) - 1
+            return done and all_of_them and len(runs_of(world, started)) >= 2
 
         eventually(all_fired, seconds=60, what=f"all automations; so far {got}")
-        assert len(got) == len(NOTIFIED), got
+        # `notify-problem` tells of all of them, the automation of a kind of its own.
+        assert len(got) == len(NOTIFIED) + len(PROBLEMS) - 1, got
         assert all(f"Run {name}" in entry["text"] for entry in got), got
         given = [run.parameters for run in runs_of(world, started)]
         assert sorted(given, key=len) == [
             {},
             {"round_name": "LAB-7", "measurements": "s3://assay/c-7/LAB-7/v001/results.csv"},
         ]
+
+
+def test_the_server_itself_notices_that_no_sweep_completes(world, monkeypatch):
+    """No sweep runs here, and nothing else has to: shortened to the least that Prefect takes."""
+    name = f"notify-{SWEEP_SILENT}"
+    monkeypatch.setitem(RECIPES, name, replace(RECIPES[name], silence=timedelta(seconds=10)))
+    with a_webhook() as (address, got):
+        block = CustomWebhookNotificationBlock(
+            name="ops", url=address, json_data={"text": "{{subject}} {{body}}"}
+        )
+        block.save("ops", overwrite=True)
+        wanted = chosen_automations(world.api, [f"{name}=custom-webhook/ops"])
+        for automation in world.api.read_automations_by_name(f"assay-{name}"):
+            world.api.delete_automation(automation.id)
+        (made,) = register_automations(world.api, wanted)
+        assert made.change == "created"
+        try:
+            eventually(lambda: got, seconds=60, what="the notification")
+        finally:
+            for automation in world.api.read_automations_by_name(f"assay-{name}"):
+                world.api.delete_automation(automation.id)
+    assert got[0]["text"].startswith("No sweep has completed for a while")

@@ -152,13 +152,13 @@ def test_the_names_of_its_blocks_are_noted_once(prefect):
 def test_suspension_key_and_report_name_the_missing_block():
     error = BlockMissing("gone", parameter="wallet", block="assay-x402-wallet/purse")
     state = Suspended(pause_key=f"{retry_key(error, 'steps')}:{uuid4()}")
-    waits = SimpleNamespace(name="c-1", state=state, tags=["assay-again:5"])
+    waits = SimpleNamespace(id=uuid4(), name="c-1", state=state, tags=["assay-again:5"])
     assert missing_block(waits) == ("wallet", "assay-x402-wallet/purse")
     (problem,) = attention.find_blocked_runs([waits])
     line = problem.line
     assert "run c-1 waits for the block assay-x402-wallet/purse of its parameter wallet" in line
     other = SimpleNamespace(
-        name="c-2", state=Suspended(pause_key=f"{RETRY_KEY}steps-k:1"), tags=["assay-again:5"]
+        id=uuid4(), name="c-2", state=Suspended(pause_key=f"{RETRY_KEY}steps-k:1"), tags=["assay-again:5"]
     )
     assert missing_block(other) is None
     assert "5 times in a row" in attention.find_blocked_runs([other])[0].line

@@ -67,7 +67,7 @@ class GrowingFeed:
 def test_without_a_watermark_only_the_newest_row_is_read():
     feed = Feed([1, 2, 3])
     news = read_feed(feed, Watermark(), NOW)
-    assert (feed.read, news.experiment_ids, news.mark.feed) == (1, set(), START + timedelta(minutes=3))
+    assert (feed.read, set(news.newest), news.mark.feed) == (1, set(), START + timedelta(minutes=3))
 
 
 def test_everything_that_comes_after_an_empty_feed_is_news():
@@ -75,7 +75,7 @@ def test_everything_that_comes_after_an_empty_feed_is_news():
     assert empty.updates == 0
     assert read_feed(Feed([]), empty.mark, NOW).mark == empty.mark
     first = read_feed(Feed([1, 2, 30]), empty.mark, NOW)
-    assert first.experiment_ids == {"e-0", "e-1", "e-2"}
+    assert set(first.newest) == {"e-0", "e-1", "e-2"}
     assert read_feed(Feed([1, 2, 30]), first.mark, NOW).updates == 0
 
 
@@ -126,11 +126,11 @@ def test_every_update_counts_exactly_once_also_when_it_appears_a_little_late(bat
     for clock, batch in enumerate(batches, start=1):
         minutes += [max(0, clock - late) for late in batch]
         news = read_feed(Feed(minutes), mark, NOW + timedelta(minutes=clock))
-        counted += sorted(news.experiment_ids)
+        counted += sorted(set(news.newest))
         mark = news.mark
     for rest in range(pace):
         news = read_feed(Feed(minutes), mark, NOW + timedelta(minutes=len(batches) + 5 * rest))
-        counted += sorted(news.experiment_ids)
+        counted += sorted(set(news.newest))
         mark = news.mark
     assert sorted(counted) == sorted(f"e-{n}" for n in range(1, len(minutes)))
 
@@ -152,7 +152,7 @@ def test_rows_that_arrive_while_pages_are_read_count_now_or_next_time(old, growt
     first = read_feed(feed, mark, NOW)
     feed.grow = lambda _: []
     second = read_feed(feed, first.mark, NOW)
-    counted = sorted([*first.experiment_ids, *second.experiment_ids])
+    counted = sorted([*set(first.newest), *set(second.newest)])
     assert set(counted) == {row.experiment_id for row in feed.rows}
     assert first.updates >= old
 

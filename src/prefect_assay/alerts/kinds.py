@@ -39,7 +39,7 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
         "Pay it by the link in the run's artifact assay-invoice, or cancel the experiment",
     ),
     QUOTE_EXPIRING: AlertKind(
-        "a quote that nobody has accepted expires soon",
+        "an unanswered quote expires soon",
         "Answer the form of its run in the Prefect UI; an expired quote cannot be accepted",
     ),
     WALLET_LOW: AlertKind(

@@ -18,7 +18,7 @@ class ProblemCollector(Collector):
         self._state = state
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the metrics; without a state only that there is none: an old number would look like a good one."""
+        """Yield the metrics; without a state only that it is missing, because an old number would look current."""
         state = self._state()
         yield GaugeMetricFamily(
             "assay_problems_known",

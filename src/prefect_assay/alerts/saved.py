@@ -40,7 +40,7 @@ def settle(
 ) -> tuple[Problem, ...]:
     """Save new problems and forget those that are over, and send an event for each; returns the open ones.
 
-    Only kinds in `looked` can be over: for the others nobody has looked, or not everywhere.
+    Only kinds in `looked` can be over: the others were not looked at, or not everywhere.
     """
     before = _read(client)
     after = {problem.identity: problem for problem in found}
@@ -60,7 +60,7 @@ def settle(
         before[identity] = current
     for identity in [i for i, problem in before.items() if problem.kind in looked and i not in after]:
         over = before.pop(identity)
-        send(kinds.ProblemSolved(kind=over.kind, subject=over.subject, since=over.since, until=now))
+        solved(over, now)
         with suppress(ObjectNotFound):
             client.delete_variable_by_name(_variable(over))
     return tuple(before.values())
@@ -69,6 +69,11 @@ def settle(
 def opened(problem: Problem) -> None:
     """Send the event of a new problem."""
     send(kinds.ProblemOpened(**problem.model_dump()))
+
+
+def solved(problem: Problem, now: datetime) -> None:
+    """Send the event of a problem that is over."""
+    send(kinds.ProblemSolved(kind=problem.kind, subject=problem.subject, since=problem.since, until=now))
 
 
 def _read(client: SyncPrefectClient) -> dict[tuple[str, str], Problem]:

@@ -1,4 +1,4 @@
-"""What a wallet of the `x402-exact` rail holds, as a node of its network tells. Reads only, and signs nothing."""
+"""What a wallet of the `x402-exact` rail holds, read from a node of its network. Reads only, and signs nothing."""
 
 import re
 from collections.abc import Iterable

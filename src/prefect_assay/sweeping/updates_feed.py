@@ -97,7 +97,7 @@ def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
 def missed_delivery(
     waiting: WaitingRun, updated: datetime, swept: datetime | None, now: datetime
 ) -> bool | None:
-    """Return True if no delivery of an update has woken the run, False if one has; None if that cannot be told.
+    """Return True if no delivery of an update has woken the run, False if one has; None if that is unknown.
 
     The update is news since the last sweep, and the service's clock may be another one than Prefect's.
     """

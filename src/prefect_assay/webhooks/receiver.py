@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
+from prefect_assay.alerts.metrics import ProblemCollector
 from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, WakeWithEta, as_json
 from prefect_assay.webhooks.event_publisher import Announce, EventPublisher, emit_update_event
 from prefect_assay.webhooks.monitoring import (
@@ -23,6 +24,7 @@ from prefect_assay.webhooks.monitoring import (
     StatusEndpoints,
     health_route,
 )
+from prefect_assay.webhooks.problem_watch import ProblemWatch
 from prefect_assay.webhooks.settings import ReceiverSettings
 
 if TYPE_CHECKING:
@@ -61,12 +63,15 @@ class Receiver:
         """
         self.metrics = ReceiverMetrics()
         self._waker: _LazyWaker | None = None
+        self._watch: ProblemWatch | None = None
         # Not `or`: a callable may be falsy, and then real runs would be woken in its place.
         self._publisher = EventPublisher(
             emit_update_event if announce is None else announce, self.metrics, enabled=settings.announce
         )
         wake_with_eta: WakeWithEta
         if wake is None:
+            watch = self._watch = ProblemWatch()
+            self.metrics.registry.register(ProblemCollector(lambda: watch.state))
             waker = self._waker = _LazyWaker()
             wake_with_eta, ready = waker.wake, waker.ready if ready is None else ready
         else:
@@ -91,6 +96,8 @@ class Receiver:
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         if self._waker is not None:
             self._waker.warm()
+        if self._watch is not None:
+            self._watch.start()
         try:
             yield
         finally:
@@ -99,6 +106,8 @@ class Receiver:
     def close(self) -> None:
         """Release connections and threads; the app calls it at its end, and an app that mounts it may."""
         self._publisher.close()
+        if self._watch is not None:
+            self._watch.close()
         if self._waker is not None:
             self._waker.close()
 

@@ -122,10 +122,18 @@ def status(
             "--watch", help="Show it again and again until all has ended; Ctrl-C ends the view only."
         ),
     ] = False,
+    problems: Annotated[
+        bool, typer.Option("--problems", help="Show what needs an operator, each with the next step.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show loops, campaigns and experiments: the states of their runs and what they wait for."""
     with reported(as_json=as_json):
+        if problems:
+            from prefect_assay.cli.campaigns.problems import show_problems
+
+            show_problems(as_json=as_json)
+            return
         from prefect_assay.cli.campaigns.status import show_status
 
         show_status(which, credentials=credentials, limit=limit, watch=watch, as_json=as_json)

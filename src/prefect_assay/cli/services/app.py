@@ -230,3 +230,12 @@ def worker(context: typer.Context) -> None:
         from prefect_assay.cli.services.setup import run_worker
 
         run_worker(context.args)
+
+
+@services.command()
+def check(*, as_json: AsJson = False) -> None:
+    """Look at the whole installation, and name each fault with its mend; exit code 1 if there is one."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.services.check import run_check
+
+        run_check(as_json=as_json)

@@ -1,0 +1,40 @@
+"""`prefect-assay status --problems`: what needs an operator, each with the next step (docs/alerts.md)."""
+
+import json
+from datetime import UTC, datetime
+
+from prefect.client.orchestration import get_client
+from rich.console import Console
+
+from prefect_assay.alerts.find import sweep_silence
+from prefect_assay.alerts.saved import read_saved
+from prefect_assay.cli.prefect_api import api_errors
+from prefect_assay.models.problem import Problem
+
+
+def show_problems(*, as_json: bool) -> None:
+    """Print the open problems that the sweep has saved, and whether the sweep itself runs."""
+    now = datetime.now(UTC)
+    with api_errors(), get_client(sync_client=True) as client:
+        saved = read_saved(client)
+    never = datetime.min.replace(tzinfo=UTC)
+    problems = [*sweep_silence(saved.swept, now, watched_since=never), *saved.problems]
+    if as_json:
+        shown = {
+            "problems": [problem.model_dump(mode="json") for problem in problems],
+            "swept": saved.swept.isoformat() if saved.swept else None,
+        }
+        print(json.dumps(shown, indent=2))
+        return
+    console = Console(highlight=False)
+    if not problems:
+        console.print("No problems.")
+    for problem in problems:
+        console.print(_lines(problem, now), markup=False, soft_wrap=True)
+
+
+def _lines(problem: Problem, now: datetime) -> str:
+    age = now - problem.since
+    since = f", since {problem.since:%Y-%m-%d %H:%M} UTC" if age.days < 365 else ""  # noqa: PLR2004 - never swept
+    runs = f"\n  runs: {', '.join(problem.runs)}" if problem.runs else ""
+    return f"{problem.kind}{since}\n  {problem.text}.\n  {problem.next_step}.{runs}"

@@ -1,0 +1,248 @@
+"""`prefect-assay check`: looks at a whole installation, and names each fault with its mend.
+
+Each part is looked at alone and for a bounded time; one that fails or hangs does not stop the others. Nothing is changed,
+but for the probe object that an archive gets and loses again.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextvars import copy_context
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from importlib.metadata import version
+from threading import Thread
+from typing import Any, Final
+
+import httpx
+from prefect.blocks.core import Block
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.exceptions import ObjectNotFound
+from rich.console import Console
+
+from prefect_assay.alerts.find import SILENT_AFTER, expiring_token
+from prefect_assay.alerts.saved import read_saved
+from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy, WebhookEndpoint
+from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
+from prefect_assay.models.problem import AlertLimits
+from prefect_assay.runs.children import DEPLOYMENT_NAME
+
+_SECONDS: Final = 30.0  # for one part
+_FLOWS: Final = ("experiment", "campaign", "design-build-test", "sweep")
+_CLOCKS_DIFFER: Final = timedelta(minutes=2)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What was looked at, and if it is a fault, how to mend it."""
+
+    part: str
+    ok: bool
+    text: str
+    mend: str = ""
+
+
+def run_check(*, as_json: bool) -> None:
+    """Print a line per finding; exit with 1 if one is a fault."""
+    require_api()
+    lines = [line for part, look in PARTS.items() for line in _bounded(part, look)]
+    if as_json:
+        print(
+            json.dumps(
+                {"ok": all(line.ok for line in lines), "lines": [asdict(line) for line in lines]}, indent=2
+            )
+        )
+    else:
+        console = Console(highlight=False)
+        for line in lines:
+            word = "[green]ok   [/green]" if line.ok else "[red]FAULT[/red]"
+            console.print(f"{word} {line.part:<11}", end="")
+            console.print(
+                line.text + (f"\n      mend: {line.mend}" if line.mend else ""), markup=False, soft_wrap=True
+            )
+    if not all(line.ok for line in lines):
+        raise SystemExit(FAILED)
+
+
+def _bounded(part: str, look: Callable[[SyncPrefectClient], Iterator[Line]]) -> list[Line]:
+    """Run one part in a thread, for the time-out: neither Prefect's client nor boto3 has one for the whole."""
+    lines: list[Line] = []
+
+    def go() -> None:
+        try:
+            with api_errors(), get_client(sync_client=True) as client:
+                lines.extend(look(client))
+        except Exception as error:  # noqa: BLE001 - any failure is a finding
+            lines.append(
+                Line(part, ok=False, text=str(error) or type(error).__name__, mend="as the message says")
+            )
+
+    thread = Thread(target=copy_context().run, args=(go,), daemon=True)
+    thread.start()
+    thread.join(_SECONDS)
+    if thread.is_alive():
+        lines.append(
+            Line(part, ok=False, text=f"no answer within {_SECONDS:g} seconds", mend="look at its log")
+        )
+    return lines
+
+
+def _versions(client: SyncPrefectClient) -> Iterator[Line]:
+    here, server = version("prefect"), client.request("GET", "/admin/version").json()
+    text = f"Prefect {here} here, {server} on the server; prefect-assay {version('prefect-assay')}; Python {sys.version.split()[0]}"
+    same = here.split(".")[:2] == str(server).split(".")[:2]
+    yield Line(
+        "versions",
+        same,
+        text,
+        "" if same else "install the server's Prefect version here, or upgrade the server first",
+    )
+
+
+def _server(client: SyncPrefectClient) -> Iterator[Line]:
+    answer = client.request("GET", "/health")
+    yield Line("server", ok=True, text=f"answers at {client.api_url}")
+    yield _clock("server", answer.headers.get("date"))
+    client.count_flow_runs()
+    yield Line("database", ok=True, text="answers a query of the runs")
+    for advice in settings_advice(client):
+        fault, _, mend = advice.partition("; ")
+        yield Line("server", ok=False, text=fault, mend=mend)
+
+
+def _clock(what: str, date: str | None) -> Line:
+    if not date:
+        return Line("clock", ok=True, text=f"the {what} sends no time")
+    off = parsedate_to_datetime(date) - datetime.now(UTC)
+    ok = abs(off) < _CLOCKS_DIFFER
+    mend = "" if ok else f"set both clocks by NTP; the {what}'s differs by more than {_CLOCKS_DIFFER}"
+    return Line("clock", ok, f"the {what}'s is {abs(off.total_seconds()):.0f} s from this one", mend)
+
+
+def _worker(client: SyncPrefectClient) -> Iterator[Line]:
+    for flow in _FLOWS:
+        try:
+            deployment = client.read_deployment_by_name(f"{flow}/{DEPLOYMENT_NAME}")
+        except ObjectNotFound:
+            yield Line("deployment", ok=False, text=f"{flow} is not deployed", mend="prefect-assay deploy")
+            continue
+        if deployment.paused:
+            yield Line("deployment", ok=False, text=f"{flow} is paused", mend="resume it in the Prefect UI")
+        if deployment.work_pool_name is None:
+            up = str(deployment.status).endswith("READY") and "NOT" not in str(deployment.status)
+            text = f"{flow} is served{'' if up else ', and its process is not there'}"
+            yield Line(
+                "worker", up, text, "" if up else "start prefect-assay deploy --serve, or prefect-assay up"
+            )
+        elif not _online(client, deployment.work_pool_name):
+            text = f"no worker of the pool {deployment.work_pool_name} is online: {flow} cannot start"
+            yield Line("worker", ok=False, text=text, mend="start prefect-assay worker")
+        else:
+            yield Line(
+                "worker", ok=True, text=f"the pool {deployment.work_pool_name} has a worker for {flow}"
+            )
+
+
+def _online(client: SyncPrefectClient, pool: str) -> bool:
+    rows = client.request(
+        "POST", "/work_pools/{work_pool_name}/workers/filter", {"work_pool_name": pool}, json={}
+    )
+    return any(row.get("status") == "ONLINE" for row in rows.json())
+
+
+def _schedule(client: SyncPrefectClient) -> Iterator[Line]:
+    try:
+        sweep = client.read_deployment_by_name(f"sweep/{DEPLOYMENT_NAME}")
+    except ObjectNotFound:
+        return  # named already
+    for advice in sweep_advice(sweep):
+        fault, _, mend = advice.partition("; ")
+        yield Line("schedule", ok=False, text=fault, mend=mend)
+    swept = read_saved(client).swept
+    fresh = swept is not None and datetime.now(UTC) - swept <= SILENT_AFTER
+    text = (
+        f"the last complete sweep began {swept:%Y-%m-%d %H:%M} UTC" if swept else "no sweep has completed yet"
+    )
+    mend = "" if fresh else "wait for the first one, or look into the log of the last run of the flow sweep"
+    yield Line("schedule", fresh, text, mend)
+
+
+def _saved(client: SyncPrefectClient, kind: type[Block]) -> Iterator[tuple[str, Any]]:
+    slug = kind.get_block_type_slug()
+    try:
+        documents = client.read_block_documents_by_type(slug, include_secrets=True)
+    except ObjectNotFound:
+        return  # never registered
+    for document in documents:
+        if not document.is_anonymous:
+            yield f"{slug}/{document.name}", kind._from_block_document(document)  # noqa: SLF001 - Prefect's only way
+
+
+def _service(client: SyncPrefectClient) -> Iterator[Line]:
+    found = list(_saved(client, AssayCredentials))
+    if not found:
+        yield Line("blocks", ok=False, text="there is no AssayCredentials block", mend="prefect-assay init")
+    if not list(_saved(client, SpendingPolicy)):
+        yield Line("blocks", ok=False, text="there is no SpendingPolicy block", mend="prefect-assay init")
+    for name, block in found:
+        try:
+            with block.get_client() as service:
+                identity = service.whoami()
+            expiring = list(expiring_token(name, identity.token_expires_at, datetime.now(UTC), AlertLimits()))
+            for problem in expiring:
+                yield Line("service", ok=False, text=problem.text, mend=problem.next_step)
+            if not expiring:
+                yield Line("service", ok=True, text=f"{block.base_url} knows the token of {name}")
+            yield _clock(f"service of {name}", httpx.head(block.base_url, timeout=5).headers.get("date"))
+        except Exception as error:  # noqa: BLE001 - each block alone
+            mend = "correct address or token in the block; the message says which"
+            yield Line("service", ok=False, text=f"{name}: {error}", mend=mend)
+
+
+def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
+    found = list(_saved(client, WebhookEndpoint))
+    if not found:
+        yield Line(
+            "receiver", ok=True, text="no WebhookEndpoint block: only the sweep wakes runs, minutes later"
+        )
+    for name, block in found:
+        url = f"{block.url.rstrip('/')}/health"
+        try:
+            httpx.get(url, timeout=10).raise_for_status()
+        except httpx.HTTPError as error:
+            why = f"{name}: {url} gives {type(error).__name__}"
+            mend = "start prefect-assay receiver, and let the proxy pass this path to it"
+            yield Line("receiver", ok=False, text=why, mend=mend)
+            continue
+        yield Line(
+            "receiver",
+            ok=True,
+            text=f"{name}: {block.url} answers; whether the service reaches it, its first delivery shows",
+        )
+
+
+def _archive(client: SyncPrefectClient) -> Iterator[Line]:
+    found = [*_saved(client, LocalArchive), *_saved(client, S3Archive)]
+    if not found:
+        yield Line("archive", ok=False, text="there is no archive block", mend="prefect-assay init")
+    for name, block in found:
+        try:
+            block.get_store().probe(block.prefix)
+        except Exception as error:  # noqa: BLE001 - each block alone
+            yield Line("archive", ok=False, text=f"{name}: {error}", mend="as the message says")
+            continue
+        yield Line("archive", ok=True, text=f"{name} takes objects, and overwrites none")
+
+
+PARTS: Final[dict[str, Callable[[SyncPrefectClient], Iterator[Line]]]] = {
+    "server": _server,
+    "versions": _versions,
+    "worker": _worker,
+    "schedule": _schedule,
+    "service": _service,
+    "receiver": _receiver,
+    "archive": _archive,
+}

@@ -1,0 +1,267 @@
+"""Every alert fires by the real fault: on a real server, lab and receiver; and it is over when the fault is."""
+
+import http.server
+import json
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.logging import disable_run_logger
+from prefect.states import Crashed
+from pydantic import SecretStr
+
+from prefect_assay.alerts import ALERTS
+from prefect_assay.alerts.saved import read_saved
+from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
+from prefect_assay.cli.campaigns.problems import show_problems
+from prefect_assay.flows.sweep import _Sweep
+from prefect_assay.models.problem import AlertLimits
+from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.sweeping.watermarks import SweepState
+from prefect_assay.webhooks.problem_watch import ProblemWatch
+from support.runs.events import stored_events
+from support.runs.held import DESIGN, Held
+from support.runs.suspended import suspend_many
+from support.runs.world import UNPRICED, eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module")
+def held(world):
+    return Held(world)
+
+
+@pytest.fixture
+def place(world, held, tmp_path):
+    """An organisation with an archive of its own, and runs that wait there."""
+    return Place(world, held, tmp_path)
+
+
+class Place:
+    def __init__(self, world, held, folder):
+        self.world, self.held = world, held
+        self.name = f"alert{uuid4().hex[:6]}"
+        self.lab = world.stack.lab.seed(self.name)
+        self.credentials = AssayCredentials(base_url=self.lab.base_url, token=self.lab.token)
+        self.credentials.save(self.name, overwrite=True)
+        self.folder = folder / "archive"
+        self.archive = LocalArchive(root=str(self.folder))
+        self.archive.save(self.name, overwrite=True)
+
+    def waiting(self, **changes):
+        (experiment_id,) = self.lab.fill(1, stage="ordered", sequences=1)
+        spec = {"experiment_type": "thermostability", "sequences": {"d": {"aa_string": DESIGN}}}
+        blocks = {"credentials": self.credentials, "policy": self.world.policy, "archive": self.archive}
+        parameters = {name: as_parameter(block) for name, block in (blocks | changes).items()}
+        parameters |= {"spec": spec, "campaign_id": self.name}
+        deployment = self.world.api.read_deployment_by_name(f"experiment/{self.held.name}")
+        (run,) = suspend_many(self.world.api, deployment.id, [experiment_id], parameters)
+        return run
+
+    def ordered(self, **changes):
+        mine = {"credentials": self.credentials, "archive": self.archive}
+        run = self.held.experiment(self.name, **mine | changes)
+        self.held.execute(run)
+        return self.world.run(run)
+
+
+def swept(after=timedelta(), limits=None):
+    with get_client(sync_client=True) as client, disable_run_logger():
+        _Sweep(client, SweepState.read(client), datetime.now(UTC) + after, 0, limits or AlertLimits()).run()
+
+
+def problems(kind, words):
+    with get_client(sync_client=True) as client:
+        return [p for p in read_saved(client).problems if p.kind == kind and words in p.line]
+
+
+def fires(kind, words, capsys):
+    """The problem is saved, shown and sent."""
+    (found,) = problems(kind, words)
+    capsys.readouterr()
+    show_problems(as_json=True)
+    shown = json.loads(capsys.readouterr().out)["problems"]
+    assert [p["next_step"] for p in shown if (p["kind"], p["subject"]) == found.identity] == [found.next_step]
+    sent(found, "assay.problem.opened")
+    return found
+
+
+def sent(problem, event):
+    resource = f"assay.problem.{problem.kind}.{problem.subject}"
+
+    def one():
+        return [e for e in stored_events(event) if e.resource["prefect.resource.id"] == resource]
+
+    eventually(one, seconds=30, what=f"{event} of {resource}")
+    assert len({e.id for e in one()}) == 1
+
+
+def test_run_stuck(world, place, capsys):
+    run = place.waiting()
+    world.api.set_flow_run_state(run.id, Crashed(), force=True)
+    world.stack.stop_runner()  # nobody takes it up
+    try:
+        swept()
+        fires("run-stuck", run.name, capsys)
+    finally:
+        world.api.delete_flow_run(run.id)
+        world.stack.start_runner()
+    swept()
+    assert problems("run-stuck", run.name) == []
+
+
+def test_deadline_near(place, capsys):
+    run = place.waiting()
+    swept()
+    assert problems("deadline-near", place.name) == []
+    swept(after=timedelta(days=41))
+    (found,) = [p for p in problems("deadline-near", "deadline") if run.name in p.runs]
+    fires("deadline-near", found.subject, capsys)
+
+
+def test_service_away_and_token_refused(place, capsys):
+    place.waiting()
+    with place.world.stack.lab.fault("status", method="GET", path="/api/v1/updates", status=503, count=1000):
+        swept()
+        found = fires("service-away", place.name, capsys)
+    swept()
+    assert problems("service-away", place.name) == []
+    sent(found, "assay.problem.solved")
+    refused = AssayCredentials(base_url=place.lab.base_url, token=SecretStr("revoked"))
+    refused.save(place.name, overwrite=True)
+    swept()
+    fires("token-expiring", place.name, capsys)
+
+
+def test_token_expiring(place, capsys):
+    place.waiting()
+    swept(limits=AlertLimits(token_days=10_000))
+    fires("token-expiring", place.name, capsys)
+
+
+def test_archive_refusing(place, capsys):
+    place.waiting()
+    swept()
+    assert problems("archive-refusing", place.name) == []
+    for path in sorted(Path(place.folder).rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    if place.folder.exists():
+        place.folder.rmdir()
+    place.folder.write_text("a file in place of the folder")
+    swept()
+    fires("archive-refusing", place.name, capsys)
+
+
+def test_invoice_unpaid(place, capsys):
+    run = place.ordered(payment_method="async_invoice", wallet=None)
+    assert run.state.name == "Suspended", run.state
+    swept()
+    assert problems("invoice-unpaid", run.name) == [
+        p for p in problems("invoice-unpaid", "") if run.name in p.runs
+    ]
+    place.lab.advance(days=1)
+    swept(after=timedelta(days=8))
+    (found,) = [p for p in problems("invoice-unpaid", "") if run.name in p.runs]
+    fires("invoice-unpaid", found.subject, capsys)
+
+
+def test_cap_reached(place, capsys):
+    low = SpendingPolicy(per_experiment_cents=1, machine_payments=True, rolling_cents=50_000_000)
+    low.save(place.name, overwrite=True)
+    run = place.ordered(policy=low)
+    swept()
+    fires("cap-reached", run.name, capsys)
+
+
+def test_quote_expiring(place, capsys):
+    careful = SpendingPolicy(accept_quotes=False, machine_payments=True, rolling_cents=50_000_000)
+    careful.save(place.name, overwrite=True)
+    run = place.ordered(policy=careful, target=UNPRICED)
+    place.lab.advance(days=3)
+    place.held.execute(run)
+    swept(limits=AlertLimits(quote_days=90))
+    (found,) = [p for p in problems("quote-expiring", "") if run.name in p.runs]
+    fires("quote-expiring", found.subject, capsys)
+
+
+def test_webhooks_silent(world, place, capsys):
+    run = place.waiting(webhook=world.webhook)
+    swept()
+    swept()
+    world.stack.stop_receiver()
+    try:
+        place.lab.advance(days=16)
+        swept()
+        fires("webhooks-silent", run.name, capsys)
+    finally:
+        world.stack.start_receiver()
+
+
+@contextmanager
+def node(balance):
+    """A node of a chain on which every wallet holds so many units of a token with six decimals."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            value = 84532
+            if body["method"] == "eth_call":
+                value = 6 if body["params"][0]["data"] == "0x313ce567" else balance
+            answer = json.dumps({"jsonrpc": "2.0", "id": body["id"], "result": hex(value)}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+def test_wallet_low(world, place, capsys):
+    place.waiting()
+
+    def save(address):
+        fields = world.wallet.model_dump(include={"networks", "assets", "pay_to"})
+        X402Wallet(**fields, private_key=world.wallet.private_key, node_url=address).save(
+            place.name, overwrite=True
+        )
+
+    with node(700 * 10**6) as address:
+        save(address)
+        swept()
+        assert problems("wallet-low", place.name) == []
+    with node(499 * 10**6) as address:
+        save(address)
+        swept()
+        assert "499.00 USD" in fires("wallet-low", place.name, capsys).text
+
+
+def test_sweep_silent(world, place, capsys):
+    """The receiver notices it, `status --problems` shows it, and both see that it is over."""
+    swept()
+    watch = ProblemWatch()
+    watch.look(datetime.now(UTC))
+    assert "sweep-silent" not in {p.kind for p in watch.state.problems}
+    watch.look(datetime.now(UTC) + timedelta(minutes=21))
+    (found,) = [p for p in watch.state.problems if p.kind == "sweep-silent"]
+    sent(found, "assay.problem.opened")
+    watch.look(datetime.now(UTC))
+    assert "sweep-silent" not in {p.kind for p in watch.state.problems}
+    sent(found, "assay.problem.solved")
+
+
+def test_every_kind_has_a_test_here():
+    tests = Path(__file__).read_text(encoding="utf-8")
+    assert [kind for kind in ALERTS if f'"{kind}"' not in tests] == []
