@@ -31,6 +31,7 @@ from prefect_assay.events.kinds import (
     StageChanged,
 )
 
+SWEEP_COMPLETED: Final = "prefect.flow-run.Completed*"  # with gaps, too
 DESIGNS_DROPPED: Final = "assay.designs.dropped"  # sent by whatever writes the file
 
 _USD: Final = "{{ '%.2f' | format(event.payload.amount_cents / 100) }} USD"
@@ -77,7 +78,7 @@ def _problem(description: str, labels: Mapping[str, str]) -> Recipe:
 # The server notices it, whether any other process lives or not.
 _SWEEP_SILENT: Final = Recipe(
     description="Notify when no sweep has completed for twenty minutes.",
-    event="prefect.flow-run.Completed*",
+    event=SWEEP_COMPLETED,
     resource="prefect.flow-run.*",
     subject="No sweep has completed for a while",
     body=f"{ALERTS[SWEEP_SILENT].next_step} Until then only webhooks wake runs. All problems: "
@@ -87,19 +88,6 @@ _SWEEP_SILENT: Final = Recipe(
 
 
 RECIPES: Final[Mapping[str, Recipe]] = {
-    "notify-problem": _problem("Notify of every problem of docs/alerts.md.", {}),
-    **{
-        f"notify-{kind}": _problem(f"Notify when {alert.meaning}.", {"assay.kind": kind})
-        for kind, alert in ALERTS.items()
-    },
-    f"notify-{SWEEP_SILENT}": _SWEEP_SILENT,
-    "notify-solved": Recipe(
-        description="Notify when a problem is over.",
-        event=ProblemSolved.event,
-        resource="assay.problem.*",
-        subject="Over: {{ event.payload.kind }} {{ event.payload.subject }}",
-        body="It began {{ event.payload.since }}.",
-    ),
     "notify-stage": Recipe(
         description="Notify when an experiment reaches another stage.",
         event=StageChanged.event,
@@ -151,6 +139,19 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         description="Start a loop when a file of designs was dropped; the deployment has its parameters.",
         event=DESIGNS_DROPPED,
         resource="assay.designs.*",
+    ),
+    "notify-problem": _problem("Notify of every problem of docs/alerts.md.", {}),
+    **{
+        f"notify-{kind}": _problem(f"Notify when {alert.meaning}.", {"assay.kind": kind})
+        for kind, alert in ALERTS.items()
+    },
+    f"notify-{SWEEP_SILENT}": _SWEEP_SILENT,
+    "notify-solved": Recipe(
+        description="Notify when a problem is over.",
+        event=ProblemSolved.event,
+        resource="assay.problem.*",
+        subject="Over: {{ event.payload.kind }} {{ event.payload.subject }}",
+        body="It began {{ event.payload.since }}.",
     ),
 }
 
