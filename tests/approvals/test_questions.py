@@ -38,6 +38,8 @@ def given(monkeypatch):
     for module in (doubt, approval):
         monkeypatch.setattr(module, "answers", lambda _question: list(record))
     monkeypatch.setattr(approval, "can_suspend", lambda: True)
+    monkeypatch.setattr(approval, "this_run", lambda: SimpleNamespace(id=uuid4()))
+    monkeypatch.setattr(approval, "set_labels", lambda _run_id, _labels: None)
     answer.record = record
     return answer
 

@@ -28,7 +28,7 @@ from support.runs.held import DESIGN, Held
 from support.runs.suspended import suspend_many
 from support.runs.world import UNPRICED, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")
