@@ -49,7 +49,7 @@ def containers():
         yield pytest.param(one["Command"], env, id=f"ecs-{name}")
 
 
-@pytest.mark.parametrize(("arguments", "env"), containers())
+@pytest.mark.parametrize(("arguments", "env"), [*containers()])
 def test_containers_run_commands_with_options_and_settings_that_exist(arguments, env):
     command, *options = arguments
     help_of = [sys.executable, "-m", "prefect_assay.cli", command, "--help"]
