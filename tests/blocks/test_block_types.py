@@ -18,13 +18,13 @@ TYPES = [
 # A change of one makes every saved block a block of another schema.
 CHECKSUMS = {
     "assay-credentials": "sha256:9d9b13f627a3a163f79a9bb2260605509be22ac14b0660acbc4c91393c746cd4",
-    "assay-experiment": "sha256:f57aa53f15247957007b8551283677a75d64b8773feb36d8d087e7636cb3a5da",
+    "assay-experiment": "sha256:4f665e416fd465454567ea13fa927bd0cb9cc46c38d031fdb0bb9323c5446ad8",
     "assay-local-archive": "sha256:7da6fa97d459ecc89debb64f72525bef04e4dc014138e639d64e3ba751578d5e",
     "assay-s3-archive": "sha256:b864dc0b6348af4c71541171dd39ceedfae2cb71fdc879dbc8de635b838a3625",
     "assay-shared-payment-tokens": "sha256:7bc6c75f604cedeb2c120fc7eac32d138284f87a320c508711e958799da0b5f9",
     "assay-spending-policy": "sha256:f27a1b3af8691d8a962707fd31e0d57c22b3168d7b80237393927da12780e225",
     "assay-webhook-endpoint": "sha256:04d907aab0060f6571ad808e897c10c25dfbdf043acf6798400b124bbe5c46ea",
-    "assay-x402-wallet": "sha256:424f6e257ea5da3259d1b0205baa147f34e7c429ed5a513b714517e3f9892615",
+    "assay-x402-wallet": "sha256:9e5e373f3135726ecccbb01a94567c0c555cb491885411e8ec4d7b56c616a55d",
 }
 
 

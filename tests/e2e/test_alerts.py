@@ -171,7 +171,9 @@ def test_invoice_unpaid(place, capsys):
 
 
 def test_cap_reached(place, capsys):
-    low = SpendingPolicy(per_experiment_cents=1, machine_payments=True, rolling_cents=50_000_000)
+    low = SpendingPolicy(
+        per_experiment_cents=1, per_campaign_cents=5_000_000, machine_payments=True, rolling_cents=50_000_000
+    )
     low.save(place.name, overwrite=True)
     run = place.ordered(policy=low)
     swept()
@@ -179,7 +181,13 @@ def test_cap_reached(place, capsys):
 
 
 def test_quote_expiring(place, capsys):
-    careful = SpendingPolicy(accept_quotes=False, machine_payments=True, rolling_cents=50_000_000)
+    careful = SpendingPolicy(
+        accept_quotes=False,
+        per_experiment_cents=2_000_000,
+        per_campaign_cents=5_000_000,
+        machine_payments=True,
+        rolling_cents=50_000_000,
+    )
     careful.save(place.name, overwrite=True)
     run = place.ordered(policy=careful, target=UNPRICED)
     place.lab.advance(days=3)
