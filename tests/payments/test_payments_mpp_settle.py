@@ -7,7 +7,7 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from pydantic import SecretStr
@@ -20,7 +20,6 @@ from prefect_assay.errors import (
     PaymentRefused,
     PaymentsDisabled,
 )
-from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import (
@@ -35,31 +34,6 @@ from support.lab.pay import Answer, LabPayApi, ordered_invoice
 
 CANARY = "spt_canary"
 NETWORK_ID = "profile_lab_1ab402"
-BASE = "http://127.0.0.1:8000"
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-REQUEST = {
-    "amount": "5000",
-    "currency": "usd",
-    "externalId": "inv_1",
-    "methodDetails": {"networkId": NETWORK_ID, "paymentMethodTypes": ["card"]},
-}
-PARAMETERS = {
-    "id": "abc",
-    "realm": "lab.test",
-    "method": "stripe",
-    "intent": "charge",
-    "expires": "2026-03-01T12:05:00Z",
-    "header": "Payment-Authorization",
-    "opaque": "e30",
-}
-INVOICE = Invoice(id="inv_1", status="open", currency="usd", amount=5000)
-POLICY = PaymentPolicy(
-    enabled=True,
-    max_cents_per_payment=10_000_000,
-    max_cents_rolling=20_000_000,
-    allowed_origins=(BASE,),
-    allowed_network_ids=(NETWORK_ID,),
-)
 
 
 class World:
@@ -74,7 +48,13 @@ class World:
         self.rail = MppRail(self.issue)
         self.experiment_id = self.api.invoice_by_id(self.invoice_id).experiment_id
         self.store = MemoryStore()
-        self.policy = POLICY.model_copy(update={"allowed_origins": (self.api.base_url,)})
+        self.policy = PaymentPolicy(
+            enabled=True,
+            max_cents_per_payment=10_000_000,
+            max_cents_rolling=20_000_000,
+            allowed_origins=(self.api.base_url,),
+            allowed_network_ids=(NETWORK_ID,),
+        )
 
     def issue(self, limits):
         self.issued.append(limits)
