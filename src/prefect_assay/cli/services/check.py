@@ -148,7 +148,7 @@ def _worker(client: SyncPrefectClient) -> Iterator[Line]:
 
 def _online(client: SyncPrefectClient, pool: str) -> bool:
     rows = client.request(
-        "POST", "/work_pools/{work_pool_name}/workers/filter", {"work_pool_name": pool}, json={}
+        "POST", "/work_pools/{work_pool_name}/workers/filter", path_params={"work_pool_name": pool}, json={}
     )
     return any(row.get("status") == "ONLINE" for row in rows.json())
 
