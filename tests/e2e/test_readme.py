@@ -1,5 +1,6 @@
 """The README's fifteen minutes, executed: its commands, in its order, against a local lab that stands for the service."""
 
+import json
 import os
 import re
 import shlex
@@ -103,6 +104,22 @@ class Machine:
         headers = {"Authorization": f"Bearer {self.lab.token}"}
         return httpx.get(f"{self.lab.base_url}/api/v1/{what}", headers=headers).json()["items"]
 
+    def faults(self):
+        """The parts that `prefect-assay check` finds faults in; the others it has looked at, too."""
+        done = subprocess.run(
+            self.here("prefect-assay check --json"),
+            cwd=self.work,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        lines = json.loads(done.stdout)["lines"]
+        assert {"server", "database", "worker", "service", "receiver", "archive"} <= {
+            line["part"] for line in lines
+        }
+        return {line["part"] for line in lines if not line["ok"]}
+
     def receives(self):
         try:
             return httpx.get(f"http://127.0.0.1:{self.receiver}/assay/health").is_success
@@ -188,6 +205,13 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
         ("egfr", "0 6 * * 1-5")
     ]
     assert made.steps[-1][1] < 60 * MINUTES
+
+    assert not made.faults() - {"schedule"}, "the first sweep comes after five minutes"
+    part(process, "worker").suspend()
+    part(process, "receiver").suspend()
+    assert made.faults() >= {"receiver"}
+    part(process, "worker").resume()
+    part(process, "receiver").resume()
 
     below = descendants(process.pid)
     process.send_signal(signal.SIGINT)
