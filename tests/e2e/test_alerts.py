@@ -191,7 +191,6 @@ def test_quote_expiring(place, capsys):
     careful.save(place.name, overwrite=True)
     run = place.ordered(policy=careful, target=UNPRICED)
     place.lab.advance(days=3)
-    place.held.execute(run)
     swept(limits=AlertLimits(quote_days=90))
     (found,) = [p for p in problems("quote-expiring", "") if run.name in p.runs]
     fires("quote-expiring", found.subject, capsys)
