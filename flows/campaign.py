@@ -23,8 +23,7 @@ from prefect_assay.errors import (
     OrderOutcomeUnknown,
 )
 from prefect_assay.events import concerning
-from prefect_assay.flows.campaign_budget import approved_limits
-from prefect_assay.flows.campaign_plan import CampaignInput, make_plan, pinned_plan
+from prefect_assay.flows.campaign_plan import CampaignInput, approved_limits, make_plan, pinned_plan
 from prefect_assay.flows.experiment import experiment
 from prefect_assay.flows.run_options import DEADLINE_DAYS, CampaignRun, ExperimentRun, RunOptions
 from prefect_assay.models.job import Order

@@ -4,11 +4,11 @@ The log of the loop in the archive says which designs each round measures; one r
 what was decided, and nothing is proposed or ordered twice.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
-from typing import Annotated, Any, Final, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated
 
 from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
@@ -16,65 +16,49 @@ from prefect.states import Completed
 from pydantic import Field
 
 from prefect_assay.approvals.questions import unanswered
-from prefect_assay.approvals.rounds import approve_round
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.designs import Reading
 from prefect_assay.errors import (
     ApprovalExpired,
     ApprovalRejected,
-    AssayError,
     ConfigurationError,
     InvalidSpec,
     LoopFailed,
 )
-from prefect_assay.events import is_news
-from prefect_assay.flows.campaign import campaign
-from prefect_assay.flows.run_options import DEADLINE_DAYS, RunOptions
+from prefect_assay.flows.loop_rounds import measure, report_rounds
+from prefect_assay.flows.run_options import DEADLINE_DAYS, LoopRun, RunOptions
 from prefect_assay.looping import (
     Loop,
-    LoopBook,
     NothingToMeasure,
     OverBudget,
     Round,
-    RoundEnded,
     RoundFixed,
     RoundValue,
     Stop,
     StopRules,
     UnreadableDesigns,
-    best_value,
-    designs_address,
-    has_measurement,
     loop_report,
     next_round,
     objective_of,
-    round_line,
     stop_reason,
 )
-from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.looping.wakes import SETTLE_SECONDS, run_elsewhere
-from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.reporting import artifacts, facts
-from prefect_assay.runs import can_suspend, is_temporary, outlast, was_suspended
-from prefect_assay.runs.children import attempt_began, call_children, start_child, wait_for_children
+from prefect_assay.reporting import artifacts
+from prefect_assay.runs import can_suspend, was_suspended
+from prefect_assay.runs.children import attempt_began
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
 from prefect_assay.runs.suspend import this_run
-from prefect_assay.runs.tags import WAITS_TAG, own_tags
+from prefect_assay.runs.tags import own_tags
 from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.archive import check_archive
-from prefect_assay.tasks.collate import kept_plan, kept_table
 from prefect_assay.tasks.propose import check_designer
 
 __all__ = ["design_build_test"]
-
-T = TypeVar("T")
-
-_ROUND_MARGIN: Final = timedelta(days=250)
 
 
 @durable_flow(name="design-build-test", on_cancellation=[report_cancellation])
@@ -178,308 +162,170 @@ def design_build_test(
         budget_cents=budget_cents,
         flat_rounds=stop_after_flat_rounds,
     )
-    run = _LoopRun(
-        options,
+    loop = Loop(
         loop_id=loop_id,
-        assay=assay,
-        sequences_per_experiment=sequences_per_experiment,
-        designer=designer or None,
-        reading=Reading(name_column, sequence_column, keep_native),
         source=source or None,
-        rules=rules,
+        designer=designer or None,
+        assay=assay,
+        credentials=credentials,
+        archive=archive,
+        reading=Reading(name_column, sequence_column, keep_native),
         designs_per_round=designs_per_round,
         selection=selection,
-        ask_each_round=ask_each_round,
-        wait_days=wait_days,
+        per_experiment=sequences_per_experiment,
         settle_seconds=settle_seconds,
+        wait_days=wait_days,
+        poll=options.poll,
+        timeout=options.round_timeout,
+        scope=lambda: options.scope,
     )
-    run.check()
-    return run.run()
+    run = LoopRun(options, loop, rules, ask_each_round)
+    _check(run)
+    try:
+        return _run(run)
+    except ApprovalExpired as error:
+        return unanswered(error)
 
 
-@dataclass
-class _LoopRun:
-    """One execution of `design_build_test`."""
+@dataclass(frozen=True)
+class _Tried:
+    """The rounds after a look at the log, and what only this execution knows: what it has tried in vain."""
 
-    options: RunOptions
-    loop_id: str
-    assay: Assay
-    sequences_per_experiment: int
-    designer: str | None
-    reading: Reading
-    source: str | None
-    rules: StopRules
-    designs_per_round: int | None = None
-    selection: SelectionSettings | None = None
-    ask_each_round: bool = False
-    wait_days: float = 0
-    settle_seconds: float = SETTLE_SECONDS
-    problems: dict[int, str] = field(default_factory=dict)  # of rounds, by number
-    unreadable: dict[str, RoundReport] = field(default_factory=dict)  # files, by campaign id
+    rounds: tuple[Round, ...] = ()
+    failed: frozenset[int] = frozenset()  # numbers of rounds
+    unreadable: Mapping[str, RoundReport] = field(default_factory=dict)  # files, by campaign id
 
-    @cached_property
-    def book(self) -> LoopBook:
-        """The loop's log."""
-        return LoopBook(self.options.archive.get_store(), self.options.archive.prefix, self.loop_id)
-
-    @cached_property
-    def loop(self) -> Loop:
-        """What proposing a round needs."""
-        return Loop(
-            loop_id=self.loop_id,
-            source=self.source,
-            designer=self.designer,
-            assay=self.assay,
-            credentials=self.options.credentials,
-            archive=self.options.archive,
-            reading=self.reading,
-            designs_per_round=self.designs_per_round,
-            selection=self.selection,
-            per_experiment=self.sequences_per_experiment,
-            settle_seconds=self.settle_seconds,
-            wait_days=self.wait_days,
-            poll=self.options.poll,
-            timeout=self.round_timeout,
-            scope=self.options.scope,
-            book=self.book,
-        )
-
-    @property
-    def round_timeout(self) -> timedelta:
-        """Prefect's time-out of a suspension for one round: longer than the campaign's own."""
-        return self.options.patience + _ROUND_MARGIN
-
-    def outlasting(self, name: str, step: Callable[[], T]) -> T:
-        """Repeat a step while the service or the archive is away."""
-        return outlast(step, key=name, timeout=self.round_timeout, poll=self.options.poll)
-
-    def parameters(self, fixed: RoundFixed) -> dict[str, Any]:
-        """The flat parameters of `campaign` for one round."""
-        own = {
-            "designs": designs_address(self.loop_id, fixed.number),
-            "designs_name": None,  # the address names them
-            "assay": self.assay,
-            "campaign_id": fixed.campaign_id,
-            "sequences_per_experiment": self.sequences_per_experiment,
-            "name_column": self.reading.name_column,
-            "sequence_column": self.reading.sequence_column,
-            "keep_native": self.reading.keep_native,
-            "limit_cents": fixed.limit_cents,
-        }
-        return own | self.options.parameters()
-
-    def check(self) -> None:
-        """Refuse, before anything is proposed, what cannot work; a run that has waited goes on as it can."""
-        if was_suspended(own_tags()):
-            return
-        if not self.source and not self.designer:
-            raise ConfigurationError(
-                "a loop needs designs: give `source`, a folder or an s3:// prefix, or `designer`; nothing was ordered"
-            )
-        if self.designer:
-            check_designer(self.designer)
-        InvalidSpec.check(self.rules.misfits())
-
-    def run(self) -> State[LoopReport]:
-        """Run rounds until a rule stops the loop."""
-        if can_suspend():
-            other = self.outlasting("loop", lambda: run_elsewhere(self.loop_id, self.options.scope))
-            if other is not None:
-                return self._ended(
-                    Stop.RUNS_ELSEWHERE,
-                    f"flow run {other.name} ({other.id}) runs this loop already, and this run has changed nothing; to "
-                    "run it here, cancel that run first",
-                )
-        try:
-            return self._ended(*self._until_stopped())
-        except ApprovalRejected as error:
-            return self._ended(Stop.PERSON, str(error))
-        except ApprovalExpired as error:
-            return unanswered(error)
-
-    def _until_stopped(self) -> tuple[Stop, str]:
-        while True:
-            # The rules decide on the round after these. Another run may fix and measure it meanwhile: then its
-            # decision counts, and the rules are asked again before there is one more.
-            rounds = self._measured_rounds()
-            reason = stop_reason(self.rules, self._values(rounds), self.outlasting("budget", self._spent))
-            if reason is not None:
-                return reason
-            self._check_last_round(rounds)
-            try:
-                if self.outlasting("propose", partial(self._fix_next, rounds)) is None:
-                    return Stop.NO_MORE_DESIGNS, self._no_more()
-            except OverBudget as stop:
-                return Stop.BUDGET, str(stop)
-            except NothingToMeasure as stop:
-                return Stop.NOTHING_TO_MEASURE, str(stop)
-            except UnreadableDesigns as error:
-                if self.designer:
-                    raise
-                self.unreadable[error.campaign_id] = RoundReport(
-                    name=error.name,
-                    campaign_id=error.campaign_id,
-                    table=None,
-                    best_kd_M=None,
-                    problem=str(error),
-                )
-
-    def _measured_rounds(self) -> tuple[Round, ...]:
-        """All rounds of the log, once each of them has ended or has failed in this run."""
-        while True:
-            rounds = self.book.read().rounds
-            waiting = [r for r in rounds if r.ended is None and r.fixed.number not in self.problems]
-            if not waiting:
-                return rounds
-            for entry in waiting:
-                name = f"round-{entry.fixed.campaign_id}"
-                self.outlasting(name, partial(self._measure, entry.fixed))
-
-    def _fix_next(self, rounds: Sequence[Round]) -> RoundFixed | None:
-        """Propose the round after these and write it to the log; one that another run has fixed meanwhile counts."""
-        refuse_unknown_parameters()
-        check_archive(self.options.archive)
-        last = rounds[-1].ended if rounds else None
-        found = next_round(
-            self.loop,
-            len(rounds) + 1,
-            None if self.rules.budget_cents is None else self.rules.budget_cents - self._spent(),
-            since=last.at if last else attempt_began(this_run()) or datetime.now(UTC),
-            skip=frozenset(self.unreadable),
-        )
-        return None if found is None else self.book.fix(found)
-
-    def _measure(self, fixed: RoundFixed) -> None:
-        """Run the round's campaign, or find it, and note its end. A failed one hides no other file's results."""
-        try_to_add_round(self.book.store, self.options.archive.prefix, fixed)
-        if self.ask_each_round and kept_plan(self.options.archive, fixed.campaign_id) is None:
-            self._ask(fixed)
-        try:
-            problem = self._deployed_round(fixed) if can_suspend() else self._round_here(fixed)
-        except AssayError as error:
-            if is_temporary(error):
-                raise
-            problem = str(error)
-        table = kept_table(self.options.archive, fixed.campaign_id)
-        if table is None or table.location is None:
-            self.problems[fixed.number] = problem or "its campaign left no table in the archive"
-            line = round_line(Round(fixed=fixed), self.rules.objective, self.problems)
-            facts.round_completed(self.loop_id, line, None, news=True)
-            if self.designer:
-                raise self._failed(f"round {fixed.number} has no results: {self.problems[fixed.number]}")
-            return
-        self.book.end(
-            RoundEnded(
-                number=fixed.number,
-                table=table.location,
-                rows=len(table.rows),
-                best=best_value(table.rows, self.rules.objective),
-                best_kd_M=table.best_kd_M,
-                spent_cents=self.options.books.budget.read().campaign_cents(fixed.campaign_id),
-                measured=has_measurement(table.rows),
-                problem=problem,
-            )
-        )
-
-    def _report_rounds(self) -> None:
-        """Report the rounds that have ended, also one that ended right before a kill."""
-        previous = None
-        for entry in self.book.read().rounds:
-            if entry.ended is not None:
-                news = is_news(entry.ended.at)
-                line = round_line(entry, self.rules.objective)
-                facts.round_completed(self.loop_id, line, previous, news=news)
-                previous = entry.fixed.name
-
-    def _ask(self, fixed: RoundFixed) -> None:
-        left = "no budget is set" if fixed.limit_cents is None else usd(fixed.limit_cents)
-        approve_round(
-            key=f"{self.loop_id}/{fixed.number}",
-            what=f"Round {fixed.number} of loop {self.loop_id}, {fixed.designs} designs",
-            figures={"designs from": fixed.origin, "campaign": fixed.campaign_id, "budget left": left},
-            hours=self.options.policy.approval_hours,
-        )
-
-    def _deployed_round(self, fixed: RoundFixed) -> str | None:
-        group = f"round-{fixed.campaign_id}"
-        if WAITS_TAG + group not in own_tags():  # else an earlier version started it
-            group = f"{group}@{self.options.scope}"
-        child = start_child(
-            "campaign",
-            f"assay-{group}",
-            self.parameters(fixed),
-            run_name=fixed.campaign_id,
-            groups=[group],
-            is_done=lambda _run: kept_table(self.options.archive, fixed.campaign_id) is not None,
-        )
-        ended = wait_for_children([child.id], group=group, timeout=self.round_timeout)
-        return _problem_of(ended[0].state if ended else None)
-
-    def _round_here(self, fixed: RoundFixed) -> str | None:
-        state = call_children([partial(campaign, **self.parameters(fixed), return_state=True)])[0]
-        return str(state) if isinstance(state, BaseException) else _problem_of(state)
-
-    def _values(self, rounds: Sequence[Round]) -> list[RoundValue]:
+    def values(self) -> list[RoundValue]:
         """The rounds that were tried, in their order; one without a table has no value."""
         return [
             RoundValue(entry.fixed.name, entry.ended.best if entry.ended else None)
-            for entry in rounds
-            if entry.ended or entry.fixed.number in self.problems
+            for entry in self.rounds
+            if entry.ended or entry.fixed.number in self.failed
         ]
 
-    def _spent(self) -> int:
-        """What the loop's orders cost, in US cents, by the books."""
-        campaigns = self.book.read().campaigns
-        if not campaigns:
-            return 0
-        budget = self.options.books.budget.read()
-        return sum(budget.campaign_cents(campaign_id) for campaign_id in campaigns)
-
-    def _check_last_round(self, rounds: Sequence[Round]) -> None:
-        """Stop a designer's loop before it buys more of what could not be measured; a Retry goes on."""
-        last = rounds[-1] if rounds else None
-        if not self.designer or last is None or last.ended is None or last.ended.measured:
-            return
-        began = attempt_began(this_run())
-        if began is None or last.ended.at >= began:
-            raise self._failed(
-                f"round {last.fixed.number}: none of its {last.fixed.designs} designs could be measured, see "
-                f"{last.ended.table}. To go on nevertheless, press Retry or start the loop again"
-            )
-
-    def _no_more(self) -> str:
-        if self.wait_days:
-            return f"no new design file came within {self.wait_days:g} days; the next run takes the files that come"
-        return "every design file has been measured; the next run takes the files that come"
-
-    def _failed(self, why: str) -> LoopFailed:
-        message = f"{why}; nothing further was ordered"
-        return LoopFailed(message, report=self._report(Stop.FAILED, message))
-
-    def _ended(self, stop: Stop, words: str) -> State[LoopReport]:
-        report = self._report(stop, words)
-        get_run_logger().info("Loop %s: %d rounds; %s", self.loop_id, len(report.rounds), words)
-        name = "RunsElsewhere" if stop is Stop.RUNS_ELSEWHERE else "Completed"
-        return Completed(name=name, message=words, data=report)
-
-    def _report(self, stop: Stop, words: str) -> LoopReport:
-        report = loop_report(
-            self.loop_id,
-            self.book.read(),
-            self.rules.objective,
-            stopped=words,
-            stop=stop,
-            problems=self.problems,
-            unreadable=self.unreadable.values(),
+    def without(self, error: UnreadableDesigns) -> "_Tried":
+        """One more file that cannot be read."""
+        line = RoundReport(
+            name=error.name, campaign_id=error.campaign_id, table=None, best_kd_M=None, problem=str(error)
         )
-        if not self.designer:
-            by_name = tuple(sorted(report.rounds, key=lambda line: line.name))
-            report = report.model_copy(update={"rounds": by_name})
-        artifacts.show_loop(report)
-        return report
+        return replace(self, unreadable={**self.unreadable, error.campaign_id: line})
 
 
-def _problem_of(state: State[Any] | None) -> str | None:
-    if state is None:
-        return "its run was deleted"
-    return None if state.name == "Completed" else f"{state.name}: {state.message}"
+def _check(run: LoopRun) -> None:
+    """Refuse, before anything is proposed, what cannot work; a run that has waited goes on as it can."""
+    if was_suspended(own_tags()):
+        return
+    if not run.loop.source and not run.loop.designer:
+        raise ConfigurationError(
+            "a loop needs designs: give `source`, a folder or an s3:// prefix, or `designer`; nothing was ordered"
+        )
+    if run.loop.designer:
+        check_designer(run.loop.designer)
+    InvalidSpec.check(run.rules.misfits())
+
+
+def _run(run: LoopRun) -> State[LoopReport]:
+    """Measure what the log has, ask the rules, fix the next round, until there is a reason to stop."""
+    tried = _Tried()
+    other = (
+        run.outlasting("loop", lambda: run_elsewhere(run.loop.loop_id, run.options.scope))
+        if can_suspend()
+        else None
+    )
+    if other is not None:
+        words = (
+            f"flow run {other.name} ({other.id}) runs this loop already, and this run has changed nothing; to run it "
+            "here, cancel that run first"
+        )
+        return _ended(run, tried, Stop.RUNS_ELSEWHERE, words)
+    while True:
+        try:
+            tried = _measured(run, tried)
+        except ApprovalRejected as error:
+            return _ended(run, tried, Stop.PERSON, str(error))
+        # The rules decide on the round after these. Another run may fix and measure it meanwhile: then its decision
+        # counts, and the rules are asked again before there is one more.
+        reason = _reason_to_stop(run, tried)
+        if reason is not None:
+            return _ended(run, tried, *reason)
+        try:
+            if run.outlasting("propose", partial(_fix_next, run, tried)) is None:
+                return _ended(run, tried, Stop.NO_MORE_DESIGNS, _no_more(run.loop.wait_days))
+        except (OverBudget, NothingToMeasure) as error:
+            return _ended(run, tried, error.stop, str(error))
+        except UnreadableDesigns as error:
+            if run.loop.designer:
+                raise
+            tried = tried.without(error)
+
+
+def _measured(run: LoopRun, tried: _Tried) -> _Tried:
+    """All rounds of the log, once each of them has ended or has failed in this run; a designer's loop ends at the first."""
+    while True:
+        rounds = run.loop.book.read().rounds
+        waiting = [r.fixed for r in rounds if r.ended is None and r.fixed.number not in tried.failed]
+        if not waiting or (tried.failed and run.loop.designer):
+            report_rounds(run)
+            return replace(tried, rounds=rounds)
+        for fixed in waiting:
+            if not run.outlasting(f"round-{fixed.campaign_id}", partial(measure, run, fixed)):
+                tried = replace(tried, failed=tried.failed | {fixed.number})
+                break
+
+
+def _reason_to_stop(run: LoopRun, tried: _Tried) -> tuple[Stop, str] | None:
+    """The stop rules. A designer's loop also stops before it buys more of what failed; a Retry goes on."""
+    if run.loop.designer:
+        for entry in tried.rounds:
+            if entry.fixed.number in tried.failed:
+                return Stop.FAILED, f"round {entry.fixed.number} has no results: {entry.problem}"
+    reason = stop_reason(run.rules, tried.values(), run.outlasting("budget", run.spent_cents))
+    last = tried.rounds[-1] if tried.rounds else None
+    if reason or not run.loop.designer or last is None or last.ended is None or last.ended.measured:
+        return reason
+    began = attempt_began(this_run())
+    if began is not None and last.ended.at < began:
+        return None
+    return Stop.FAILED, (
+        f"round {last.fixed.number}: none of its {last.fixed.designs} designs could be measured, see "
+        f"{last.ended.table}. To go on nevertheless, press Retry or start the loop again"
+    )
+
+
+def _fix_next(run: LoopRun, tried: _Tried) -> RoundFixed | None:
+    """Propose the round after these and write it to the log; one that another run has fixed meanwhile counts."""
+    refuse_unknown_parameters()
+    check_archive(run.options.archive)
+    last = tried.rounds[-1].ended if tried.rounds else None
+    found = next_round(
+        run.loop,
+        len(tried.rounds) + 1,
+        None if run.rules.budget_cents is None else run.rules.budget_cents - run.spent_cents(),
+        since=last.at if last else attempt_began(this_run()) or datetime.now(UTC),
+        skip=frozenset(tried.unreadable),
+    )
+    return None if found is None else run.loop.book.fix(found)
+
+
+def _no_more(wait_days: float) -> str:
+    if wait_days:
+        return f"no new design file came within {wait_days:g} days; the next run takes the files that come"
+    return "every design file has been measured; the next run takes the files that come"
+
+
+def _ended(run: LoopRun, tried: _Tried, stop: Stop, words: str) -> State[LoopReport]:
+    """Show the report, and return it in the final state; a loop that failed raises LoopFailed with it."""
+    if stop is Stop.FAILED:
+        words = f"{words}; nothing further was ordered"
+    state, objective = run.loop.book.read(), run.rules.objective
+    unreadable = tried.unreadable.values()
+    report = loop_report(run.loop.loop_id, state, objective, stopped=words, stop=stop, unreadable=unreadable)
+    if not run.loop.designer:
+        by_name = tuple(sorted(report.rounds, key=lambda line: line.name))
+        report = report.model_copy(update={"rounds": by_name})
+    artifacts.show_loop(report)
+    if stop is Stop.FAILED:
+        raise LoopFailed(words, report=report)
+    get_run_logger().info("Loop %s: %d rounds; %s", run.loop.loop_id, len(report.rounds), words)
+    name = "RunsElsewhere" if stop is Stop.RUNS_ELSEWHERE else "Completed"
+    return Completed(name=name, message=words, data=report)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books, OrderBook
+from prefect_assay.looping import Loop, RoundFixed, StopRules, designs_address
 from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import experiment_name, order_key
@@ -22,7 +23,15 @@ from prefect_assay.runs import PollPolicy, outlast
 from prefect_assay.runs.block_references import passed_on
 from prefect_assay.waiting import DEADLINE_DAYS
 
-__all__ = ["CAMPAIGN_CAP", "DEADLINE_DAYS", "EXPERIMENT_CAP", "CampaignRun", "ExperimentRun", "RunOptions"]
+__all__ = [
+    "CAMPAIGN_CAP",
+    "DEADLINE_DAYS",
+    "EXPERIMENT_CAP",
+    "CampaignRun",
+    "ExperimentRun",
+    "LoopRun",
+    "RunOptions",
+]
 
 T = TypeVar("T")
 
@@ -33,6 +42,7 @@ EXPERIMENT_CAP: Final = "policy's cap per experiment"
 # Prefect's suspension time-out only backs up the run's own deadline, so each level outlasts the level below it.
 _EXPERIMENT_MARGIN: Final = timedelta(days=30)
 _CAMPAIGN_MARGIN: Final = timedelta(days=200)
+_ROUND_MARGIN: Final = timedelta(days=250)
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,11 @@ class RunOptions:
     def patience(self) -> timedelta:
         """How long to wait for an experiment, counted from its order."""
         return timedelta(days=self.deadline_days)
+
+    @property
+    def round_timeout(self) -> timedelta:
+        """Prefect's time-out of a suspension for one round of a loop: longer than the campaign's own."""
+        return self.patience + _ROUND_MARGIN
 
     @property
     def poll(self) -> PollPolicy:
@@ -163,6 +178,42 @@ class CampaignRun:
     def book(self, plan: Plan, planned: PlannedExperiment) -> OrderBook:
         """The log of one order."""
         return self.options.books.order(plan.campaign_id, planned.order_key)
+
+
+@dataclass(frozen=True)
+class LoopRun:
+    """One run of `design_build_test`."""
+
+    options: RunOptions
+    loop: Loop
+    rules: StopRules
+    ask_each_round: bool = False
+
+    def outlasting(self, name: str, step: Callable[[], T]) -> T:
+        """Repeat a step while the service or the archive is away."""
+        return outlast(step, key=name, timeout=self.options.round_timeout, poll=self.options.poll)
+
+    def spent_cents(self) -> int:
+        """What the orders of all rounds cost, by the books."""
+        campaigns = self.loop.book.read().campaigns
+        budget = self.options.books.budget.read() if campaigns else None
+        return sum(budget.campaign_cents(campaign_id) for campaign_id in campaigns) if budget else 0
+
+    def campaign_parameters(self, fixed: RoundFixed) -> dict[str, Any]:
+        """The flat parameters of `campaign` for one round."""
+        reading = self.loop.reading
+        own = {
+            "designs": designs_address(self.loop.loop_id, fixed.number),
+            "designs_name": None,  # the address names them
+            "assay": self.loop.assay,
+            "campaign_id": fixed.campaign_id,
+            "sequences_per_experiment": self.loop.per_experiment,
+            "name_column": reading.name_column,
+            "sequence_column": reading.sequence_column,
+            "keep_native": reading.keep_native,
+            "limit_cents": fixed.limit_cents,
+        }
+        return own | self.options.parameters()
 
 
 def _lower(cap_cents: int, limit_cents: int | None) -> int:

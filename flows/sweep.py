@@ -16,7 +16,7 @@ from prefect.states import Completed
 from pydantic import Field
 
 from prefect_assay.alerts.saved import settle
-from prefect_assay.approvals.questions import answer_expired
+from prefect_assay.approvals.questions import answer_expired, report_questions
 from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.flows.run_options import DEADLINE_DAYS
 from prefect_assay.looping.wakes import loops_to_wake
@@ -209,6 +209,8 @@ class _Sweep:
 
     def _answer_questions(self) -> None:
         asking = list(self.watch.asking.values())
+        with self.progress.part("events of questions"):
+            report_questions(asking, self.now)
         with self.progress.part("paid questions"):
             self.progress.woken += answer_paid(self.prefect, asking, self.progress.problems)
         with self.progress.part("overdue questions"):

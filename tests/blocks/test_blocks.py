@@ -65,7 +65,7 @@ def test_an_s3_archive_keeps_results_on_a_real_server(tmp_path):
 
 
 def test_an_s3_server_that_overwrites_is_refused_before_anything_is_ordered():
-    with moto_server(overwrites=True) as endpoint:
+    with moto_server(overwrites="always") as endpoint:
         s3_client(endpoint).create_bucket(Bucket="results")
         with pytest.raises(ArchiveError, match="overwrit"):
             check_archive(s3_archive(endpoint))

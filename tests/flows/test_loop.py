@@ -31,6 +31,8 @@ from prefect_assay.results import ResultRow, to_csv
 from prefect_assay.tasks.collate import keep_plan
 
 flow_module = sys.modules["prefect_assay.flows.design_build_test"]
+rounds_module = sys.modules["prefect_assay.flows.loop_rounds"]
+options_module = sys.modules["prefect_assay.flows.run_options"]
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 PRICE = 1000
 
@@ -124,9 +126,9 @@ def loop(tmp_path, monkeypatch):
     archive = LocalArchive(root=str(tmp_path / "archive"))
     laboratory = Laboratory(archive)
     books = SimpleNamespace(budget=SimpleNamespace(read=lambda: laboratory))
-    monkeypatch.setattr(flow_module, "campaign", laboratory.campaign)
-    monkeypatch.setattr(flow_module.RunOptions, "books", books)
-    monkeypatch.setattr(flow_module.RunOptions, "scope", "scope")
+    monkeypatch.setattr(rounds_module, "campaign", laboratory.campaign)
+    monkeypatch.setattr(options_module.RunOptions, "books", books)
+    monkeypatch.setattr(options_module.RunOptions, "scope", "scope")
     monkeypatch.setitem(sys.modules, "loop_designers", sys.modules[__name__])
     here = threading.local()
     monkeypatch.setattr(flow_module, "this_run", lambda: here.run)
@@ -153,6 +155,13 @@ def loop(tmp_path, monkeypatch):
         here.run = FlowRun(flow_id=uuid4(), created=datetime.now(UTC))
         return design_build_test.fn(**given | changes).result()
 
+    reported = []
+    monkeypatch.setattr(
+        rounds_module.facts,
+        "round_completed",
+        lambda loop_id, line, previous, *, news: reported.append((line, previous, news)),
+    )
+    run.reported = reported
     run.laboratory = laboratory
     run.book = lambda: LoopBook(archive.get_store(), archive.prefix, "loop")
     return run
@@ -280,6 +289,26 @@ def test_a_campaign_that_fails_stops_a_designers_loop_and_is_tried_again(loop):
     report = loop(designer="loop_designers:longer", max_rounds=3)
     assert len(report.rounds) == 3
     assert loop.laboratory.measured[1] == ("loop-round-002", [c.candidate.name for c in fixed.choices])
+
+
+def test_each_round_is_reported_with_the_round_before_it(loop):
+    loop(designer="loop_designers:longer", max_rounds=2)
+    told = {line.name: (previous, bool(line.table), news) for line, previous, news in loop.reported}
+    assert told == {"round-001": (None, True, True), "round-002": ("round-001", True, True)}
+
+
+def test_why_a_campaign_failed_is_in_the_log_of_the_loop(loop):
+    loop.laboratory.broken.add("loop-round-001")
+    for _ in range(2):
+        with pytest.raises(LoopFailed) as caught:
+            loop(designer="loop_designers:longer", max_rounds=1)
+    (entry,) = loop.book().read().rounds
+    assert (entry.failed.problem, entry.ended) == ("Failed: canceled by the laboratory", None)
+    assert loop.book().read().count == 2
+    assert [line.problem for line in caught.value.report.rounds] == [entry.failed.problem]
+    assert loop.reported[-1][0].problem == entry.failed.problem
+    loop.laboratory.broken.clear()
+    assert [line.problem for line in loop(designer="loop_designers:longer", max_rounds=1).rounds] == [None]
 
 
 @pytest.fixture

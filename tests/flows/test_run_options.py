@@ -8,9 +8,8 @@ import pytest
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.designs import Reading
 from prefect_assay.flows import campaign, design_build_test, experiment
-from prefect_assay.flows.design_build_test import _LoopRun
-from prefect_assay.flows.run_options import CampaignRun, ExperimentRun, RunOptions
-from prefect_assay.looping import RoundFixed, StopRules
+from prefect_assay.flows.run_options import CampaignRun, ExperimentRun, LoopRun, RunOptions
+from prefect_assay.looping import Loop, RoundFixed, StopRules
 from prefect_assay.looping.book import PoolFile
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -59,21 +58,29 @@ def test_a_limit_of_the_campaign_is_handed_on():
 
 def test_a_loop_hands_a_campaign_all_its_parameters():
     assay = Assay(experiment_type="expression")
-    run = _LoopRun(
-        OPTIONS,
+    loop = Loop(
         loop_id="l",
-        assay=assay,
-        sequences_per_experiment=4,
-        designer=None,
-        reading=Reading("Construct", "Chain", keep_native=True),
         source="/designs",
-        rules=StopRules(objective=None, max_rounds=1, goals={}),
+        designer=None,
+        assay=assay,
+        credentials=OPTIONS.credentials,
+        archive=OPTIONS.archive,
+        reading=Reading("Construct", "Chain", keep_native=True),
+        designs_per_round=None,
+        selection=None,
+        per_experiment=4,
+        settle_seconds=0,
+        wait_days=0,
+        poll=OPTIONS.poll,
+        timeout=OPTIONS.round_timeout,
+        scope=lambda: OPTIONS.scope,
     )
+    run = LoopRun(OPTIONS, loop, StopRules(objective=None, max_rounds=1, goals={}))
     pool = PoolFile(name="one.fasta", key="POOLS/0.fasta", sha256="0", size=1, designs=1)
     fixed = RoundFixed(
         loop_id="l", number=2, name="one", campaign_id="l-one", origin="", pool=pool, limit_cents=7
     )
-    given = run.parameters(fixed)
+    given = run.campaign_parameters(fixed)
     assert given.keys() == parameters_of(campaign).keys()
     assert (given["campaign_id"], given["sequences_per_experiment"]) == ("l-one", 4)
     assert (given["designs"], given["limit_cents"]) == ("loop:l/2", 7)

@@ -12,6 +12,7 @@ from prefect_assay.looping import (
     LoopBook,
     LoopState,
     RoundEnded,
+    RoundFailed,
     RoundFixed,
     designs_address,
     of_designs_address,
@@ -49,6 +50,21 @@ def test_the_first_decision_on_a_round_counts():
     assert LoopBook(store, "p", "loop").read().campaigns == ("one",)
     assert first.end(ended(1)).table == "t1"
     assert second.end(ended(1)).id == first.read().rounds[0].ended.id
+
+
+def test_why_a_round_has_failed_is_noted_once_per_reason_until_it_has_ended():
+    store = MemoryStore()
+    first, second = (LoopBook(store, "p", "loop") for _ in range(2))
+    first.fix(fixed(1))
+    for book in (first, second):
+        book.fail(RoundFailed(number=1, problem="the laboratory refused"))
+    assert (first.read().count, first.read().rounds[0].problem) == (2, "the laboratory refused")
+    first.fail(RoundFailed(number=1, problem="overdue"))
+    assert second.read().rounds[0].problem == "overdue"
+    second.end(ended(1))
+    first.fail(RoundFailed(number=1, problem="late"))
+    (entry,) = LoopBook(store, "p", "loop").read().rounds
+    assert (entry.problem, entry.failed.problem, first.read().count) == (None, "overdue", 4)
 
 
 def test_two_writers_at_the_same_moment_get_one_answer():

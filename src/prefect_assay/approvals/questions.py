@@ -6,6 +6,7 @@ that the run, after any crash, and the sweep read the same.
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NoReturn
@@ -20,11 +21,11 @@ from prefect.states import Failed, Suspended
 from pydantic import ConfigDict, Field
 
 from prefect_assay.errors import ApprovalExpired
-from prefect_assay.events import emit, kinds
+from prefect_assay.events import EVENTS_LABEL, emit, emit_missing, kinds
 from prefect_assay.models.form import form_of
-from prefect_assay.runs.states import resume, suspension_key
+from prefect_assay.runs.states import event_reference, resume, suspension_key
 from prefect_assay.runs.suspend import suspend, this_run
-from prefect_assay.runs.tags import ASKS_TAG, add_tags
+from prefect_assay.runs.tags import ASKS_TAG, add_tags, set_labels
 from prefect_assay.waiting import WaitsFor
 
 __all__ = [
@@ -35,11 +36,14 @@ __all__ = [
     "ask",
     "deadline_of",
     "is_about",
+    "report_questions",
     "unanswered",
 ]
 
 # Only a backup of the sweep's time-out: Prefect's own ends a run without a message about the question.
 _BACKUP: Final = timedelta(days=7)
+# A run that lives has sent its own event, and written its label, by then.
+_REPORTED_AFTER: Final = timedelta(minutes=1)
 _NAME: Final = re.compile(r"(?:suspended-)?(?P<question>.+)-until-(?P<until>\d+)-[0-9a-f]{32}(?:-response)?")
 _UNANSWERED: Final = "Nobody has answered in time."
 _PAGE: Final = 200
@@ -108,7 +112,9 @@ def ask(form: type[Question], *, question: str, title: str, description: str, ho
     key = f"{question}-until-{until}-{uuid4().hex}"
     run = this_run()
     add_tags(run.id, [ASKS_TAG])  # by which the sweep finds it after the deadline
-    state: State[Any] = Suspended(timeout_seconds=int(hours * 3600 + _BACKUP.total_seconds()), pause_key=key)
+    state: State[Any] = Suspended(
+        timeout_seconds=int(hours * 3600 + _BACKUP.total_seconds()), pause_key=key, message=title
+    )
     keyset = keyset_from_paused_state(state)
     state.state_details.run_input_keyset = {str(name): value for name, value in keyset.items()}
     # Stored before the suspension: a run that is killed in between must not wait for an answer that no one can give.
@@ -116,9 +122,31 @@ def ask(form: type[Question], *, question: str, title: str, description: str, ho
     try:
         suspend(run, state)
     except Pause:
-        limit = datetime.fromtimestamp(until, UTC)
-        emit(kinds.ApprovalRequested(approval=key, about=_about(question), question=title, until=limit))
+        emit(_requested(key, question, until, title))
         raise
+
+
+def _requested(key: str, question: str, until: int, title: str) -> kinds.ApprovalRequested:
+    limit = datetime.fromtimestamp(until, UTC)
+    return kinds.ApprovalRequested(approval=key, about=_about(question), question=title, until=limit)
+
+
+def report_questions(runs: Iterable[FlowRun], now: datetime) -> None:
+    """Send the event of each open question whose run was killed between its suspension and the event.
+
+    The event has the id that the run would have given it, so that a repeat is no second one.
+    """
+    asked = []
+    for run in runs:
+        name = _question_of(run)
+        if name is None or run.state is None or now - run.state.timestamp < _REPORTED_AFTER:
+            continue
+        reference = event_reference(run)
+        title = run.state.message or f"{run.name} asks for a decision"
+        fact = _requested(suspension_key(run), name["question"], int(name["until"]), title)
+        concerns = {"campaign_id": reference.campaign_id, "order_key": reference.order_key}
+        asked.append((fact.model_copy(update=concerns), reference))
+    emit_missing(asked, lambda run_id, sent: set_labels(run_id, {EVENTS_LABEL: sent}))
 
 
 def answers(question: str) -> list[FormAnswer]:

@@ -86,15 +86,30 @@ class RoundEnded(Record):
     problem: str | None = None
 
 
-LoopRecord = Annotated[RoundFixed | RoundEnded, Field(discriminator="kind")]
+class RoundFailed(Record):
+    """A round was tried and has no table, and why. It may be tried again."""
+
+    kind: Literal["failed"] = "failed"
+    number: int
+    problem: str
+
+
+LoopRecord = Annotated[RoundFixed | RoundEnded | RoundFailed, Field(discriminator="kind")]
 _RECORDS: Final[TypeAdapter[LoopRecord]] = TypeAdapter(LoopRecord)
 
 
 class Round(Model):
-    """One round as the log has it; without an end it is running, waiting or has failed."""
+    """One round as the log has it; without an end it is running or waiting, or its last trial has failed."""
 
     fixed: RoundFixed
     ended: RoundEnded | None = None
+    failed: RoundFailed | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why the round has no table or not all of its results."""
+        last = self.ended or self.failed
+        return last.problem if last else None
 
 
 class LoopState(Model):
@@ -112,7 +127,7 @@ class LoopState(Model):
         else:
             valid = 0 <= at < len(self.rounds) and self.rounds[at].ended is None
             rounds = tuple(
-                Round(fixed=r.fixed, ended=record) if valid and i == at else r
+                r.model_copy(update={record.kind: record}) if valid and i == at else r
                 for i, r in enumerate(self.rounds)
             )
         if not valid:
@@ -136,7 +151,7 @@ class LoopBook:
         self.loop_id = loop_id
         self.folder = join_key(safe_prefix(prefix), LOOPS_FOLDER, safe_name(loop_id))
         self.state = LoopState()
-        self._log: Log[RoundFixed | RoundEnded] = Log(store, self.folder, _RECORDS)
+        self._log: Log[RoundFixed | RoundEnded | RoundFailed] = Log(store, self.folder, _RECORDS)
 
     @property
     def location(self) -> str:
@@ -167,6 +182,15 @@ class LoopBook:
             noted = state.rounds[record.number - 1].ended
             if noted is not None:
                 return noted
+            self._log.append(state.count + 1, record)
+
+    def fail(self, record: RoundFailed) -> None:
+        """Note why a round has no table, unless it has one by now or the last note says the same."""
+        while True:
+            state = self.read()
+            noted = state.rounds[record.number - 1]
+            if noted.ended or (noted.failed and noted.failed.problem == record.problem):
+                return
             self._log.append(state.count + 1, record)
 
     def keep_file(self, path: Path, name: str, designs: int) -> PoolFile:

@@ -6,9 +6,9 @@ Nothing here is ordered, and nothing is decided before it is written to the loop
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, cached_property
 from time import sleep, time
-from typing import Final
+from typing import ClassVar, Final
 
 from prefect_assay.archive.store import join_key
 from prefect_assay.blocks import Archive, AssayCredentials
@@ -17,7 +17,7 @@ from prefect_assay.errors import DesignerFailed, InvalidSequences, InvalidSpec
 from prefect_assay.looping.book import LoopBook, PoolFile, Round, RoundFixed
 from prefect_assay.looping.deployed import proposed_pool, run_designer
 from prefect_assay.looping.files import DesignFiles, campaign_of, design_files, snapshot, without_rounds
-from prefect_assay.looping.rules import affordable
+from prefect_assay.looping.rules import Stop, affordable
 from prefect_assay.models.billing import usd
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Choice, KeptFates, Selection, SelectionSettings
@@ -41,9 +41,13 @@ _CLOCK_STEP: Final = 0.01  # file systems round times
 class OverBudget(Exception):
     """The loop's budget does not cover the next round, in words for people."""
 
+    stop: ClassVar = Stop.BUDGET
+
 
 class NothingToMeasure(Exception):
     """The selection left out every candidate of the round, in words for people."""
+
+    stop: ClassVar = Stop.NOTHING_TO_MEASURE
 
 
 class UnreadableDesigns(InvalidSequences):
@@ -73,8 +77,12 @@ class Loop:
     wait_days: float
     poll: PollPolicy
     timeout: timedelta
-    scope: str
-    book: LoopBook
+    scope: Callable[[], str]  # separates its runs from those of another archive; asks the service
+
+    @cached_property
+    def book(self) -> LoopBook:
+        """The loop's log, opened on first use."""
+        return LoopBook(self.archive.get_store(), self.archive.prefix, self.loop_id)
 
     @property
     def n(self) -> int:
@@ -123,7 +131,7 @@ def next_round(
         offered,
         book=loop.book,
         number=number,
-        scope=loop.scope,
+        scope=loop.scope(),
         timeout=loop.timeout,
         poll=loop.poll,
         left=lambda writes: _has_designs(loop, number, skip, writes=writes),

@@ -1,15 +1,11 @@
 """A loop's log as a report, for its flow, its artifact and the command line."""
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Iterable
 
 from prefect_assay.looping.book import LoopState, Round
 from prefect_assay.looping.rules import Stop, best_of, shown
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.selection import Objective
-
-_NONE: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 def loop_report(
@@ -19,14 +15,13 @@ def loop_report(
     *,
     stopped: str,
     stop: Stop | None = None,
-    problems: Mapping[int, str] = _NONE,
     unreadable: Iterable[RoundReport] = (),
 ) -> LoopReport:
-    """The rounds in their order; `problems` are those of rounds without an end, by number."""
+    """The rounds in their order, and the files that could not be read."""
     ended = [entry.ended for entry in state.rounds if entry.ended]
     return LoopReport(
         loop_id=loop_id,
-        rounds=(*(round_line(entry, objective, problems) for entry in state.rounds), *unreadable),
+        rounds=(*(round_line(entry, objective) for entry in state.rounds), *unreadable),
         stopped=stopped,
         stop=stop,
         best=shown(best_of([end.best for end in ended], objective), objective),
@@ -34,15 +29,15 @@ def loop_report(
     )
 
 
-def round_line(entry: Round, objective: Objective | None, problems: Mapping[int, str] = _NONE) -> RoundReport:
-    """One round as a line; `problems` are those of rounds without an end, by number."""
+def round_line(entry: Round, objective: Objective | None) -> RoundReport:
+    """One round as a line."""
     fixed, ended = entry.fixed, entry.ended
     return RoundReport(
         name=fixed.name,
         campaign_id=fixed.campaign_id,
         table=ended.table if ended else None,
         best_kd_M=ended.best_kd_M if ended else None,
-        problem=ended.problem if ended else problems.get(fixed.number),
+        problem=entry.problem,
         number=fixed.number,
         designs=fixed.designs,
         best=shown(ended.best, objective) if ended else None,

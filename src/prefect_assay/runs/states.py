@@ -10,7 +10,8 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.states import Scheduled
 
-from prefect_assay.runs.tags import REPLACED_TAG, tag_values
+from prefect_assay.events import EVENTS_LABEL, RunReference
+from prefect_assay.runs.tags import ORDER_TAG, REPLACED_TAG, tag_values
 
 # A crashed run is rescheduled for this long; afterwards it counts as ended.
 LOST_AFTER: Final = timedelta(days=7)
@@ -27,6 +28,19 @@ def waits_for_input(run: FlowRun) -> bool:
 def suspension_key(run: FlowRun) -> str:
     """Return the key under which a suspended run waits; empty for any other run."""
     return (run.state.state_details.pause_key or "") if run.state else ""
+
+
+def event_reference(run: FlowRun) -> RunReference:
+    """What an event about the run names, and what the run has sent."""
+    campaign_id = run.parameters.get("campaign_id")
+    return RunReference(
+        run.id,
+        run.name,
+        deployment_id=run.deployment_id,
+        campaign_id=campaign_id if isinstance(campaign_id, str) else None,
+        order_key=next(iter(tag_values(run.tags, ORDER_TAG)), None),
+        sent=str(run.labels.get(EVENTS_LABEL) or ""),
+    )
 
 
 def is_own_wait(state: State[Any]) -> bool:

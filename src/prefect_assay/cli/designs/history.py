@@ -81,11 +81,11 @@ def show_history(
 
 
 def _problems(store: Store, prefix: str, loops: set[str]) -> Iterator[str]:
-    """Why rounds that have ended left designs without an outcome, by their loops' logs."""
+    """Why rounds left designs without an outcome, by their loops' logs."""
     for loop_id in sorted(loops):
         for entry in LoopBook(store, prefix, loop_id).read().rounds:
-            if entry.ended and entry.ended.problem:
-                yield f"loop {loop_id}, round {entry.fixed.number}: {entry.ended.problem}"
+            if entry.problem:
+                yield f"loop {loop_id}, round {entry.fixed.number}: {entry.problem}"
 
 
 def _summary(track: Track) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def rounds_table(report: LoopReport) -> Table:
             line.name,
             line.campaign_id,
             str(line.designs or ""),
-            line.best or "not measured yet",
+            line.best or ("failed" if line.problem else "not measured yet"),
             "" if line.spent_cents is None else usd(line.spent_cents),
             line.table or line.problem or "",
         )
