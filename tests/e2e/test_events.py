@@ -1,12 +1,17 @@
 """Each fact is one event on a real server, fired by real runs, also after kills and resumes."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from prefect_assay.approvals.questions import answer_expired
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.events import EVENTS_LABEL, sending
-from support.runs.events import names, of_campaign
+from prefect_assay.events import EVENTS_LABEL, flush, sending
+from prefect_assay.models.vocabulary import AFTER_MATERIALS
+from prefect_assay.tasks import read
+from support.runs.events import assets_of, names, of_campaign
 from support.runs.held import Held
-from support.runs.world import eventually
+from support.runs.world import UNPRICED, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -84,3 +89,84 @@ def test_questions_and_kills_are_no_second_events(world, monkeypatch):
         seconds=20,
         what=f"{expected}; there are {names(of_campaign('events-asked'))}",
     )
+
+
+def twice(world, held, run):
+    """A wake with news, and one more that finds the same facts."""
+    for _ in range(2):
+        if held.state(run).is_final():
+            return
+        world.api.resume_flow_run(run.id)
+        held.execute(run)
+
+
+def test_quotes_preliminary_results_and_bad_ends_are_one_event_each(world, monkeypatch):
+    held = Held(world)
+    lab = world.stack.lab
+    policy = world.policy.model_copy(update={"per_experiment_cents": 100, "approval_hours": 1})
+    policy.save("events-expires", overwrite=True)
+    quoted = held.experiment("events-quoted", target=UNPRICED)
+    partial, late, gone = (held.experiment(f"events-{name}") for name in ("partial", "late", "gone"))
+    expired = held.experiment("events-expired", policy=policy)
+    for run in (quoted, partial, late, gone, expired):
+        assert held.execute(run).name == "Suspended"
+    (order,) = world.orders("events-gone")
+    lab.event("force_status", order.id, status="canceled")
+    twice(world, held, gone)
+    assert answer_expired(world.api, [world.run(expired)], datetime.now(UTC) + timedelta(hours=2))
+    assert held.execute(expired).name == "ApprovalExpired"
+
+    world.advance(days=2)
+    twice(world, held, quoted)
+    (order,) = world.orders("events-partial")
+    for _ in range(9):
+        if world.service.experiment(order.id).status in AFTER_MATERIALS:
+            break
+        world.advance(days=1)
+    lab.event("partial_results", order.id)
+    twice(world, held, partial)
+
+    class Later(datetime):
+        """The clock of the deadline, beyond it."""
+
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(days=400)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(read, "datetime", Later)
+        twice(world, held, late)
+    world.advance(days=16)
+    twice(world, held, partial)
+
+    flush()
+    expected = {
+        "events-quoted": {"assay.experiment.quoted": 1, "assay.experiment.paid": 1},
+        "events-partial": {
+            "assay.experiment.partial-results": 1,
+            "assay.experiment.archived": 2,
+            "assay.experiment.results-ready": 1,
+        },
+        "events-late": {"assay.experiment.overdue": 1, "assay.experiment.results-ready": 0},
+        "events-gone": {"assay.experiment.canceled": 1, "assay.experiment.results-ready": 0},
+        "events-expired": {
+            "assay.approval.requested": 1,
+            "assay.approval.expired": 1,
+            "assay.approval.answered": 0,
+            "assay.experiment.ordered": 0,
+        },
+    }
+
+    def seen():
+        return {
+            campaign: {name: names(of_campaign(campaign))[name] for name in wanted}
+            for campaign, wanted in expected.items()
+        }
+
+    eventually(lambda: seen() == expected, seconds=20, what=f"{expected}; there are {seen()}")
+    (overdue,) = (e for e in of_campaign("events-late") if e.event == "assay.experiment.overdue")
+    assert overdue.payload["deadline_days"] == 45
+    assert overdue.resource["prefect.resource.id"] == f"assay.experiment.{world.orders('events-late')[0].id}"
+    assets = assets_of("events-partial")
+    assert len({event.payload["version"] for event in assets}) == len(assets) == 2
+    assert len({event.resource["prefect.resource.id"] for event in assets}) == 1

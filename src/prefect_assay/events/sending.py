@@ -6,7 +6,7 @@ events have left the process: a run that is killed in between sends the same ids
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -27,6 +27,7 @@ __all__ = [
     "concerning",
     "emit",
     "emit_for",
+    "emit_missing",
     "flush",
     "is_news",
     "recording",
@@ -130,6 +131,16 @@ def emit_for(fact: Fact, run: RunReference, keep: Callable[[str], None]) -> None
     known = run.sent.split()
     if _short(fact) not in known and send(fact, run):
         _harmless(lambda: keep(" ".join([*known, _short(fact)][-_SENT_MAX:])))
+
+
+def emit_missing(asked: Iterable[tuple[Fact, RunReference]], keep: Callable[[UUID, str], None]) -> None:
+    """Send the facts that their runs, which have no process, have not sent. `keep` gets each run's new label."""
+    missing = [(fact, run) for fact, run in asked if _short(fact) not in run.sent.split()]
+    sent = [(fact, run) for fact, run in missing if send(fact, run)]
+    if sent and flush():
+        for fact, run in sent:
+            label = " ".join([*run.sent.split(), _short(fact)][-_SENT_MAX:])
+            _harmless(lambda run=run, label=label: keep(run.run_id, label))  # type: ignore[misc]
 
 
 def send(fact: Fact, run: RunReference | None = None) -> bool:

@@ -19,12 +19,12 @@ from prefect_assay.alerts.find import Due
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
 from prefect_assay.errors import AssayError, NotFound, Unauthorized
-from prefect_assay.events import EVENTS_LABEL, RunReference
+from prefect_assay.events import RunReference
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.runs.queries import read_run_pages, suspended_filter
-from prefect_assay.runs.states import suspension_key, waits_for_input
-from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG, tag_values
+from prefect_assay.runs.states import event_reference, suspension_key, waits_for_input
+from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.runs.transient_failures import missing_block
 from prefect_assay.waiting import WaitsFor, is_worth_waking, waits_for
 
@@ -85,7 +85,7 @@ def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
     days = run.parameters.get("deadline_days")
     known = days if isinstance(days, int | float) and 0 < days <= 3650 else default_days  # noqa: PLR2004
     return WaitingRun(
-        _reference(run),
+        event_reference(run),
         waits_for(suspension_key(run)),
         experiment_ids,
         timedelta(days=known),
@@ -109,18 +109,6 @@ def missed_delivery(
     ):
         return None
     return waiting.since < min(swept, updated)
-
-
-def _reference(run: FlowRun) -> RunReference:
-    campaign_id = run.parameters.get("campaign_id")
-    return RunReference(
-        run.id,
-        run.name,
-        deployment_id=run.deployment_id,
-        campaign_id=campaign_id if isinstance(campaign_id, str) else None,
-        order_key=next(iter(tag_values(run.tags, ORDER_TAG)), None),
-        sent=str(run.labels.get(EVENTS_LABEL) or ""),
-    )
 
 
 def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:

@@ -46,9 +46,15 @@ def stored_events(prefix: str = "assay.") -> list[Stored]:
     return [Stored(**{name: row[name] for name in Stored.__annotations__}) for row in rows]
 
 
-def of_campaign(campaign_id: str, prefix: str = "assay.") -> list[Stored]:
+def of_campaign(campaign_id: str) -> list[Stored]:
     """The events of one campaign."""
-    return [e for e in stored_events(prefix) if e.payload.get("campaign_id") == campaign_id]
+    return [e for e in stored_events() if e.payload.get("campaign_id") == campaign_id]
+
+
+def assets_of(campaign_id: str) -> list[Stored]:
+    """The materializations of one campaign. Their payload is the asset's metadata."""
+    found = stored_events("prefect.asset.materialization.succeeded")
+    return [e for e in found if e.roles().get("campaign") == f"assay.campaign.{campaign_id}"]
 
 
 def names(events: list[Stored]) -> Counter[str]:
