@@ -1,8 +1,9 @@
 """What became of a soak, by the books of others: the lab's, the archive's, Prefect's. Never by the client's own word."""
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -11,9 +12,17 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymen
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from prefect_assay.archive import verify
-from prefect_assay.archive.layout import experiment_folder, version_folder
+from prefect_assay.archive.layout import (
+    CLAIM_NAME,
+    CRATE_NAME,
+    experiment_folder,
+    version_folder,
+    version_of,
+)
 from prefect_assay.archive.read import read_manifest, versions
+from prefect_assay.archive.store import Store, join_key
 from prefect_assay.blocks.order_books import open_books
+from prefect_assay.models.archived import Manifest
 from prefect_assay.models.vocabulary import MACHINE_RAILS
 from prefect_assay.runs.queries import read_runs
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
@@ -90,17 +99,43 @@ def _archived_once(soak: Soak) -> Iterator[str]:
     for experiment in soak.world.service.iter_experiments():
         folder = experiment_folder(prefix, experiment.name.split()[0], experiment.code)
         found = versions(store, prefix, experiment.name.split()[0], experiment.code)
-        if not all(version.complete for version in found):
-            yield f"{experiment.name} has the versions {found} in the archive"
-            continue
         # A run that is woken when the first results are out keeps them as a version before the last one.
-        manifests = [read_manifest(store, version_folder(folder, version.version))[0] for version in found]
+        manifests = [
+            read_manifest(store, version_folder(folder, version.version))[0]
+            for version in found
+            if version.complete
+        ]
         results = [manifest.results_status for manifest in manifests]
         if results not in (["all"], ["partial", "all"]):
             yield f"{experiment.name} has versions with {results} results in the archive"
+        for version in found:
+            if not version.complete and not left_behind(
+                store, version_folder(folder, version.version), manifests
+            ):
+                yield f"{experiment.name} has the versions {found} in the archive"
     report = verify(store, prefix)
     for finding in report.findings:
-        yield f"archive: {finding.kind} {finding.key}: {finding.detail}"
+        if finding.kind != "incomplete":  # judged above
+            yield f"archive: {finding.kind} {finding.key}: {finding.detail}"
+
+
+def left_behind(store: Store, folder: str, complete: list[Manifest]) -> bool:
+    """An execution was killed in this version, and the next one found other results, so the next number is theirs.
+
+    With the same results the next execution had to finish it.
+    """
+    claim = json.loads(store.read(join_key(folder, CLAIM_NAME)))
+
+    def content(files: Iterable[dict[str, Any]]) -> set[tuple[str, str]]:
+        return {(file["path"], file["sha256"]) for file in files if file["path"] != CRATE_NAME}
+
+    number = version_of(folder.rpartition("/")[2]) or 0
+    begun = (claim["results_status"], content(claim["files"]))
+    ended = [
+        (manifest.results_status, content(file.model_dump() for file in manifest.files))
+        for manifest in complete
+    ]
+    return begun not in ended and any(manifest.version > number for manifest in complete)
 
 
 def _every_run_ended(soak: Soak, runs: list[FlowRun]) -> Iterator[str]:

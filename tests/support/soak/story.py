@@ -45,6 +45,7 @@ FAULTS: Final = (("bad_signature", 0.01), ("drop", 0.30), ("double", 0.10), ("re
 _STEPS_MORE: Final = 12
 _ORDERS_SHARE: Final = 0.8  # of the time; what remains brings those in progress to their end
 _STUCK_SECONDS: Final = 900.0
+_POLL_SECONDS: Final = 1.0  # each costs the server two counts
 
 
 def patiently(call: Callable[[], T]) -> T:
@@ -316,4 +317,4 @@ class Soak:
             if self.seconds > 60 * self.plan.minutes:
                 raise OutOfTime(f"{left} runs at work after {self.plan.minutes} minutes, step {self._step}")
             self._stack.check()
-            time.sleep(0.25)
+            time.sleep(_POLL_SECONDS)
