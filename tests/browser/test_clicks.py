@@ -165,6 +165,8 @@ def figures(people, loads, others, seconds):
     yield f"load {min(loads):.1f} to {max(loads):.1f}, mean {sum(loads) / len(loads):.1f}; {seconds:.0f} s"
     yield f"API calls beside the clicks, by status: {dict(others)}"
     for name, person in people.items():
+        if not person.seconds:  # below 16 clicks, the second user of an interface has none
+            continue
         took = sorted(person.seconds)
         yield (
             f"{name}: {len(took)} clicks, median {took[len(took) // 2]:.1f} s, longest {took[-1]:.1f} s; "
