@@ -148,8 +148,9 @@ def test_a_full_disk_passes_when_somebody_frees_space(tmp_path, monkeypatch, cod
 # --- S3 ---
 
 
-def test_a_server_that_overwrites_fails_the_probe():
-    with moto_server(overwrites=True) as endpoint:
+@pytest.mark.parametrize("overwrites", ["always", "parts"])
+def test_a_server_that_overwrites_fails_the_probe(overwrites):
+    with moto_server(overwrites=overwrites) as endpoint:
         client = s3_client(endpoint)
         client.create_bucket(Bucket="unsafe-archive")
         with pytest.raises(ArchiveError, match=r"overwrites objects .* use a server with conditional writes"):

@@ -96,10 +96,14 @@ class CampaignFigures(Model):
 
 
 class Ranking(Model):
-    """Which designs are drawn, by experiment code and name: `places` from 0, and those beyond the bound."""
+    """Which designs are drawn, by experiment code and name: `places` from 0, and those beyond the bound.
+
+    The first `dose_responses` designs get a dose response, too.
+    """
 
     places: dict[tuple[str, str], int]
     skipped: frozenset[tuple[str, str]]
+    dose_responses: int = DOSE_RESPONSES_MAX
 
     def place(self, code: str, name: str) -> int:
         """The design's place; the last for a name that the results do not have."""
@@ -182,7 +186,7 @@ def _drawn(
         svg = dose = None
         if (code, kinetics.name) not in places.skipped:
             svg = extras.make(_FIGURES, partial(plots.sensorgrams, replicate))
-        if svg and kinetics.fits and places.place(code, kinetics.name) < DOSE_RESPONSES_MAX:
+        if svg and kinetics.fits and places.place(code, kinetics.name) < places.dose_responses:
             dose = extras.make(_FIGURES, partial(plots.dose_response, replicate))
         yield CurveFigure(
             experiment_code=code, result_id=result_id, fit=kinetics, svg=svg, dose_response=dose

@@ -49,7 +49,9 @@ def experiment_images(
     extras = Extras()
     ranked = [(design.experiment_code, design.name) for design in summarize(experiment.rows)]
     places = Ranking(
-        places={design: place for place, design in enumerate(ranked)}, skipped=frozenset(ranked[DESIGNS_MAX:])
+        places={design: place for place, design in enumerate(ranked)},
+        skipped=frozenset(ranked[DESIGNS_MAX:]),
+        dose_responses=0,
     )
     analyses: dict[str, PackageAnalysis] = {}
     curves: list[Image] = []
