@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo gb1 test test-long docs service-page sbom golden screenshots schema fuzz crash soak browser check check-deployments install lock bench bench-long clean
+.PHONY: demo gb1 test test-long docs service-page sbom golden screenshots schema fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
 	@echo "make soak     experiments by the thousand through the lab's days, while everything else goes wrong"
 	@echo "make browser  click through both of Prefect's user interfaces on a busy machine: BROWSER_CLICKS=200, BROWSER_LOAD=10"
+	@echo "make conformance  the suites of others: MCP, x402, RO-Crate, S3, OpenAPI"
 	@echo "make check    lint, types, import rules (what CI runs first)"
 	@echo "make check-deployments  the linters of Dockerfile, Kubernetes and CloudFormation"
 	@echo "make install  set up .venv for development (run again after adding a file)"
@@ -94,6 +95,15 @@ BROWSER_LOAD ?= 10
 browser: $(VENV)/.installed
 	@ASSAY_BROWSER_CLICKS=$(BROWSER_CLICKS) ASSAY_BROWSER_LOAD=$(BROWSER_LOAD) \
 	  $(BIN)/pytest -q -m browser tests/browser
+
+# The suites of others, in an environment of their own; the one of MCP needs Node. What needs none of this is in make test, too.
+CONFORMANCE := build/conformance-env
+conformance: $(VENV)/.installed
+	@test -x $(CONFORMANCE)/bin/python || $(PYTHON) -m venv $(CONFORMANCE)
+	@$(CONFORMANCE)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  "x402-conformance==1.6.0" "roc-validator==0.13.0"
+	@ASSAY_CONFORMANCE_ENV=$(abspath $(CONFORMANCE)) $(BIN)/pytest -q -m "conformance or not conformance" \
+	  tests/conformance tests/lab/api/test_schemathesis.py tests/archive/test_archive_ro_crate.py
 
 check: $(VENV)/.installed
 	@$(BIN)/ruff check .

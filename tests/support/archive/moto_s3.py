@@ -11,12 +11,15 @@ from support.archive.swift_server import s3_client
 
 
 @contextmanager
-def moto_server(*, overwrites: bool = False) -> Iterator[str]:
-    """Serve S3 on loopback; yields the address. With `overwrites` conditional headers are ignored."""
+def moto_server(*, overwrites: str = "") -> Iterator[str]:
+    """Serve S3 on loopback; yields the address.
+
+    Conditional headers are ignored with `overwrites="always"`, or for objects sent in parts with `overwrites="parts"`.
+    """
     app = DomainDispatcherApplication(create_backend_app)
 
     def serve(environ, start_response):
-        if overwrites:
+        if overwrites == "always" or (overwrites == "parts" and environ["REQUEST_METHOD"] == "POST"):
             environ.pop("HTTP_IF_NONE_MATCH", None)
         return app(environ, start_response)
 

@@ -1,0 +1,224 @@
+"""The payer against the faults of the x402 suites: broken answers to a payment, and several or old offers.
+
+A broken answer (R3 to R9 of `x402-conformance`) must neither be taken for a payment nor be paid a second time, whether the
+payment arrived before it or not. C1 to C3 are the suite's rules for clients. The lab's books are the judge.
+"""
+
+import base64
+import json
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from prefect_assay.archive import LocalStore
+from prefect_assay.books import OrderLedger
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import PaymentOutcomeUnknown, PaymentRefused
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.job import PaymentState
+from prefect_assay.payments import PaymentPolicy, X402Rail, settle
+from support.archive.memory_store import a_book
+from support.lab.orders import booked, open_invoice
+
+SUCCESS = {"success": True, "transaction": "0x" + "ab" * 32, "network": "eip155:84532"}
+PAGE = b"<html><body>Service temporarily unavailable</body></html>"
+
+
+def encoded(content):
+    return base64.b64encode(json.dumps(content).encode()).decode()
+
+
+def of_settlement(reason):
+    settlement = {"success": False, "errorReason": reason, "transaction": SUCCESS["transaction"]}
+    return lambda _: httpx.Response(402, json={}, headers={"PAYMENT-RESPONSE": encoded(settlement)})
+
+
+def no_answer(_):
+    raise httpx.ReadTimeout("no answer")
+
+
+def cut(answer):
+    return httpx.Response(200, content=(answer.content if answer else b'{"already_paid": fal')[:-4])
+
+
+BROKEN = {
+    "R3 no answer": no_answer,
+    "R4 a page with 502": lambda _: httpx.Response(502, content=PAGE),
+    "R5 503 with a body of success": lambda _: httpx.Response(
+        503, json=SUCCESS, headers={"PAYMENT-RESPONSE": encoded(SUCCESS)}
+    ),
+    "R6 a page with 200": lambda _: httpx.Response(200, content=PAGE),
+    "R7 cut": cut,
+    "R8 pending": of_settlement("settlement_pending"),
+    "R9 a failed transaction": of_settlement("invalid_transaction_state"),
+    "200 that claims a settlement": lambda _: httpx.Response(
+        200, json={"status": "paid"}, headers={"PAYMENT-RESPONSE": encoded(SUCCESS)}
+    ),
+}
+
+
+class Line(httpx.BaseTransport):
+    """The network to the lab. `broken` answers payments; `arrives` says whether they get there first."""
+
+    def __init__(self, broken=None, *, arrives=True, challenge=None):
+        self.network, self.broken, self.arrives = httpx.HTTPTransport(), broken, arrives
+        self.challenge, self.signed = challenge, []
+
+    def handle_request(self, request):
+        if "payment-signature" not in request.headers:
+            answer = self.network.handle_request(request)
+            if self.challenge and "payment-required" in answer.headers:
+                answer.read()
+                return self.challenge(answer)
+            return answer
+        self.signed.append(request.headers["payment-signature"])
+        answer = self.network.handle_request(request) if self.arrives else None
+        if answer is not None:
+            answer.read()
+        return self.broken(answer) if self.broken else answer
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab() as running:
+        yield running
+
+
+class Payer:
+    def __init__(self, lab, folder):
+        self.lab, self.store = lab, LocalStore(folder)
+        self.invoice_id = open_invoice(lab, "x402-exact")
+        self.policy = PaymentPolicy(
+            enabled=True,
+            max_cents_per_payment=10_000_000,
+            max_cents_rolling=10_000_000,
+            allowed_origins=(lab.base_url,),
+            allowed_networks=(lab.x402["network"],),
+            allowed_assets=(lab.x402["asset"],),
+            allowed_pay_to=(lab.x402["pay_to"],),
+        )
+
+    def settle(self, line):
+        with AssayClient(self.lab.base_url, self.lab.token, transport=line) as client:
+            invoice = client.invoice_by_id(self.invoice_id)
+            ledger = OrderLedger(a_book(self.store, experiment=invoice.experiment_id))
+            return settle(
+                client,
+                self.invoice_id,
+                X402Rail(SecretStr("0x" + "22" * 32)),
+                self.policy,
+                ledger,
+                expected_cents=invoice.amount,
+                experiment_id=invoice.experiment_id,
+                sleep=lambda _: None,
+            )
+
+    def booked(self):
+        return booked(self.lab, self.invoice_id)
+
+
+@pytest.fixture
+def payer(lab, tmp_path):
+    return Payer(lab, tmp_path)
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
+def test_a_payment_that_arrived_is_found_whatever_the_answer(payer, broken):
+    line = Line(broken)
+    assert payer.settle(line).state is PaymentState.SETTLED
+    assert len(line.signed) == len(payer.booked()) == 1
+    assert payer.settle(line).already_paid
+    assert len(line.signed) == len(payer.booked()) == 1
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
+def test_a_payment_that_did_not_arrive_is_never_taken_for_one_and_settles_once_later(payer, broken):
+    lost = Line(broken, arrives=False)
+    with pytest.raises(PaymentOutcomeUnknown):
+        payer.settle(lost)
+    assert len(lost.signed) == 1
+    assert payer.booked() == []
+    later = Line()
+    assert payer.settle(later).state is PaymentState.SETTLED
+    assert len(payer.booked()) == 1
+
+    def nonce(header):
+        return json.loads(base64.b64decode(header))["payload"]["authorization"]["nonce"]
+
+    assert {nonce(header) for header in lost.signed + later.signed} == {nonce(lost.signed[0])}
+
+
+def changed(change):
+    """A challenge with another list of offers."""
+
+    def answer(given):
+        content = json.loads(base64.b64decode(given.headers["payment-required"]))
+        change(content)
+        return httpx.Response(402, json=content, headers={"PAYMENT-REQUIRED": encoded(content)})
+
+    return answer
+
+
+def foreign(offer, **changes):
+    return offer | changes
+
+
+def test_c1_a_402_is_never_handed_on_as_success(payer):
+    line = Line(lambda _: httpx.Response(402, json={}), arrives=False)
+    with pytest.raises(PaymentOutcomeUnknown):
+        payer.settle(line)
+    assert payer.booked() == []
+
+
+def test_c2_of_several_offers_one_on_the_own_network_is_signed(payer):
+    def several(content):
+        (offer,) = content["accepts"]
+        solana = {"scheme": "exact", "network": "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", "amount": "1"}
+        content["accepts"] = [solana, foreign(offer, network="eip155:8453"), offer]
+
+    line = Line(challenge=changed(several))
+    assert payer.settle(line).state is PaymentState.SETTLED
+    (signed,) = line.signed
+    assert json.loads(base64.b64decode(signed))["accepted"]["network"] == payer.lab.x402["network"]
+
+
+@pytest.mark.parametrize("network", ["eip155:8453", "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"])
+def test_c2_on_a_foreign_network_nothing_is_signed(payer, network):
+    def other(content):
+        content["accepts"] = [foreign(offer, network=network) for offer in content["accepts"]]
+
+    line = Line(challenge=changed(other))
+    with pytest.raises(PaymentRefused):
+        payer.settle(line)
+    assert line.signed == []
+
+
+def test_c2_more_than_the_invoice_is_not_signed(payer):
+    def dearer(content):
+        content["accepts"] = [
+            foreign(offer, amount=str(int(offer["amount"]) + 1)) for offer in content["accepts"]
+        ]
+
+    line = Line(challenge=changed(dearer))
+    with pytest.raises(PaymentRefused):
+        payer.settle(line)
+    assert line.signed == []
+
+
+def test_c3_version_2_is_paid_although_the_body_is_of_version_1(payer):
+    def of_both(given):
+        old = {"x402Version": 1, "accepts": [{"scheme": "exact", "network": "base-sepolia"}]}
+        return httpx.Response(402, json=old, headers={"PAYMENT-REQUIRED": given.headers["payment-required"]})
+
+    line = Line(challenge=of_both)
+    assert payer.settle(line).state is PaymentState.SETTLED
+    (signed,) = line.signed
+    assert json.loads(base64.b64decode(signed))["x402Version"] == 2
+
+
+def test_c3_version_1_alone_is_not_paid(payer):
+    line = Line(challenge=lambda _: httpx.Response(402, json={"x402Version": 1, "accepts": []}))
+    with pytest.raises(PaymentRefused):
+        payer.settle(line)
+    assert line.signed == []
