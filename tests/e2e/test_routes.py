@@ -3,7 +3,6 @@
 import json
 import pickle
 import re
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -27,7 +26,7 @@ from prefect_assay.errors import (
     ServiceUnavailable,
     Unauthorized,
 )
-from prefect_assay.flows import campaign, design_build_test
+from prefect_assay.flows import campaign, design_build_test, loop_rounds
 from prefect_assay.models.report import ExperimentReport, LoopReport
 from prefect_assay.models.spec import Assay
 from support.runs.world import EGFR, UNPRICED, eventually
@@ -272,15 +271,14 @@ def test_a_deployed_loop_measures_a_design_file_once(world):
 @pytest.fixture
 def archive_away(monkeypatch):
     """The first table that a loop reads is away for a moment."""
-    module = sys.modules[design_build_test.fn.__module__]
-    read, away = module.kept_table, [ArchiveUnavailable("the archive does not answer")]
+    read, away = loop_rounds.kept_table, [ArchiveUnavailable("the archive does not answer")]
 
     def kept_table(*wanted):
         if away:
             raise away.pop()
         return read(*wanted)
 
-    monkeypatch.setattr(module, "kept_table", kept_table)
+    monkeypatch.setattr(loop_rounds, "kept_table", kept_table)
     yield
     assert not away
 

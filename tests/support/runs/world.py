@@ -165,8 +165,12 @@ class World:
         return eventually(reached, seconds=seconds, what=f"{count} suspended experiments of {campaign_id}")
 
     def orders(self, campaign_id: str) -> list[Any]:
-        """What the service has under a campaign's name: the judge of ordering once."""
-        return list(self.service.iter_experiments(search=campaign_id))
+        """What the service has under a campaign's name, or names that begin so: the judge of ordering once.
+
+        The search finds a word anywhere in a name, so `quoted` would find another test's `events-quoted`.
+        """
+        found = self.service.iter_experiments(search=campaign_id)
+        return [order for order in found if order.name.startswith(campaign_id)]
 
     def journal(self) -> list[dict[str, Any]]:
         """Every request the lab has handled, oldest first."""
