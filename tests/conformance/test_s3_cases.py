@@ -1,7 +1,8 @@
 """The conditional-write and checksum cases of `ceph/s3-tests`, as far as the archive relies on them.
 
-The names are those of the suite. Each case is sent by boto3 alone, to the servers of the other tests: OpenStack Swift,
-which is real, and moto. `S3Store.probe` makes the cases marked with it on a user's own server before an order.
+Names with `ifnonmatch` are those of the suite; the other cases are its subjects in the form that the archive uses. Each
+case is sent by boto3 alone, to the servers of the other tests: OpenStack Swift, which is real, and moto.
+`S3Store.probe` makes the cases marked with it on a user's own server before an order.
 """
 
 import base64

@@ -2,15 +2,19 @@
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from prefect import flow
-from prefect.blocks.notifications import CustomWebhookNotificationBlock
+from prefect.blocks.notifications import CustomWebhookNotificationBlock, SlackWebhook
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.runtime import flow_run as current_run
 
@@ -19,10 +23,13 @@ from prefect_assay.alerts.kinds import SWEEP_SILENT
 from prefect_assay.deployments.automations import register_automations
 from prefect_assay.deployments.event_automations import DESIGNS_DROPPED, RECIPES, chosen_automations
 from prefect_assay.events import emit, flush, kinds
+from support.runs.events import names, of_campaign, stored_events
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
+PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```(?:python|console)\n(.*?)```", PAGE, re.DOTALL)
 OF = {"experiment_id": "e-1", "experiment_code": "LAB-7", "campaign_id": "c-7", "order_key": "k-7"}
 NOTIFIED = {
     "notify-stage": (kinds.StageChanged(**OF, stage="in_production", results_status="none"), "in_production"),
@@ -158,6 +165,42 @@ def test_each_automation_fires_once_for_its_event(world):
             {},
             {"round_name": "LAB-7", "measurements": "s3://assay/c-7/LAB-7/v001/results.csv"},
         ]
+
+
+@flow(name="design")
+def my_designer(round_name: str, measurements: str) -> None:
+    """The designer of docs/events.md."""
+
+
+@flow(name="own-flow")
+def own_flow(program: str) -> None:
+    """A program in a flow of the user's own."""
+    exec(compile(program, "docs/events.md", "exec"), {})
+    flush()
+
+
+def test_the_examples_of_the_page(world):
+    choosing, dropping, emitting = EXAMPLES
+    SlackWebhook(url="http://127.0.0.1:9/hook").save("team", overwrite=True)
+    world.api.create_deployment(flow_id=world.api.create_flow(my_designer), name="my-designer")
+    choices = re.findall(r"--automation (\S+)", choosing)
+    assert [made.name for made in chosen_automations(world.api, choices)] == [
+        f"assay-{choice.partition('=')[0]}" for choice in choices
+    ]
+    before = {event.id for event in stored_events(DESIGNS_DROPPED)}
+    command = [sys.executable, "-m", *shlex.split(dropping)]
+    done = subprocess.run(
+        command, env=world.stack.env, check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    own_flow(emitting)
+    eventually(
+        lambda: names(of_campaign("egfr-round-01")) == {"assay.round.completed": 1},
+        seconds=30,
+        what="the round's event",
+    )
+    (dropped,) = [event for event in stored_events(DESIGNS_DROPPED) if event.id not in before]
+    assert dropped.resource["prefect.resource.id"] == "assay.designs.egfr"
 
 
 @pytest.mark.long

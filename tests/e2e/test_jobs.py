@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
 
-import httpx
 import pytest
 
 from prefect_assay.flows import sweep
@@ -27,12 +26,7 @@ def examples(world, tmp_path, monkeypatch):
     """The names that the page's examples define, with the blocks that they load saved under these names."""
     monkeypatch.chdir(tmp_path)
     Path("designs.fasta").write_text(f">binder\n{BINDER}\n>other\n{OTHER}\n")
-    for name, block in (
-        ("my-token", world.credentials),
-        ("lab-budget", world.policy),
-        ("results", world.archive),
-    ):
-        block.model_copy().save(name, overwrite=True)
+    world.save_documented_blocks()
     found = {}
     assert EGFR in PAGE
     for code in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
@@ -47,11 +41,8 @@ def paid_and_measured(world, campaign_ids):
     """
 
     def ended():
-        for order in (order for campaign_id in campaign_ids for order in world.orders(campaign_id)):
-            invoice = world.service.find_invoice(order.id)
-            if invoice is not None and invoice.status == "open":
-                address = invoice.provider_hosted_invoice_url.rstrip("/")
-                assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
+        for campaign_id in campaign_ids:
+            world.pay_invoices(campaign_id)
         world.advance(days=3)
         sweep(full_check_minutes=0)
         runs = jobs(world, campaign_ids)

@@ -189,6 +189,20 @@ class World:
         orders = {e.id for e in self.orders(campaign_id)}
         return [s for s in self.stack.lab.settlements() if s["experiment_id"] in orders]
 
+    def pay_invoices(self, campaign_id: str) -> None:
+        """Pay a campaign's open invoices on their pages, as a person does."""
+        for order in self.orders(campaign_id):
+            invoice = self.service.find_invoice(order.id)
+            if invoice is not None and invoice.status == "open":
+                address = invoice.provider_hosted_invoice_url.rstrip("/")
+                assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
+
+    def save_documented_blocks(self) -> None:
+        """Save the credentials, the policy and the archive under the names that the pages of docs/ use."""
+        self.credentials.model_copy().save("my-token", overwrite=True)
+        self.policy.model_copy().save("lab-budget", overwrite=True)
+        self.archive.model_copy().save("results", overwrite=True)
+
     def advance(self, days: float) -> None:
         """Let lab days pass, webhooks included."""
         self.stack.lab.advance(days=days)
