@@ -70,14 +70,14 @@ def test_the_command_and_the_script_are_one_loop(world, monkeypatch, capsys):
     (loop, status) = [shlex.split(line)[1:] for line in lines if line]
     begun = command(*loop, "--json", cwd=world.folder, PREFECT_API_URL=world.stack.api_url)
     assert begun.code == 0, begun.err
-    run = world.api.read_flow_run(begun.json()["flow_run"])
+    run = world.api.read_flow_run(begun.json()["flow_run_id"])
     report = world.result(world.until(run, "Completed", seconds=400), LoopReport)
     assert report.stop == "budget", report
     ordered = orders(world)
-    assert [r.campaign_id for r in report.rounds] == ["egfr-round-1", "egfr-round-2"]
+    assert [r.campaign_id for r in report.rounds] == ["egfr-round-001", "egfr-round-002"]
     shown = command(*status, PREFECT_API_URL=world.stack.api_url)
     assert shown.code == 0, shown.err
-    assert "egfr-round-2" in shown.out
+    assert "egfr-round-002" in shown.out
 
     # The same loop with another archive: the rounds are proposed and found again, and nothing is ordered twice.
     monkeypatch.setenv("HOME", str(world.folder / "home"))
