@@ -16,7 +16,7 @@ from botocore.awsrequest import AWSResponse
 
 from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
 from prefect_assay.archive.s3 import S3Store, client_config
-from prefect_assay.archive.s3_parts import BODIES_AT_ONCE, PART_BYTES
+from prefect_assay.archive.s3_parts import PART_BYTES, REQUESTS_AT_ONCE
 from prefect_assay.archive.store import Digest
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from support.archive.fake_s3 import FakeS3, failed
@@ -46,16 +46,16 @@ def put(client, source, key="a"):
 
 
 def test_parts_are_sent_at_once_and_put_together_in_their_order(client, source):
-    together = threading.Barrier(BODIES_AT_ONCE)
+    together = threading.Barrier(REQUESTS_AT_ONCE)
 
     def meet(number):
-        if number <= BODIES_AT_ONCE:  # breaks when fewer come
+        if number <= REQUESTS_AT_ONCE:  # breaks when fewer come
             together.wait(TIMEOUT)
         time.sleep(0.02 if number % 2 else 0)  # the answers come in another order
 
     client.on_part = meet
     assert put(client, source)
-    assert client.most_at_once == BODIES_AT_ONCE
+    assert client.most_at_once == REQUESTS_AT_ONCE
     assert client.calls["part"] == 11
     assert client.objects["a"] == source.read_bytes()
 
@@ -73,7 +73,7 @@ def test_uploads_of_one_store_share_the_bound(client, source):
     with ThreadPoolExecutor(3) as pool:
         written = list(pool.map(lambda key: store.put_if_absent(key, source, "a/b"), "abc"))
     assert written == [True, True, True]
-    assert client.most_at_once <= BODIES_AT_ONCE
+    assert client.most_at_once <= REQUESTS_AT_ONCE
     whole = source.read_bytes()
     assert all(client.objects[key] == whole for key in "abc")
 
@@ -86,6 +86,7 @@ def test_a_failed_part_ends_the_upload_without_an_object(client, source, error, 
     def fail(number):
         if number == 2:
             raise error
+        time.sleep(0.1)
 
     client.on_part = fail
     store = S3Store("bucket", client)
@@ -94,11 +95,11 @@ def test_a_failed_part_ends_the_upload_without_an_object(client, source, error, 
     assert (client.calls["complete"], client.calls["abort"], client.uploads) == (0, 1, {})
     assert client.calls["part"] < 11
     client.on_part = lambda number: None
-    assert store.put_if_absent("a", source, "a/b")  # every buffer is free again
+    assert store.put_if_absent("a", source, "a/b")  # every turn is free again
 
 
 def test_a_source_that_cannot_be_read_to_its_end_leaves_the_store_usable(client, source, monkeypatch):
-    class Failing(io.BufferedReader):
+    class Failing(io.FileIO):
         def readinto(self, buffer):
             if self.tell() > PART_BYTES:
                 raise OSError("the disk is broken")
@@ -106,8 +107,8 @@ def test_a_source_that_cannot_be_read_to_its_end_leaves_the_store_usable(client,
 
     store = S3Store("bucket", client)
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "open", lambda path, mode: Failing(io.FileIO(path, mode)))
-        for _ in range(BODIES_AT_ONCE + 1):
+        patched.setattr(Path, "open", lambda path, mode, **_: Failing(path, mode))
+        for _ in range(REQUESTS_AT_ONCE + 1):
             with pytest.raises(OSError, match="disk is broken"):
                 store.put_if_absent("a", source, "a/b")
     assert store.put_if_absent("a", source, "a/b")
@@ -135,7 +136,28 @@ def test_memory_is_bounded_whatever_the_size(tmp_path):
     finally:
         tracemalloc.stop()
     assert client.calls["part"] == 25
-    assert peak < BODIES_AT_ONCE * PART_BYTES + (4 << 20)
+    assert peak < 4 << 21  # no part is held as a whole
+
+
+@pytest.mark.parametrize("change", ["written", "shorter", "replaced"])
+def test_a_file_that_changes_while_it_is_sent_is_refused(client, source, change):
+    def meddle(number):
+        if number != 3:
+            return
+        if change == "written":
+            with source.open("r+b") as file:
+                file.write(b"other")
+        elif change == "shorter":
+            os.truncate(source, 3 * PART_BYTES)
+        else:
+            other = source.with_name("other")
+            other.write_bytes(source.read_bytes())
+            other.replace(source)
+
+    client.on_part = meddle
+    with pytest.raises(ArchiveError, match="content changed"):
+        put(client, source)
+    assert (client.calls["abort"], client.uploads, client.objects) == (1, {}, {})
 
 
 def test_a_part_that_the_server_fails_to_take_is_sent_again_whole(moto_store, tmp_path):

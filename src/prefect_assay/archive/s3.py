@@ -8,6 +8,7 @@ shows one.
 import base64
 import contextlib
 import hashlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,7 +20,7 @@ from uuid import uuid4
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from prefect_assay.archive.s3_parts import BodyBuffers, send_parts
+from prefect_assay.archive.s3_parts import REQUESTS_AT_ONCE, send_parts
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
     Body,
@@ -28,6 +29,7 @@ from prefect_assay.archive.store import (
     check_key,
     join_key,
     size_of,
+    stamp_of,
     wrong_digest,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
@@ -62,7 +64,7 @@ class S3Store:
     def __init__(self, bucket: str, client: "S3Client", *, sse: str | None = None) -> None:
         self.bucket = bucket
         self._client: Any = client
-        self._buffers = BodyBuffers()
+        self._turn = threading.BoundedSemaphore(REQUESTS_AT_ONCE)
         self._encryption: dict[str, str] = {"ServerSideEncryption": sse} if sse else {}
 
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
@@ -166,13 +168,12 @@ class S3Store:
             )
 
     def _put_at_once(self, key: str, data: Body, content_type: str, sha256: str | None) -> None:
-        buffer = self._buffers.take(0)  # the body is in memory instead of it
-        try:
-            if isinstance(data, Path):
-                data = data.read_bytes()  # a small file, read once: a change of it tears nothing
-            digest = hashlib.sha256(data)
-            if sha256 not in {None, digest.hexdigest()}:
-                raise wrong_digest(self.location(key))
+        if isinstance(data, Path):
+            data = data.read_bytes()  # a small file, read once: a change of it tears nothing
+        digest = hashlib.sha256(data)
+        if sha256 not in {None, digest.hexdigest()}:
+            raise wrong_digest(self.location(key))
+        with self._turn:
             self._client.put_object(
                 Bucket=self.bucket,
                 Key=key,
@@ -182,24 +183,24 @@ class S3Store:
                 ChecksumSHA256=base64.b64encode(digest.digest()).decode(),
                 **self._encryption,
             )
-        finally:
-            self._buffers.give_back(buffer)
 
     def _put_in_parts(self, key: str, data: Body, content_type: str, sha256: str | None) -> None:
-        address = {"Bucket": self.bucket, "Key": key}
+        address, stamp = {"Bucket": self.bucket, "Key": key}, stamp_of(data)
         upload = self._client.create_multipart_upload(
             **address, ContentType=content_type, **self._encryption
         )["UploadId"]
         try:
-            parts, found = send_parts(self._client, {**address, "UploadId": upload}, data, self._buffers)
-            if sha256 not in {None, found}:
+            parts, found = send_parts(self._client, {**address, "UploadId": upload}, data, self._turn)
+            if sha256 not in {None, found} or stamp_of(data) != stamp:
                 raise wrong_digest(self.location(key))  # noqa: TRY301  the same clean-up serves every failure
             self._client.complete_multipart_upload(
                 **address, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
             )
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(ClientError, BotoCoreError):
                 self._client.abort_multipart_upload(**address, UploadId=upload)
+            if isinstance(error, EOFError):
+                raise wrong_digest(self.location(key)) from None
             raise
 
     @contextlib.contextmanager

@@ -1,103 +1,100 @@
-"""Upload a large object to S3 in parts, several at a time, in bounded memory. Knows neither keys nor conditions.
+"""Upload a large object to S3 in parts, several at a time. Knows neither keys nor conditions.
 
-Parts are read once and in order, because the SHA-256 of the whole is computed on the way; a few threads send them. The
-object appears when the caller completes the upload, with the parts returned here.
+Parts are read from the file while they are sent, so that many of them are on the way in little memory. The object appears
+when the caller completes the upload, with the parts returned here.
 """
 
 import hashlib
-import io
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from queue import LifoQueue
+import os
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from io import BytesIO, FileIO
+from pathlib import Path
 from typing import Any, Final
 
 from prefect_assay.archive.store import CHUNK_BYTES, Body, size_of
 
 PART_BYTES: Final = 8 * CHUNK_BYTES  # S3 wants at least 5
 PARTS_MAX: Final = 9_000  # S3 allows 10,000
-BODIES_AT_ONCE: Final = 4
+REQUESTS_AT_ONCE: Final = 6  # by bench/bench_archive.py: fewer wait for a far server, more for this processor
 
 _OF_PART: Final = ("ETag", "ChecksumCRC32", "ChecksumCRC64NVME", "ChecksumSHA256")  # what completion repeats
 
 Part = dict[str, object]
 
 
-class BodyBuffers:
-    """Memory for `BODIES_AT_ONCE` request bodies. All uploads of a store share it: more of them take no more memory."""
-
-    def __init__(self) -> None:
-        self._free: LifoQueue[bytearray] = LifoQueue()
-        for _ in range(BODIES_AT_ONCE):
-            self._free.put(bytearray())
-
-    def take(self, size: int) -> bytearray:
-        """A buffer of `size` bytes, its content undefined; waits until one of the others is given back."""
-        buffer = self._free.get()
-        # Used again, because the page faults of new memory were a tenth of an upload's processor time.
-        return buffer if len(buffer) == size else bytearray(size)
-
-    def give_back(self, buffer: bytearray) -> None:
-        """Return a buffer that `take` gave, in any size."""
-        self._free.put(buffer)
-
-
 def send_parts(
-    client: Any, upload: dict[str, str], data: Body, buffers: BodyBuffers
+    client: Any, upload: dict[str, str], data: Body, turn: AbstractContextManager[Any]
 ) -> tuple[list[Part], str]:
     """Send the content; return the parts for the completing request, and the SHA-256 (hex) of the whole.
 
-    `upload` holds bucket, key and upload id. botocore signs the SHA-256 of each part, so the server refuses one that was
-    damaged on the way. When a part fails, no more are read, and those that are being sent are waited for.
+    `upload` holds bucket, key and upload id; each part is sent within `turn`, which bounds the requests of a store.
+    botocore signs the SHA-256 of each part, so the server refuses one that was damaged on the way. When a part fails, no
+    more are begun, and those that are being sent are waited for.
 
     Raises:
         ClientError: the server refuses a part.
         BotoCoreError: no connection.
+        EOFError: the file became shorter meanwhile.
     """
-    part_bytes = max(PART_BYTES, -(-size_of(data) // PARTS_MAX))
-    whole = hashlib.sha256()
-    sent: list[Part] = []
-    sending: deque[Future[Part]] = deque()
+    size = size_of(data)
+    part_bytes = max(PART_BYTES, -(-size // PARTS_MAX))
+
+    def send(number: int) -> Part:
+        start = (number - 1) * part_bytes
+        with turn, _opened(data) as source:
+            body = _Slice(source, start, min(part_bytes, size - start))
+            answer = client.upload_part(**upload, PartNumber=number, Body=body)
+        return {"PartNumber": number, **{name: answer[name] for name in _OF_PART if name in answer}}
+
     with (
-        ThreadPoolExecutor(1, "archive-digest") as in_order,
-        ThreadPoolExecutor(BODIES_AT_ONCE, "archive-part") as pool,
+        ThreadPoolExecutor(1, "archive-digest") as beside,
+        ThreadPoolExecutor(REQUESTS_AT_ONCE, "archive-part") as pool,
     ):
-        for number, part in enumerate(_parts(data, part_bytes, buffers), start=1):
-            hashed = in_order.submit(whole.update, part)
-            sending.append(pool.submit(_send, client, upload, number, part, hashed, buffers))
-            while sending and sending[0].done():
-                sent.append(sending.popleft().result())
-        sent.extend(one.result() for one in sending)
-    return sent, whole.hexdigest()
+        whole = beside.submit(_sha256, data)
+        sending = [pool.submit(send, number) for number in range(1, -(-size // part_bytes) + 1)]
+        wait(sending, return_when=FIRST_EXCEPTION)
+        pool.shutdown(cancel_futures=True)  # cancels nothing unless one of them failed
+        failed = [error for one in sending if not one.cancelled() and (error := one.exception())]
+        if failed:
+            raise failed[0]
+        return [one.result() for one in sending], whole.result()
 
 
-def _parts(data: Body, size: int, buffers: BodyBuffers) -> Iterator[bytearray]:
-    """The content in buffers of `size` bytes, the last one shorter; the consumer gives them back."""
-    with io.BytesIO(data) if isinstance(data, bytes) else data.open("rb") as source:
-        while True:
-            buffer, filled = buffers.take(size), 0
-            try:
-                filled = source.readinto(buffer)
-            finally:
-                if not filled:
-                    buffers.give_back(buffer)
-            if not filled:
-                return
-            del buffer[filled:]
-            yield buffer
+def _opened(data: Body) -> FileIO | BytesIO:
+    return data.open("rb", buffering=0) if isinstance(data, Path) else BytesIO(data)
 
 
-def _send(
-    client: Any,
-    upload: dict[str, str],
-    number: int,
-    part: bytearray,
-    hashed: Future[None],
-    buffers: BodyBuffers,
-) -> Part:
-    try:
-        answer = client.upload_part(**upload, PartNumber=number, Body=part)
-    finally:
-        hashed.result()  # another upload may write to the buffer once it is given back
-        buffers.give_back(part)
-    return {"PartNumber": number, **{name: answer[name] for name in _OF_PART if name in answer}}
+def _sha256(data: Body) -> str:
+    # Not `hashlib.file_digest`: it takes the interpreter's lock for each quarter of a MiB, and so ends last.
+    whole, view = hashlib.sha256(), memoryview(bytearray(4 * CHUNK_BYTES))
+    with _opened(data) as source:
+        while filled := source.readinto(view):
+            whole.update(view[:filled])
+    return whole.hexdigest()
+
+
+class _Slice:
+    """A part of a file, as botocore reads it: to sign it, to send it, and again when it repeats the request."""
+
+    def __init__(self, source: FileIO | BytesIO, start: int, size: int) -> None:
+        self._source, self._start, self._size, self._at = source, start, size, 0
+        self._view = memoryview(bytearray(CHUNK_BYTES // 4))
+        source.seek(start)
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._source.seek(self._start + self._at)
+        return self._at
+
+    def read(self, size: int) -> memoryview:  # noqa: ARG002  what is asked for, 16 KiB to send, is slow
+        """The next bytes, up to 256 KiB whatever `size` is, valid until the next call: new memory for each is slow."""
+        left = self._size - self._at
+        filled = self._source.readinto(self._view[:left])
+        if left and not filled:
+            raise EOFError("the file became shorter while it was being sent")
+        self._at += filled
+        return self._view[:filled]

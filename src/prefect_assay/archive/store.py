@@ -95,6 +95,14 @@ def size_of(data: Body) -> int:
     return len(data) if isinstance(data, bytes) else data.stat().st_size
 
 
+def stamp_of(data: Body) -> tuple[int, ...]:
+    """What differs when a file was changed or replaced in between; bytes do not change."""
+    if isinstance(data, bytes):
+        return ()
+    found = data.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
 def chunks_of(data: Body, size: int = CHUNK_BYTES) -> Iterator[bytes]:
     """The content in chunks of `size` bytes, the last one shorter."""
     if isinstance(data, bytes):

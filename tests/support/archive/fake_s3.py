@@ -41,7 +41,10 @@ class FakeS3:
             self.most_at_once = max(self.most_at_once, self._at_once)
         try:
             self.on_part(PartNumber)
-            self.uploads[UploadId][PartNumber] = bytes(Body) if self._keeps else b""
+            content = b"".join(
+                bytes(block) if self._keeps else b"" for block in iter(lambda: Body.read(1 << 20), b"")
+            )
+            self.uploads[UploadId][PartNumber] = content
         finally:
             with self._lock:
                 self._at_once -= 1
