@@ -163,7 +163,9 @@ def test_rounds_curves_and_assets_are_events_once(loops):
     assert review.payload["designs"] == ["a0"]
 
     assets = {c: assets_of(c) for c in campaigns.values()}
-    for events in assets.values():
+    for campaign_id, events in assets.items():
+        # The table, the report, the round, and each archived version of the experiment: with partial results, with all.
+        assert len(events) == 3 + names(of_campaign(campaign_id))["assay.experiment.archived"]
         versions = [(event.resource["prefect.resource.id"], event.payload["version"]) for event in events]
         assert len({key for key, _ in versions}) == 4, versions
         assert len({*versions}) == len(versions), versions
