@@ -1,4 +1,4 @@
-"""The examples of docs/loop.md that start a loop, against a real server, lab and worker: command, script, deployment."""
+"""What docs/loop.md shows about starting a loop, against a real server, lab and worker: command, script, deployment, bucket."""
 
 import re
 import shlex
@@ -13,9 +13,12 @@ from prefect.deployments import run_deployment
 
 from prefect_assay import flows
 from prefect_assay.flows import sweep
+from prefect_assay.looping import LoopBook
 from prefect_assay.models.report import LoopReport
+from support.archive.stores import bucket_store, swift_endpoint  # noqa: F401 - a fixture
+from support.archive.swift_server import ACCESS_KEY, SECRET_KEY
 from support.command import command
-from support.runs.world import a_world
+from support.runs.world import EGFR, a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -29,13 +32,23 @@ def example(word):
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
+def storage(swift_endpoint):  # noqa: F811
+    return {
+        "AWS_ENDPOINT_URL": swift_endpoint,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    }
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory, storage):
     folder = tmp_path_factory.mktemp("loop-examples")
     package = folder / "modules" / "my_package"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "designers.py").write_text(example("Point mutants"))
-    env = {"PYTHONPATH": str(package.parent), "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
+    env = storage | {"PYTHONPATH": str(package.parent), "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
     with a_world(folder, stack_options={"env": env, "runner": "worker"}) as made:
         made.save_documented_blocks()
         yield made
@@ -102,3 +115,34 @@ def test_a_deployment_of_its_own_has_the_loops_parameters_and_a_schedule(world):
     report = world.result(world.until(run, "Completed", seconds=200), LoopReport)
     assert [r.campaign_id for r in report.rounds] == ["egfr-files-round-a"]
     assert len(world.orders("egfr-files")) == 1
+
+
+@pytest.mark.usefixtures("days_pass")
+def test_a_loop_waits_for_the_next_object_of_a_bucket(world, swift_endpoint, storage, monkeypatch):  # noqa: F811
+    for name, value in storage.items():
+        monkeypatch.setenv(name, value)  # the sweep runs in this process
+    store = bucket_store(swift_endpoint)
+    assert store.put_if_absent("rounds/first.fasta", b">a\nMKTAYIAKQRQISFVKSHFSRQLEERLGLIEV\n", "text/plain")
+    run = world.start(
+        "design-build-test",
+        **world.shared()
+        | {
+            "loop_id": "egfr-bucket",
+            "source": f"s3://{store.bucket}/rounds/",
+            "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
+            "max_rounds": 2,
+            "wait_days": 30,
+        },
+    )
+
+    def rounds():
+        return LoopBook(world.archive.get_store(), world.archive.prefix, "egfr-bucket").read().rounds
+
+    eventually(lambda: [entry.ended for entry in rounds()], seconds=200, what="the first round to be fixed")
+    eventually(lambda: all(entry.ended for entry in rounds()), seconds=200, what="the first round to end")
+    world.until(run, "Suspended")
+    assert store.put_if_absent("rounds/second.fasta", b">b\nMKTAYIAKQRQISFVKSHFSRQLEERLGLIEW\n", "text/plain")
+    report = world.result(world.until(run, "Completed", seconds=300), LoopReport)
+    assert [r.campaign_id for r in report.rounds] == ["egfr-bucket-first", "egfr-bucket-second"]
+    assert [order.name.split()[0] for order in world.orders("egfr-bucket")].count("egfr-bucket-second") == 1
+    assert len(world.orders("egfr-bucket")) == 2
