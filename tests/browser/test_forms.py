@@ -38,18 +38,35 @@ def test_a_binding_assay_needs_its_target(world, form, person):
         page.get_by_role("button", name="Submit").click()
         error = person.interface.error(page, "Target")
         error.wait_for()
+        if person.name == "v1":
+            picture(page, person)  # its notice goes away
         page.wait_for_load_state("networkidle")
-        assert [answer.status for answer in sent] == [409] * len(sent)  # V2 also asks the server
+        assert [answer.status for answer in sent] == [409] * len(sent)  # both may ask the server
         error.scroll_into_view_if_needed()
-        if folder := os.environ.get("ASSAY_BROWSER_PICTURES"):
-            page.screenshot(path=Path(folder) / f"form-{person.name}.png")
+        if person.name == "v2":
+            picture(page, person)
         sent.clear()
         target.fill(EGFR)
         target.press("Tab")
-        error.wait_for(state="hidden")
-        with page.expect_response(lambda answer: answer.url.endswith("/create_flow_run")) as made:
-            page.get_by_role("button", name="Submit").click()
-        assert made.value.status == 201
-        assert made.value.json()["parameters"]["assay"]["target"] == EGFR
-    # V2 says it in a notice, which counts as an error
+        # After a refusal the first click of V2 may only check the form again.
+        assert submitted(page, sent) or (person.name == "v2" and submitted(page, sent))
+        (made,) = sent
+        assert made.status == 201
+        assert made.json()["parameters"]["assay"]["target"] == EGFR
+    # Both say it in a notice, which counts as an error
     person.wrong = [wrong for wrong in person.wrong if "409" not in wrong and "'target'" not in wrong]
+
+
+def picture(page, person):
+    if folder := os.environ.get("ASSAY_BROWSER_PICTURES"):
+        page.wait_for_timeout(1000)  # a notice is drawn slowly
+        page.screenshot(path=Path(folder) / f"form-{person.name}.png")
+
+
+def submitted(page, sent):
+    page.get_by_role("button", name="Submit").click()
+    for _ in range(40):
+        if sent:
+            return True
+        page.wait_for_timeout(250)
+    return False

@@ -26,7 +26,10 @@ ARGUMENTS = [
 PATIENCE_MS = 180_000
 TOASTS = """new MutationObserver(() => document
   .querySelectorAll('[data-sonner-toast][data-type="error"]:not([data-told]), .p-toast__icon--error:not([data-told])')
-  .forEach(toast => { toast.dataset.told = 1; errorToast((toast.closest('.p-toast') ?? toast).innerText) })
+  .forEach(toast => { toast.dataset.told = 1
+    let said = toast  // of V1 an icon is found, within the notice
+    while (/toast/.test(said.parentElement?.className)) said = said.parentElement
+    setTimeout(() => errorToast(said.textContent), 100) })
 ).observe(document, {childList: true, subtree: true})"""
 
 # A run's page draws its timeline at every frame, here with the processor alone: as on a slow screen.
