@@ -204,11 +204,16 @@ def _is_own(order: Order) -> bool:
 
 
 def _show_progress(run: ExperimentRun, found: Experiment | None) -> str | None:
-    """Show where the laboratory is; returns one line about it."""
+    """Show where the laboratory is; returns one line about it, None where its updates cannot be read."""
     if found is None:
         return None
     with run.options.credentials.get_client() as service, get_client(sync_client=True) as prefect:
-        return show_progress(prefect, this_run(), found, service.experiment_updates(found.id))
+        try:
+            updates = service.experiment_updates(found.id)
+        except AssayError as error:  # what is only shown ends no run
+            get_run_logger().warning("Could not read the updates: %s", error)
+            return None
+        return show_progress(prefect, this_run(), found, updates)
 
 
 def _conclude(
