@@ -11,6 +11,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -74,16 +75,13 @@ class S3Store:
         itself repeats a request, it finds its own object: the result is False, and the caller compares.
         """
         check_key(key)
-        size = size_of(data)
-        if size > SINGLE_PUT_BYTES and self.stat(key) is not None:
-            return False  # saves the upload; the condition on its completion decides anyway
-        put = self._put_at_once if size <= SINGLE_PUT_BYTES else self._put_in_parts
+        put = self._put_at_once if size_of(data) <= SINGLE_PUT_BYTES else self._put_in_parts
         return self._was_absent(key, partial(put, key, data, content_type, sha256))
 
-    def _was_absent(self, key: str, put: Callable[[], None]) -> bool:
+    def _was_absent(self, key: str, put: Callable[[], bool]) -> bool:
         for wait in (*_CONFLICT_WAITS, None):
             try:
-                put()
+                return put()
             except ClientError as error:
                 code = error_code(error)
                 if code in _EXISTS:
@@ -93,8 +91,6 @@ class S3Store:
                 time.sleep(wait)
             except BotoCoreError as error:
                 raise archive_error(self.location(key), error) from None
-            else:
-                return True
         return False
 
     def read(self, key: str) -> bytes:
@@ -154,7 +150,7 @@ class S3Store:
             first = self.put_if_absent(key, b"1", "text/plain")
             second = self.put_if_absent(key, b"2", "text/plain")
             # Large files: some servers check the condition of a single request only.
-            third = self._was_absent(key, partial(self._put_in_parts, key, b"3", "text/plain", None))
+            third = self._was_absent(key, partial(self._put_in_parts, key, b"3", "text/plain", look=False))
             kept = self.read(key)
         finally:
             # A bucket that forbids deletion is a fine archive; the probe remains, hidden from listings.
@@ -167,7 +163,7 @@ class S3Store:
                 "current MinIO or Ceph), or a LocalArchive"
             )
 
-    def _put_at_once(self, key: str, data: Body, content_type: str, sha256: str | None) -> None:
+    def _put_at_once(self, key: str, data: Body, content_type: str, sha256: str | None) -> bool:
         if isinstance(data, Path):
             data = data.read_bytes()  # a small file, read once: a change of it tears nothing
         digest = hashlib.sha256(data)
@@ -183,13 +179,22 @@ class S3Store:
                 ChecksumSHA256=base64.b64encode(digest.digest()).decode(),
                 **self._encryption,
             )
+        return True
 
-    def _put_in_parts(self, key: str, data: Body, content_type: str, sha256: str | None) -> None:
+    def _put_in_parts(
+        self, key: str, data: Body, content_type: str, sha256: str | None = None, *, look: bool = True
+    ) -> bool:
+        """False where the object is there: a look beside the first request saves the upload, the condition decides."""
         address, stamp = {"Bucket": self.bucket, "Key": key}, stamp_of(data)
-        upload = self._client.create_multipart_upload(
-            **address, ContentType=content_type, **self._encryption
-        )["UploadId"]
+        with ThreadPoolExecutor(1, "archive-look") as beside:
+            kept = beside.submit(self.stat, key) if look else None
+            upload = self._client.create_multipart_upload(
+                **address, ContentType=content_type, **self._encryption
+            )["UploadId"]
         try:
+            if kept and kept.result():
+                self._abort(address, upload)
+                return False
             parts, found = send_parts(self._client, {**address, "UploadId": upload}, data, self._turn)
             if sha256 not in {None, found} or stamp_of(data) != stamp:
                 raise wrong_digest(self.location(key))  # noqa: TRY301  the same clean-up serves every failure
@@ -197,11 +202,15 @@ class S3Store:
                 **address, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
             )
         except BaseException as error:
-            with contextlib.suppress(ClientError, BotoCoreError):
-                self._client.abort_multipart_upload(**address, UploadId=upload)
+            self._abort(address, upload)
             if isinstance(error, EOFError):
                 raise wrong_digest(self.location(key)) from None
             raise
+        return True
+
+    def _abort(self, address: dict[str, str], upload: str) -> None:
+        with contextlib.suppress(ClientError, BotoCoreError):
+            self._client.abort_multipart_upload(**address, UploadId=upload)
 
     @contextlib.contextmanager
     def _errors(self, key: str, *, ignored: frozenset[str] = frozenset()) -> Iterator[None]:
