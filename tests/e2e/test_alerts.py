@@ -191,6 +191,8 @@ def test_quote_expiring(place, capsys):
     careful.save(place.name, overwrite=True)
     run = place.ordered(policy=careful, target=UNPRICED)
     place.lab.advance(days=3)
+    swept()
+    assert place.held.execute(run).name == "Suspended"  # it was woken by its quote, and asks
     swept(limits=AlertLimits(quote_days=90))
     (found,) = [p for p in problems("quote-expiring", "") if run.name in p.runs]
     fires("quote-expiring", found.subject, capsys)
