@@ -60,6 +60,7 @@ def test_many_wakes_at_once_through_both_servers_run_the_flow_once(installation)
     run = world.experiment("scale-race", BINDER, webhook=None)
     world.asleep(run, seconds=120)
     before = world.history(run).count("Running")
+    world.advance(days=16)  # without news the flow would not be started
     addresses = [world.stack.api_url, second] * 8
 
     with ThreadPoolExecutor(len(addresses)) as pool:
@@ -70,7 +71,7 @@ def test_many_wakes_at_once_through_both_servers_run_the_flow_once(installation)
     assert {a.status_code for a in answers} <= {200, 201}
     assert "ACCEPT" in {a.json()["status"] for a in answers}
     eventually(lambda: world.history(run).count("Running") > before, seconds=60, what="the wake")
-    world.asleep(run, seconds=60)
+    world.until(run, "Completed", seconds=120)
     assert world.history(run).count("Running") == before + 1
 
 
