@@ -1,0 +1,209 @@
+"""`prefect-assay check`, fault by fault, on a real Prefect server, lab and archive: each is named, with its mend."""
+
+import json
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import VariableCreate, WorkPoolCreate
+from prefect.client.schemas.schedules import IntervalSchedule
+from prefect.exceptions import ObjectNotFound
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.testing.utilities import prefect_test_harness
+
+from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
+from prefect_assay.cli.services import check
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.sweep import SweepMemory
+
+pytestmark = pytest.mark.timeout(300)
+
+CLOSED = "http://127.0.0.1:9"  # no process listens on the discard port
+POOL = "assay"
+POLICY = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab() as lab:
+        yield lab
+
+
+@pytest.fixture
+def seen(server, capsys):
+    """Runs the command; returns its faults as (part, text), after a look at the exit code and the mends."""
+
+    def run():
+        try:
+            check.run_check(as_json=True)
+            code = 0
+        except SystemExit as end:
+            code = end.code
+        found = json.loads(capsys.readouterr().out)
+        faults = [line for line in found["lines"] if not line["ok"]]
+        assert found["ok"] == (not faults) == (code == 0)
+        assert all(line["mend"] for line in faults)
+        return [(line["part"], line["text"]) for line in faults]
+
+    return run
+
+
+@contextmanager
+def saved(block, name):
+    block.save(name)
+    try:
+        yield f"{block.get_block_type_slug()}/{name}"
+    finally:
+        type(block).delete(name)
+
+
+@contextmanager
+def deployed(client, flow, **given):
+    """A deployment as ours is named, and nothing else of it."""
+    made = client.create_deployment(client.create_flow_from_name(flow), "prefect-assay", **given)
+    try:
+        yield made
+    finally:
+        client.delete_deployment(made)
+
+
+def named(faults, part, *words):
+    return [text for found, text in faults if found == part and all(word in text for word in words)]
+
+
+def test_a_server_without_anything_of_ours(seen):
+    faults = seen()
+    for flow in ("experiment", "campaign", "design-build-test", "sweep"):
+        assert named(faults, "deployment", flow, "not deployed")
+    assert len(named(faults, "blocks")) == 2
+    assert named(faults, "archive", "no archive block")
+
+
+def test_no_prefect_server(seen):
+    with temporary_settings({PREFECT_API_URL: f"{CLOSED}/api"}):
+        faults = seen()
+    assert {part for part, _ in faults} == set(check.PARTS)
+    assert all("does not answer" in text for _, text in faults)
+
+
+def test_another_version_of_prefect(seen, monkeypatch):
+    assert not named(seen(), "versions")
+    monkeypatch.setattr(check, "version", lambda package: "3.1.0")
+    assert named(seen(), "versions", "3.1.0")
+
+
+@pytest.mark.parametrize(("minutes", "ok"), [(0, True), (-10, False), (10, False)])
+def test_a_clock_that_differs(minutes, ok):
+    line = check._clock(
+        "service", format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)
+    )
+    assert (line.ok, bool(line.mend)) == (ok, not ok)
+
+
+def test_a_pool_without_a_worker(server, seen):
+    server.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
+    with deployed(server, "campaign", work_pool_name=POOL):
+        assert named(seen(), "worker", POOL, "campaign")
+        path = {"work_pool_name": POOL}
+        server.request(
+            "POST", "/work_pools/{work_pool_name}/workers/heartbeat", path_params=path, json={"name": "w"}
+        )
+        assert not named(seen(), "worker")
+
+
+def test_a_served_flow_whose_process_is_gone(server, seen):
+    with deployed(server, "campaign"):
+        assert named(seen(), "worker", "campaign", "process is not there")
+
+
+def test_a_deployment_that_is_paused(server, seen):
+    with deployed(server, "experiment", paused=True):
+        assert named(seen(), "deployment", "experiment is paused")
+
+
+def test_a_sweep_that_nothing_starts_or_that_is_silent(server, seen):
+    schedule = {"schedule": IntervalSchedule(interval=timedelta(minutes=5)), "active": False}
+    with deployed(server, "sweep", schedules=[schedule]):
+        assert named(seen(), "schedule", "nothing starts the sweep")
+    schedule["active"] = True
+    with deployed(server, "sweep", schedules=[schedule]):
+        for minutes, faults in ((30, 1), (1, 0)):
+            memory = SweepMemory(swept=datetime.now(UTC) - timedelta(minutes=minutes))
+            value = VariableCreate(name="assay_sweep", value=memory.model_dump_json())
+            server.create_variable(value)
+            try:
+                assert len(named(seen(), "schedule")) == faults
+            finally:
+                server.delete_variable_by_name("assay_sweep")
+
+
+def test_a_token_that_the_service_refuses(lab, seen):
+    good = AssayCredentials(base_url=lab.base_url, token=lab.token)
+    with saved(good, "good") as name, saved(POLICY, "main"):
+        assert not named(seen(), "blocks", "Credentials")
+        assert not named(seen(), "service")
+    wrong = AssayCredentials(base_url=lab.base_url, token=lab.token[:-4] + "AAAA")
+    with saved(wrong, "wrong") as name:
+        (text,) = named(seen(), "service", name)
+    assert lab.token[:-4] not in text
+
+
+def test_a_service_that_is_away_hides_no_other(lab, seen):
+    away = AssayCredentials(base_url=CLOSED, token="svc-token-of-a-service-that-is-away")
+    wrong = AssayCredentials(base_url=lab.base_url, token=lab.token[:-4] + "AAAA")
+    with saved(away, "away") as first, saved(wrong, "wrong") as second:
+        texts = "\n".join(named(seen(), "service"))
+    assert first in texts
+    assert second in texts
+    assert "svc-token" not in texts
+
+
+def test_a_receiver_that_is_away(seen):
+    endpoint = WebhookEndpoint(url=f"{CLOSED}/assay", signing_key="k" * 32)
+    with saved(endpoint, "hooks") as name:
+        (text,) = named(seen(), "receiver")
+    assert name in text
+    assert "k" * 32 not in text
+
+
+def test_an_archive_that_takes_nothing(tmp_path, seen):
+    (tmp_path / "file").write_text("no folder")
+    with (
+        saved(LocalArchive(root=str(tmp_path / "file")), "broken") as name,
+        saved(LocalArchive(root=str(tmp_path / "good")), "good"),
+    ):
+        (text,) = named(seen(), "archive")
+    assert name in text
+
+
+def test_a_part_that_hangs_stops_no_other(seen, monkeypatch):
+    let_go = threading.Event()
+
+    def hangs(client):
+        let_go.wait(60)
+        yield from ()
+
+    monkeypatch.setattr(check, "_SECONDS", 5.0)
+    monkeypatch.setitem(check.PARTS, "server", hangs)
+    faults = seen()
+    let_go.set()
+    assert named(faults, "server", "no answer within 5 seconds")
+    assert named(faults, "archive", "no archive block")
+
+
+def test_a_failure_of_prefect_is_a_fault_of_its_part(seen, monkeypatch):
+    def fails(client):
+        raise ObjectNotFound(None)
+        yield
+
+    monkeypatch.setitem(check.PARTS, "archive", fails)
+    assert named(seen(), "archive")
