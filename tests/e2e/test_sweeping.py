@@ -88,7 +88,9 @@ def test_a_sweep_without_news_makes_fewer_than_twenty_requests(world, asleep):
     blocks = {
         line for line in made if "/block_" in line and not line.endswith(("filter", own))
     }  # of other tests
-    problems = sum("assay_problem_" in line for line in made)  # of other tests: made unless it is there, then kept
+    problems = sum(
+        "assay_problem_" in line for line in made
+    )  # of other tests: made unless it is there, then kept
     assert len(made) <= 14 + tokens + 2 * asking + 2 * problems + len(blocks), "\n".join(made)
     assert mark_of(world, runs[0]).full_check is not None
 
