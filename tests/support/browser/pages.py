@@ -110,7 +110,8 @@ class V2:
         page.goto(f"{self.root}/runs/flow-run/{run}", wait_until="commit")
         page.locator("button[aria-haspopup=menu]").first.click()
         page.get_by_role("menuitem", name=name).click()
-        dialog = page.get_by_role("dialog").or_(page.get_by_role("alertdialog"))
+        # The first: a list of choices that is closing is a dialog, too.
+        dialog = page.get_by_role("dialog").or_(page.get_by_role("alertdialog")).first
         if fill:
             fill(page)
         answer = _answer(page, call, dialog.get_by_role("button", name=name))

@@ -1,0 +1,145 @@
+"""`make browser`: a whole campaign in each of Prefect's user interfaces while the machine is busy.
+
+A person fills in the form, approves the price, looks at the suspended run and its progress, and reads results and report.
+The lab's books are the judge. With ASSAY_BROWSER_PICTURES=docs/images the pictures of docs/ui.md are made again.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from prefect.client.schemas.actions import DeploymentUpdate
+
+from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.runs.block_references import as_parameter
+from support.browser.load import loaded
+from support.runs.world import EGFR, eventually
+
+LOAD = int(os.environ.get("ASSAY_BROWSER_LOAD", "10"))
+DESIGNS = {
+    "known": "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR",  # measured: K_D 9e-8 M
+    "made": "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE",
+}
+SECONDS = 600  # for a step on a machine that is ten times too busy
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(3600)]
+
+
+@pytest.fixture(scope="module")
+def busy(world):
+    """A load of the machine and of the API, as long as somebody clicks."""
+    answers = Counter()
+    with loaded(world.stack.api_url, LOAD, answers):
+        eventually(lambda: os.getloadavg()[0] >= 0.9 * LOAD, seconds=300, what=f"a load of {LOAD}")
+        yield
+    assert set(answers) == {"200"}
+
+
+@pytest.fixture(scope="module")
+def policy():
+    """Every campaign is over its cap. Saved before a browser is there: within its loop Prefect would save nothing."""
+    asks = SpendingPolicy(
+        per_experiment_cents=5_000_000, per_campaign_cents=100, machine_payments=True, rolling_cents=10**9
+    )
+    asks.save("asks", overwrite=True)
+    return asks
+
+
+@pytest.fixture
+def form(world, policy, person):
+    """The deployed `campaign` as its operator has filled it in: only the target is left to the person."""
+    designs = "".join(f">{name}\n{residues}\n" for name, residues in DESIGNS.items())
+    given = world.shared() | {"designs": designs, "policy": policy, "campaign_id": f"egfr-{person.name}"}
+    served = world.api.read_deployment_by_name("campaign/prefect-assay")
+    filled = {name: as_parameter(value) for name, value in given.items()}
+    world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
+    return f"/deployments/deployment/{served.id}/run"
+
+
+def test_a_campaign_from_its_form_to_its_report(world, busy, form, person):
+    campaign = f"egfr-{person.name}"
+    run = submitted(person, form)
+    eventually(
+        lambda: asks(world, run), seconds=SECONDS, what="the question whether the campaign may cost so much"
+    )
+    look(person, f"/runs/flow-run/{run}", "Suspended")
+    assert person.click("approve", str(run))["status"] == "ACCEPT"
+
+    (child,) = world.suspended_children(campaign, seconds=SECONDS)
+    eventually(lambda: waits(world, run), seconds=SECONDS, what="the campaign to wait for its experiment")
+    in_production(world, child)
+    look(person, f"/runs/flow-run/{child.id}", "in the laboratory: in production", picture="ui-waiting")
+    (progress,) = {artifact.key for artifact in world.artifacts(child, "assay-progress-")}
+    look(person, f"/artifacts/key/{progress}", "in production, results expected", picture="ui-progress")
+
+    world.advance(days=16)
+    ended = world.until(world.api.read_flow_run(run), "Completed", seconds=SECONDS)
+    look(person, f"/runs/flow-run/{run}", "Completed")
+    (shown,) = world.artifacts(ended, "assay-campaign-report-")
+    look(person, f"/artifacts/artifact/{shown.id}", "1 of 1 experiments have results", picture="ui-results")
+    (report,) = Path(world.archive.root).glob(f"**/{campaign}/REPORT/v*/report.html")
+    with person._tab() as page:
+        page.goto(report.as_uri())
+        page.get_by_role("heading", name=f"Campaign {campaign}").wait_for()
+        assert set(DESIGNS) <= set(page.locator("#results").inner_text().split())
+        take(page, person, "ui-report")
+    assert (len(world.orders(campaign)), len(world.settlements(campaign))) == (1, 1)
+
+
+def submitted(person, form):
+    """Fill in and submit the form; the run's id."""
+    with person._tab() as page:
+        page.goto(f"{person.interface.root}{form}", wait_until="commit")
+        target = person.interface.field(page, "Target")
+        target.wait_for()
+        page.wait_for_load_state("networkidle")
+        target.fill(EGFR)
+        target.press("Tab")
+        take(page, person, "ui-form")
+        with page.expect_response(lambda r: "create_flow_run" in r.url and r.status == 201) as made:
+            page.get_by_role("button", name="Submit").click()
+        return UUID(made.value.json()["id"])
+
+
+def look(person, path, text, *, picture=None):
+    """Open a page and wait for a text on it."""
+    with person._tab() as page:
+        page.goto(f"{person.interface.root}{path}", wait_until="commit")
+        page.get_by_text(text).first.wait_for()
+        if picture:
+            take(page, person, picture)
+
+
+def take(page, person, name):
+    if folder := os.environ.get("ASSAY_BROWSER_PICTURES"):
+        page.wait_for_load_state("networkidle")
+        plots = page.locator(
+            "img[src^='data:image/svg+xml;base64,']"
+        )  # of an artifact: below the archive's address
+        top = plots.first.bounding_box()["y"] if plots.count() else 0
+        clip = {"x": 0, "y": top, "width": 1000, "height": 800 - top}
+        page.screenshot(path=Path(folder) / f"{name}-{person.name}.png", clip=clip)
+
+
+def in_production(world, child):
+    """Lab days, until the laboratory produces the proteins and the run's state says so."""
+    for _ in range(15):
+        world.advance(days=1)
+        message = eventually(
+            lambda: world.run(child).state.message, seconds=SECONDS, what="the laboratory's stage"
+        )
+        if message.startswith("in the laboratory: in production"):
+            return
+    raise AssertionError(f"the run is {world.run(child).state!r}")
+
+
+def asks(world, run):
+    state = world.api.read_flow_run(run).state
+    return state.name == "Suspended" and bool(state.state_details.run_input_keyset)
+
+
+def waits(world, run):
+    state = world.api.read_flow_run(run).state
+    return state.name == "Suspended" and not state.state_details.run_input_keyset
