@@ -16,13 +16,13 @@ from prefect_assay.books.log import Approved
 from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
 from prefect_assay.flows.run_options import CAMPAIGN_CAP, EXPERIMENT_CAP, ExperimentRun
 from prefect_assay.models.billing import Quote, usd
-from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
+from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.block_references import require_blocks
-from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL, own_label, set_labels
+from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.tasks.order import order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
 from prefect_assay.tasks.quote import check_total, confirm_quote
@@ -179,9 +179,7 @@ def pay(run: ExperimentRun, order: Order) -> Payment:
 
 
 def _note_for_status(payment: Payment) -> None:
-    """Keep price and unpaid invoice where `prefect-assay status` reads them without asking the service."""
-    unpaid = payment.hosted_invoice_url if payment.state is not PaymentState.SETTLED else None
-    notes = {PRICE_LABEL: str(payment.amount_cents or ""), INVOICE_LABEL: unpaid or ""}
+    notes = artifacts.payment_labels(payment)
     changed = {name: value for name, value in notes.items() if (own_label(name) or "") != value}
     if changed and can_suspend():
         set_labels(current_run.id, changed)

@@ -19,7 +19,7 @@ from prefect_assay.payments.guard_terms import caip19, unpaired
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import require_order
 
-__all__ = ["pay_invoice", "read_due", "require_rail"]
+__all__ = ["pay_invoice", "read_due", "record_hosted", "require_rail"]
 
 
 def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None) -> None:
@@ -136,13 +136,29 @@ def _rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
     )
 
 
+def record_hosted(client: AssayClient, order: Order, *, book: OrderBook) -> Payment | None:
+    """Record in the order's log that a person has paid the hosted invoice; None while it is open.
+
+    Raises:
+        PaymentFailed: the invoice cannot be paid any more.
+        TransientError: the order has another experiment by now.
+    """
+    invoice = _invoice_of(client, order, book)
+    require_order(book, order.experiment_id)
+    return None if invoice.status == InvoiceStatus.OPEN else _recorded(client, invoice, OrderLedger(book))
+
+
 def _hosted_invoice(client: AssayClient, invoice: Invoice, ledger: OrderLedger) -> Payment:
     """The hosted invoice. A void invoice is logged as an error; waiting continues."""
     try:
-        payment = hosted(client, invoice)
+        return _recorded(client, invoice, ledger)
     except PaymentFailed as error:
         get_run_logger().error("%s; ask the laboratory", error)
         return Payment(invoice_id=invoice.id, method=PaymentMethod.ASYNC_INVOICE, state=PaymentState.FAILED)
+
+
+def _recorded(client: AssayClient, invoice: Invoice, ledger: OrderLedger) -> Payment:
+    payment = hosted(client, invoice)
     if payment.state is PaymentState.SETTLED:
         ledger.paid(invoice.id, invoice.amount)
     return payment

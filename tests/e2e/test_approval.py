@@ -6,7 +6,6 @@ import pytest
 
 from prefect_assay.approvals.questions import answer_expired
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.blocks.order_books import open_books
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.ordering import find_or_create
@@ -117,17 +116,12 @@ def test_separate_runs_of_one_campaign_share_its_cap_also_when_a_person_pays(wor
     assert len(world.orders("separate")) == 3
 
 
-def log_of(world, campaign_id):
-    books = open_books(world.credentials, world.archive)
-    return next(book for book in books.orders() if book.campaign_id == campaign_id)
-
-
 def test_an_approval_records_who_gave_it(world, held):
     run = held.experiment("who", policy=policy("who", per_experiment_cents=100))
     held.execute(run)
     assert "decided_by" in held.form(run)[1]["properties"]
     assert held.answer(run, decision="approve", decided_by="Ada") == "ACCEPT"
-    approved = log_of(world, "who").read().approved
+    approved = world.log("who").read().approved
     assert approved.amount_cents == 21_900
     assert approved.approver == f"Ada, in flow run {run.id}"
     assert len(world.settlements("who")) == 1
@@ -186,4 +180,4 @@ def test_a_lost_hosted_order_asks_before_it_is_sent_again(world, held, monkeypat
     assert held.answer(run, decision="approve") == "ACCEPT"
     assert len(world.orders("lost-hosted")) == 1
     assert world.creates() == before + 2
-    assert log_of(world, "lost-hosted").read().attempts == 2
+    assert world.log("lost-hosted").read().attempts == 2

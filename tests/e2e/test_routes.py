@@ -29,6 +29,8 @@ from prefect_assay.errors import (
 from prefect_assay.flows import campaign, design_build_test, loop_rounds
 from prefect_assay.models.report import ExperimentReport, LoopReport
 from prefect_assay.models.spec import Assay
+from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
+from support.runs.events import stored_events
 from support.runs.world import EGFR, UNPRICED, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -138,8 +140,15 @@ def test_a_hosted_invoice_is_shown_and_paid_by_a_person(world):
     assert "/portal/" in address
     woken_for_nothing(world, run)
     assert httpx.post(f"{address.rstrip('/')}/pay", follow_redirects=True).is_success
-    for _ in range(2):  # the first execution finds it paid, the second finds nothing new
+    for _ in range(2):  # the first look finds it paid, the second finds nothing new
         woken_for_nothing(world, run)
+    # All of it is recorded before the results, and without another execution of the flow.
+    assert world.history(run).count("Running") == 1
+    assert world.log("hosted").read().settled is not None
+    labels = world.run(run).labels
+    assert (labels[INVOICE_LABEL], int(labels[PRICE_LABEL]) > 0) == ("", True)
+    assert len([a for a in world.artifacts(run, "assay-invoice-") if "is paid" in a.data]) == 1
+    eventually(lambda: paid_events(run) == 1, seconds=30, what="the event in Prefect's database")
     world.advance(days=16)
     done = world.until(run, "Completed", seconds=90)
     assert world.result(done, ExperimentReport).payment.already_paid
@@ -150,8 +159,16 @@ def test_a_hosted_invoice_is_shown_and_paid_by_a_person(world):
     assert "is paid" in newest.data
     assert address not in newest.data
     names = Counter(task.name.rsplit("-", 1)[0] for task in tasks_of(world, run))
-    assert names["read-invoice"] >= 4, names
+    assert names["read-invoice"] == world.history(run).count("Running") <= 3, names
     assert "pay-invoice" not in names
+    assert paid_events(run) == 1
+
+
+def paid_events(run):
+    return sum(
+        event.roles()["flow-run"] == f"prefect.flow-run.{run.id}"
+        for event in stored_events("assay.experiment.paid")
+    )
 
 
 @pytest.mark.parametrize(

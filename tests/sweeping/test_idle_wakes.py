@@ -12,8 +12,9 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.errors import PaymentFailed, ServiceUnavailable
 from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.job import Payment
 from prefect_assay.models.update import Update
 from prefect_assay.runs.tags import ETA_LABEL, EXPERIMENT_TAG, RETRY_TAG
 from prefect_assay.sweeping import idle_wakes
@@ -51,7 +52,8 @@ class Prefect:
     """One run, as the client of the process that is made for it sees it."""
 
     def __init__(self, states, **changes):
-        self.states, self.resumed, self.shown, self.logged, self.reported = states, [], [], [], []
+        self.states, self.resumed, self.shown, self.logged = states, [], [], []
+        self.reported, self.payments = [], []
         values = {
             "id": uuid4(),
             "flow_id": uuid4(),
@@ -64,6 +66,7 @@ class Prefect:
                 "policy": 1,
                 "archive": 1,
                 "campaign_id": "c",
+                "payment_method": "x402-exact",
             },
         }
         self.run = FlowRun.model_validate(values | changes)
@@ -127,8 +130,10 @@ def look(monkeypatch):
         monkeypatch.setattr(idle_wakes, "flush", lambda: True)
         monkeypatch.setattr(
             idle_wakes.facts,
-            "stage_of_waiting",
-            lambda run, found: prefect.reported.append((run.run_id, found.status)),
+            "of_waiting",
+            lambda run, found, made: (
+                prefect.reported.append((run.run_id, found.status)) or prefect.payments.append(made)
+            ),
         )
         monkeypatch.setattr(idle_wakes.AssayCredentials, "load_from_ref", lambda _: block)
         with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
@@ -173,16 +178,30 @@ def test_news_starts_the_flow(look, found):
     assert prefect.states[-1].name == "Pending"
 
 
-@pytest.mark.parametrize(
-    ("method", "sleeps"), [("x402-exact", True), ("mpp-spt", True), ("async_invoice", False), (None, False)]
+PAID = Payment(
+    invoice_id="inv_1", method="async_invoice", state="settled", amount_cents=21_900, already_paid=True
 )
-def test_a_hosted_invoice_may_have_been_paid_before_the_laboratory_works(look, method, sleeps):
+
+
+@pytest.mark.parametrize("made", [PAID, None])
+def test_a_hosted_invoice_is_recorded_when_it_is_paid_and_the_run_goes_on_waiting(look, made, monkeypatch):
     prefect = Prefect(history(*WOKEN))
-    prefect.run.parameters["payment_method"] = method
-    assert look(prefect, Service(("waiting_for_materials", "none"))) is sleeps
+    del prefect.run.parameters["payment_method"]
+    monkeypatch.setattr(idle_wakes, "record_payment", lambda *_: made)
+    assert look(prefect, Service(("waiting_for_materials", "none")))
+    assert prefect.states[-1].name == "Suspended"
+    assert prefect.payments == [made]
+
+
+def test_a_payment_that_cannot_be_recorded_starts_the_flow(look, monkeypatch):
+    def fails(*_):
+        raise PaymentFailed("the invoice is void")
+
     prefect = Prefect(history(*WOKEN))
-    prefect.run.parameters["payment_method"] = method
-    assert look(prefect, Service(("in_queue", "none")))
+    del prefect.run.parameters["payment_method"]
+    monkeypatch.setattr(idle_wakes, "record_payment", fails)
+    assert not look(prefect, Service(("waiting_for_materials", "none")))
+    assert (prefect.states[-1].name, prefect.shown, prefect.reported) == ("Pending", [], [])
 
 
 def test_a_passed_deadline_starts_the_flow(look):

@@ -230,7 +230,7 @@ def test_the_stage_of_a_run_that_goes_on_waiting_is_reported_once(monkeypatch):
         selection = select_runs_to_wake(Listing("in_production"), [waiting], NOW, news=True)
         assert selection.wake == ()
         for run, found in selection.asleep:
-            facts.stage_of_waiting(run, found)
+            facts.of_waiting(run, found)
     ((fact, run),) = sent
     assert (fact.stage, fact.campaign_id, fact.order_key) == ("in_production", "c", "k-1")
     assert (run.name, run.deployment_id) != (None, None)

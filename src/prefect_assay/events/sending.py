@@ -126,11 +126,12 @@ def emit(fact: Fact, *, news: bool = True) -> None:
             record.add(fact)
 
 
-def emit_for(fact: Fact, run: RunReference, keep: Callable[[str], None]) -> None:
-    """Send the event of a fact about a run without a process; the run and its deployment are related to it."""
+def emit_for(facts: Iterable[Fact], run: RunReference, keep: Callable[[str], None]) -> None:
+    """Send the events of facts about a run without a process; the run and its deployment are related to them."""
     known = run.sent.split()
-    if _short(fact) not in known and send(fact, run):
-        _harmless(lambda: keep(" ".join([*known, _short(fact)][-_SENT_MAX:])))
+    sent = [_short(fact) for fact in facts if _short(fact) not in known and send(fact, run)]
+    if sent:
+        _harmless(lambda: keep(" ".join([*known, *sent][-_SENT_MAX:])))
 
 
 def emit_missing(asked: Iterable[tuple[Fact, RunReference]], keep: Callable[[UUID, str], None]) -> None:

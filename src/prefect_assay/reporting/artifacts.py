@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+from uuid import UUID
 
 from prefect.artifacts import (
     LinkArtifact,
@@ -11,6 +12,7 @@ from prefect.artifacts import (
     create_markdown_artifact,
 )
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import ArtifactCreate
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.client.schemas.sorting import ArtifactSort
 from prefect.runtime import flow_run as current_run
@@ -27,11 +29,13 @@ from prefect_assay.reporting.page.images import Image
 from prefect_assay.reporting.plots import as_markdown_image
 from prefect_assay.results import markdown_table, molar
 from prefect_assay.results.row import ArchivedResults, CampaignTable
+from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 
 _ROWS_SHOWN: Final = 200
 
 __all__ = [
     "label_of",
+    "payment_labels",
     "payment_lines",
     "show_campaign",
     "show_campaign_estimate",
@@ -119,8 +123,11 @@ def show_surplus(label: str, order: Order) -> None:
     )
 
 
-def show_payment(label: str, payment: Payment) -> None:
-    """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid."""
+def show_payment(label: str, payment: Payment, *, run_id: UUID | None = None) -> None:
+    """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid.
+
+    It belongs to the run `run_id`, or to the current one.
+    """
     if payment.state is PaymentState.INTENDED and payment.hosted_invoice_url:
         _show_once(
             LinkArtifact(
@@ -128,7 +135,8 @@ def show_payment(label: str, payment: Payment) -> None:
                 link_text=f"Pay invoice {payment.invoice_id}",
                 key=f"assay-invoice-{label}",
                 description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
-            )
+            ),
+            run_id,
         )
         return
     hosted = payment.method is PaymentMethod.ASYNC_INVOICE
@@ -147,18 +155,28 @@ def show_payment(label: str, payment: Payment) -> None:
     # The newest version of the link that asked for the payment, or the receipt.
     kind = "invoice" if hosted else "receipt"
     _show_once(
-        MarkdownArtifact(markdown="\n".join(lines), key=f"assay-{kind}-{label}", description=description)
+        MarkdownArtifact(markdown="\n".join(lines), key=f"assay-{kind}-{label}", description=description),
+        run_id,
     )
 
 
-def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> None:
-    """Create an artifact unless this run's newest one with its key is the same; a run repeats it at each wake-up."""
+def _show_once(artifact: LinkArtifact | MarkdownArtifact, run_id: UUID | None = None) -> None:
+    """Create an artifact unless the run's newest one with its key is the same; a run repeats it at each wake-up."""
+    run_id = run_id or current_run.id
     same_key = ArtifactFilter(key=ArtifactFilterKey(any_=[str(artifact.key)]))
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(artifact_filter=same_key, sort=ArtifactSort.CREATED_DESC, limit=1)
-    if found and (str(found[0].flow_run_id), found[0].data) == (current_run.id, artifact.format()):
-        return
-    artifact.create()
+        if found and (str(found[0].flow_run_id), found[0].data) == (str(run_id), artifact.format()):
+            return
+        client.create_artifact(
+            ArtifactCreate(
+                type=artifact.type,
+                key=artifact.key,
+                description=artifact.description,
+                data=artifact.format(),
+                flow_run_id=run_id,
+            )
+        )
 
 
 def _show(lines: list[str], *, key: str, description: str) -> None:
@@ -234,6 +252,12 @@ def show_loop(report: LoopReport) -> None:
         cells = (entry.designs or "", entry.best or "none", spent, entry.table or "")
         lines.append(f"| {_verbatim(entry.name)} | {' | '.join(map(str, cells))} | {entry.problem or ''} |")
     _show(lines, key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id)
+
+
+def payment_labels(payment: Payment) -> dict[str, str]:
+    """Price and unpaid invoice, as the labels from which `prefect-assay status` reads them without the service."""
+    unpaid = payment.hosted_invoice_url if payment.state is not PaymentState.SETTLED else None
+    return {PRICE_LABEL: str(payment.amount_cents or ""), INVOICE_LABEL: unpaid or ""}
 
 
 def payment_lines(status: PaymentStatus) -> dict[str, str]:

@@ -21,6 +21,7 @@ from prefect_assay.events import (
     kinds,
 )
 from prefect_assay.events.assets import ASSETS
+from prefect_assay.events.kinds import Fact
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.experiment import Experiment, ExperimentSummary
@@ -36,13 +37,13 @@ __all__ = [
     "campaign_archived",
     "canceled",
     "invoiced",
+    "of_waiting",
     "ordered",
     "overdue",
     "payment",
     "quoted",
     "round_completed",
     "stage",
-    "stage_of_waiting",
 ]
 
 _DESIGNS_MAX: Final = 100  # in the payload of an event
@@ -97,16 +98,8 @@ def payment(book: OrderBook, order: Order, made: Payment) -> None:
         invoiced(book, order, made.method, made.amount_cents)
     elif made.state is PaymentState.SETTLED:
         settled = book.state.settled
-        emit(
-            kinds.ExperimentPaid(
-                experiment_id=order.experiment_id,
-                experiment_code=order.experiment_code,
-                invoice_id=made.invoice_id,
-                amount_cents=made.amount_cents,
-                payment_method=made.method,
-            ),
-            news=is_news(settled.at if settled else None),
-        )
+        fact = _paid(order.experiment_id, order.experiment_code, made)
+        emit(fact, news=is_news(settled.at if settled else None))
 
 
 def stage(found: Experiment, *, news: bool) -> None:
@@ -114,10 +107,14 @@ def stage(found: Experiment, *, news: bool) -> None:
     emit(_stage(found), news=news)
 
 
-def stage_of_waiting(run: RunReference, found: ExperimentSummary) -> None:
-    """The stage of the experiment of a suspended run that goes on waiting, as another process has read it."""
-    fact = _stage(found).model_copy(update={"campaign_id": run.campaign_id, "order_key": run.order_key})
-    emit_for(fact, run, lambda sent: set_labels(run.run_id, {EVENTS_LABEL: sent}))
+def of_waiting(run: RunReference, found: ExperimentSummary, made: Payment | None = None) -> None:
+    """The stage and the payment of a suspended run that goes on waiting, as another process has read them."""
+    read: list[Fact] = [_stage(found)]
+    if made is not None and made.state is PaymentState.SETTLED:
+        read.append(_paid(found.id, found.code, made))
+    concerns = {"campaign_id": run.campaign_id, "order_key": run.order_key}
+    told = [fact.model_copy(update=concerns) for fact in read]
+    emit_for(told, run, lambda sent: set_labels(run.run_id, {EVENTS_LABEL: sent}))
 
 
 def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
@@ -260,6 +257,16 @@ def _asset(
             "total_bytes": record.total_bytes,
             **metadata,
         },
+    )
+
+
+def _paid(experiment_id: str, experiment_code: str | None, made: Payment) -> kinds.ExperimentPaid:
+    return kinds.ExperimentPaid(
+        experiment_id=experiment_id,
+        experiment_code=experiment_code,
+        invoice_id=made.invoice_id,
+        amount_cents=made.amount_cents,
+        payment_method=made.method,
     )
 
 

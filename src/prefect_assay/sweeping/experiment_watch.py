@@ -161,7 +161,7 @@ class ExperimentWatch:
             return mark
         self.updates += page.updates
         for run, found in selection.asleep:
-            reported_facts.stage_of_waiting(run, found)
+            reported_facts.of_waiting(run, found)
         if selection.problem:
             self._report(mark, selection.problem)
         if not self.progress.wake(selection.wake) or not selection.complete:

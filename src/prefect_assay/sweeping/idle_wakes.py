@@ -2,7 +2,7 @@
 
 Most updates of the laboratory change nothing for the run that waits, and a delivery does not say which (contract 6). The
 receiver has no token to look with, so it wakes the run. The process that is made for the run looks first: it decides
-as the sweep does, and starts the flow in any doubt.
+as the sweep does, records that a person has paid the invoice, and starts the flow in any doubt.
 """
 
 import logging
@@ -21,13 +21,13 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.events import flush
 from prefect_assay.models.experiment import Experiment
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.reporting import facts
 from prefect_assay.reporting.progress import show_progress
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.queries import is_assay_run
 from prefect_assay.runs.states import is_own_wait, resume, set_state
 from prefect_assay.runs.tags import RETRY_TAG, tag_values
+from prefect_assay.sweeping.hosted_payments import may_have_been_paid, record_payment
 from prefect_assay.sweeping.updates_feed import WaitingRun, waiting_run
 from prefect_assay.waiting import DEADLINE_DAYS, WaitsFor, is_worth_waking
 
@@ -94,12 +94,18 @@ def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
     credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(woken.credentials))
     with credentials.get_client() as service:
         found = _idle(service, woken.waiting)
-        if found is None or _may_have_been_paid(woken.run, found):
+        if found is None:
             return False
+        reference = woken.waiting.reference
+        payment = (
+            record_payment(service, credentials, woken.run, reference, found)
+            if may_have_been_paid(woken.run)
+            else None
+        )
         updates = service.experiment_updates(found.id)
         message = show_progress(prefect, woken.run, found, updates, before=woken.wait.message)
         _suspend(prefect, woken, message)
-        facts.stage_of_waiting(woken.waiting.reference, found)
+        facts.of_waiting(reference, found, payment)
         flush()  # this process ends
         # A delivery in the meantime found no suspended run, and woke none.
         try:
@@ -109,12 +115,6 @@ def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
         if again:
             resume(prefect, woken.run.id)
     return True
-
-
-def _may_have_been_paid(run: FlowRun, found: Experiment) -> bool:
-    """A person pays a hosted invoice before the laboratory works; the flow reads that and records it."""
-    hosted = run.parameters.get("payment_method") not in MACHINE_RAILS
-    return hosted and found.status not in AFTER_MATERIALS
 
 
 def _idle(service: AssayClient, waiting: WaitingRun) -> Experiment | None:

@@ -28,6 +28,8 @@ from prefect.settings import (
 from pydantic import BaseModel
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.blocks.order_books import open_books
+from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
@@ -171,6 +173,11 @@ class World:
         """
         found = self.service.iter_experiments(search=campaign_id)
         return [order for order in found if order.name.startswith(campaign_id)]
+
+    def log(self, campaign_id: str) -> OrderBook:
+        """The log of a campaign's first order."""
+        books = open_books(self.credentials, self.archive)
+        return next(book for book in books.orders() if book.campaign_id == campaign_id)
 
     def journal(self) -> list[dict[str, Any]]:
         """Every request the lab has handled, oldest first."""
