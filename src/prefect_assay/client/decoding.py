@@ -73,7 +73,7 @@ def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
             items: tuple[M, ...] = all_rows.validate_python(rows)
         except ValidationError as error:
             raise _off_fields(answer, error) from None
-        return Page[M](
+        return Page[M].model_construct(  # every value is checked already
             items=items,
             total=_number(words.get("total"), len(items)),
             count=len(items),  # counted here: paging must not depend on the service's own count
