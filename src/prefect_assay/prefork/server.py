@@ -31,6 +31,7 @@ IMPORTED_BY_RUNS: Final = (
     "encodings.idna",
     "rich._emoji_codes",
     # By every run that archives results, where the extras are installed: 1.7 s of CPU (docs/waiting.md).
+    "prefect_assay.reporting.page.template",
     "prefect_assay.results.kinetics.melting",
     "prefect_assay.results.kinetics.package",
     "prefect_assay.results.kinetics.replicate",

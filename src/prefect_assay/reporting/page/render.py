@@ -4,7 +4,7 @@ import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import Final
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.base import Model
@@ -13,7 +13,7 @@ from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.reporting.page.figures import SENSORGRAMS_MAX, CampaignFigures, CurveFigure
 from prefect_assay.reporting.page.ranked import ranked_table
-from prefect_assay.results.formats import OUTCOME_WORDS, molar, rate
+from prefect_assay.results.formats import OUTCOME_WORDS, molar
 from prefect_assay.results.kinetics.analysis import ReplicateKinetics, Verdict
 from prefect_assay.results.row import Outcome
 from prefect_assay.results.summary import DesignSummary
@@ -49,25 +49,10 @@ def render(
         ConfigurationError: the extra `report` is not installed.
     """
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  an optional extra
+        from prefect_assay.reporting.page.template import REPORT  # noqa: PLC0415  an optional extra
     except ImportError:
         raise ConfigurationError.missing_extra("report", "the HTML report") from None
-    environment = Environment(
-        loader=PackageLoader("prefect_assay.reporting.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-    environment.filters |= {
-        "day": words.day,
-        "usd": usd,
-        "molar": molar,
-        "rate": rate,
-        "estimate": words.estimate,
-    }
-    page = environment.get_template("report.html").render(
+    page = REPORT.render(
         campaign=contents,
         assay=words.assay_line(contents),
         attributions=sorted(
@@ -129,11 +114,6 @@ def _citation(contents: CampaignContents) -> Iterator[str]:
     for experiment in contents.experiments:
         yield f"{experiment.code} version {experiment.manifest.version}, manifest SHA-256 {experiment.manifest_sha256}."
     yield f"Report by prefect-assay {_versions()['prefect-assay']}."
-
-
-def _shown(value: Any) -> Any:
-    """Text of others without control characters; safe markup passes as it is."""
-    return value if hasattr(value, "__html__") or not isinstance(value, str) else words.plain(value)
 
 
 def _grouped(curves: Iterable[CurveFigure], ranked: Iterable[DesignSummary]) -> Iterator[DesignCurves]:

@@ -1,0 +1,34 @@
+"""The page's template, compiled at import: a fork server imports it once for all runs. Needs the extra `report`."""
+
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from prefect_assay.models.billing import usd
+from prefect_assay.reporting.page import words
+from prefect_assay.results.formats import molar, rate
+
+__all__ = ["REPORT"]
+
+
+def _shown(value: Any) -> Any:
+    """Text of others without control characters; safe markup passes as it is."""
+    return value if hasattr(value, "__html__") or not isinstance(value, str) else words.plain(value)
+
+
+_ENVIRONMENT: Final = Environment(
+    loader=PackageLoader("prefect_assay.reporting.page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    finalize=_shown,
+)
+_ENVIRONMENT.filters |= {
+    "day": words.day,
+    "usd": usd,
+    "molar": molar,
+    "rate": rate,
+    "estimate": words.estimate,
+}
+REPORT: Final = _ENVIRONMENT.get_template("report.html")
