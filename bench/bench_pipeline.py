@@ -69,15 +69,15 @@ def empty(given):
         return None
 
     @flow
-    def child(designs):
+    def child(_designs):
         for _ in range(given["tasks"][1]):
             nothing()
 
     @flow
-    def parent(designs):
+    def parent(_designs):
         for _ in range(given["tasks"][0]):
             nothing()
-        child(designs)
+        child(_designs)
 
     before = spent()
     parent(given["designs"])

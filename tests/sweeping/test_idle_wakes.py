@@ -119,14 +119,14 @@ def look(monkeypatch):
     def played(prefect, service):
         @contextmanager
         def client(**_):
-            yield prefect
+            yield SimpleNamespace(client=prefect)
 
         @contextmanager
         def service_client():
             yield service
 
         block = SimpleNamespace(get_client=service_client)
-        monkeypatch.setattr(idle_wakes, "get_client", client)
+        monkeypatch.setattr(idle_wakes, "SyncClientContext", SimpleNamespace(get_or_create=client))
         monkeypatch.setattr(idle_wakes, "flush", lambda: True)
         monkeypatch.setattr(
             idle_wakes.facts,

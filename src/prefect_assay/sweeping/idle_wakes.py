@@ -12,8 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 from uuid import UUID
 
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun, State
+from prefect.context import SyncClientContext
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Suspended
 
@@ -47,9 +48,10 @@ def suspended_again(run_id: str | None) -> bool:
         return False
     try:
         known = UUID(run_id or "")
-        with get_client(sync_client=True) as prefect:
-            woken = _woken(prefect, known)
-            return woken is not None and _look(prefect, woken)
+        # One client for all that follows: every new one asks for the version and for a token first.
+        with SyncClientContext.get_or_create() as context:
+            woken = _woken(context.client, known)
+            return woken is not None and _look(context.client, woken)
     except Exception:
         _logger.warning("Could not look before the start of run %s; its flow starts", run_id, exc_info=True)
         return False
