@@ -61,7 +61,7 @@ def days_pass(world):
 
     def go_on():
         while not stop.wait(2):
-            world.pay_invoices("egfr")
+            world.pay_invoices("egfr-")
             world.advance(days=4)
             sweep(full_check_minutes=0)
 
@@ -74,7 +74,7 @@ def days_pass(world):
 
 def orders(world):
     """The orders of the example's rounds, by campaign."""
-    return sorted(order.name.split()[0] for order in world.orders("egfr-round"))
+    return sorted(order.name.split()[0] for order in world.orders("egfr-round-"))
 
 
 @pytest.mark.usefixtures("days_pass")
@@ -114,7 +114,7 @@ def test_a_deployment_of_its_own_has_the_loops_parameters_and_a_schedule(world):
     run = run_deployment("design-build-test/egfr", timeout=0)
     report = world.result(world.until(run, "Completed", seconds=200), LoopReport)
     assert [r.campaign_id for r in report.rounds] == ["egfr-files-round-a"]
-    assert len(world.orders("egfr-files")) == 1
+    assert len(world.orders("egfr-files-")) == 1
 
 
 @pytest.mark.usefixtures("days_pass")
@@ -144,5 +144,5 @@ def test_a_loop_waits_for_the_next_object_of_a_bucket(world, swift_endpoint, sto
     assert store.put_if_absent("rounds/second.fasta", b">b\nMKTAYIAKQRQISFVKSHFSRQLEERLGLIEW\n", "text/plain")
     report = world.result(world.until(run, "Completed", seconds=300), LoopReport)
     assert [r.campaign_id for r in report.rounds] == ["egfr-bucket-first", "egfr-bucket-second"]
-    assert [order.name.split()[0] for order in world.orders("egfr-bucket")].count("egfr-bucket-second") == 1
-    assert len(world.orders("egfr-bucket")) == 2
+    assert [order.name.split()[0] for order in world.orders("egfr-bucket-")].count("egfr-bucket-second") == 1
+    assert len(world.orders("egfr-bucket-")) == 2

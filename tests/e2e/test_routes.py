@@ -45,12 +45,12 @@ def assay(target, **changes):
 
 @pytest.fixture
 def days_pass(world):
-    """Lab days go by while a flow polls in the test's own process."""
+    """The laboratory works while a flow polls in the test's own process, and its clock moves no further than its work."""
     stop = threading.Event()
 
     def go_on():
         while not stop.wait(1.5):
-            world.advance(days=6)
+            world.stack.lab.advance(until="idle")
 
     days = threading.Thread(target=go_on)
     days.start()

@@ -167,12 +167,14 @@ class World:
         return eventually(reached, seconds=seconds, what=f"{count} suspended experiments of {campaign_id}")
 
     def orders(self, campaign_id: str) -> list[Any]:
-        """What the service has under a campaign's name, or names that begin so: the judge of ordering once.
+        """What the service has under a campaign's name, the judge of ordering once; `loop-` is every name that begins so.
 
-        The search finds a word anywhere in a name, so `quoted` would find another test's `events-quoted`.
+        The search finds a word anywhere in a name, so `quoted` would find another test's `events-quoted`, and the
+        beginning of a name alone another test's `quoted-twice`.
         """
+        begins = campaign_id if campaign_id.endswith("-") else f"{campaign_id} "
         found = self.service.iter_experiments(search=campaign_id)
-        return [order for order in found if order.name.startswith(campaign_id)]
+        return [order for order in found if order.name.startswith(begins)]
 
     def log(self, campaign_id: str) -> OrderBook:
         """The log of a campaign's first order."""

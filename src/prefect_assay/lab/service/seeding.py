@@ -83,7 +83,7 @@ def reset(lab: Lab) -> Seeded:
 
 
 def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str | None]) -> Seeded:
-    """A user and a token for each role. A text given in the settings is the same token at every start."""
+    """A user and a token for each role. A text given in the settings is the same token at every start, for ever."""
     scaled = lab.settings.clock_mode == "scaled"
     end = _NEVER if scaled else lab.clock.now(org_id) + timedelta(days=START_DAYS)
     texts: dict[Role, str] = {}
@@ -98,7 +98,7 @@ def _tokens(lab: Lab, db: Db, org_id: str, slug: str, given: Mapping[Role, str |
             texts[role] = minted.token
         else:
             lab.tokens.represent_by(
-                db, text, name=name, role=role, org_id=org_id, user_id=user_id, expires_at=end
+                db, text, name=name, role=role, org_id=org_id, user_id=user_id, expires_at=_NEVER
             )
             texts[role] = text
     return Seeded(org_id, texts["member"], texts["viewer"], texts["partner"])
