@@ -3,12 +3,9 @@
 With ASSAY_BROWSER_PICTURES=docs/images the pictures of docs/waiting.md and docs/results.md are made again.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
-from support.runs.world import eventually
+from support.browser.steps import in_production, picture
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # measured: K_D 9e-8 M
 
@@ -20,19 +17,8 @@ def run(world):
     """An experiment that the laboratory works on, and whose flow sleeps."""
     made = world.experiment("egfr-round-1", BINDER)
     world.asleep(made)
-    for _ in range(15):
-        world.advance(days=1)
-        if eventually(lambda: world.run(made).state.message, seconds=30, what="the stage").startswith(
-            "in the laboratory: in production"
-        ):
-            return made
-    raise AssertionError(f"the run is {world.run(made).state!r}")
-
-
-def picture(page, name, person, clip=None):
-    if folder := os.environ.get("ASSAY_BROWSER_PICTURES"):
-        page.wait_for_load_state("networkidle")
-        page.screenshot(path=Path(folder) / f"{name}-{person.name}.png", clip=clip)
+    in_production(world, made, seconds=30)
+    return made
 
 
 def newest(world, run, prefix):
@@ -63,5 +49,4 @@ def test_the_results_show_their_plots(world, run, person):
         plots = page.locator("img[src^='data:image/svg+xml;base64,']")
         plots.nth(1).wait_for()
         assert all(plots.nth(number).evaluate("plot => plot.naturalWidth") for number in range(plots.count()))
-        top = page.locator("table").first.bounding_box()["y"]  # below the archive's address
-        picture(page, "results", person, clip={"x": 0, "y": top, "width": 1000, "height": 800 - top})
+        picture(page, "results", person, below=page.locator("table").first)  # not the archive's address

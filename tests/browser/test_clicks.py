@@ -18,6 +18,7 @@ from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.runs.block_references import as_parameter
 from support.browser.load import loaded
 from support.browser.screenshots import CHROMIUM
+from support.browser.steps import asks, waits
 from support.runs.world import EGFR, a_world, eventually
 
 CLICKS = int(os.environ.get("ASSAY_BROWSER_CLICKS", "200"))
@@ -120,14 +121,6 @@ def test_nothing_that_a_person_clicks_fails(world, deployment, tell):
 
 def failed(run):
     return run.state.name == "Failed"
-
-
-def asks(run):
-    return run.state.name == "Suspended" and bool(run.state.state_details.run_input_keyset)
-
-
-def waits(run):
-    return run.state.name == "Suspended" and not run.state.state_details.run_input_keyset
 
 
 def completed(run):

@@ -14,6 +14,7 @@ from prefect.client.schemas.actions import DeploymentUpdate
 
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.runs.block_references import as_parameter
+from support.browser import steps
 from support.browser.load import loaded
 from support.runs.world import EGFR, eventually
 
@@ -62,14 +63,20 @@ def test_a_campaign_from_its_form_to_its_report(world, busy, form, person):
     campaign = f"egfr-{person.name}"
     run = submitted(person, form)
     eventually(
-        lambda: asks(world, run), seconds=SECONDS, what="the question whether the campaign may cost so much"
+        lambda: steps.asks(world.api.read_flow_run(run)),
+        seconds=SECONDS,
+        what="the question whether the campaign may cost so much",
     )
     look(person, f"/runs/flow-run/{run}", "Suspended")
     assert person.click("approve", str(run))["status"] == "ACCEPT"
 
     (child,) = world.suspended_children(campaign, seconds=SECONDS)
-    eventually(lambda: waits(world, run), seconds=SECONDS, what="the campaign to wait for its experiment")
-    in_production(world, child)
+    eventually(
+        lambda: steps.waits(world.api.read_flow_run(run)),
+        seconds=SECONDS,
+        what="the campaign to wait for its experiment",
+    )
+    steps.in_production(world, child, seconds=SECONDS)
     look(person, f"/runs/flow-run/{child.id}", "in the laboratory: in production", picture="ui-waiting")
     (progress,) = {artifact.key for artifact in world.artifacts(child, "assay-progress-")}
     look(person, f"/artifacts/key/{progress}", "in production, results expected", picture="ui-progress")
@@ -84,7 +91,7 @@ def test_a_campaign_from_its_form_to_its_report(world, busy, form, person):
         page.goto(report.as_uri())
         page.get_by_role("heading", name=f"Campaign {campaign}").wait_for()
         assert set(DESIGNS) <= set(page.locator("#results").inner_text().split())
-        take(page, person, "ui-report")
+        steps.picture(page, "ui-report", person)
     assert (len(world.orders(campaign)), len(world.settlements(campaign))) == (1, 1)
 
 
@@ -97,7 +104,7 @@ def submitted(person, form):
         page.wait_for_load_state("networkidle")
         target.fill(EGFR)
         target.press("Tab")
-        take(page, person, "ui-form")
+        steps.picture(page, "ui-form", person)
         with page.expect_response(lambda r: "create_flow_run" in r.url and r.status == 201) as made:
             page.get_by_role("button", name="Submit").click()
         return UUID(made.value.json()["id"])
@@ -108,38 +115,8 @@ def look(person, path, text, *, picture=None):
     with person._tab() as page:
         page.goto(f"{person.interface.root}{path}", wait_until="commit")
         page.get_by_text(text).first.wait_for()
-        if picture:
-            take(page, person, picture)
-
-
-def take(page, person, name):
-    if folder := os.environ.get("ASSAY_BROWSER_PICTURES"):
-        page.wait_for_load_state("networkidle")
         plots = page.locator(
             "img[src^='data:image/svg+xml;base64,']"
         )  # of an artifact: below the archive's address
-        top = plots.first.bounding_box()["y"] if plots.count() else 0
-        clip = {"x": 0, "y": top, "width": 1000, "height": 800 - top}
-        page.screenshot(path=Path(folder) / f"{name}-{person.name}.png", clip=clip)
-
-
-def in_production(world, child):
-    """Lab days, until the laboratory produces the proteins and the run's state says so."""
-    for _ in range(15):
-        world.advance(days=1)
-        message = eventually(
-            lambda: world.run(child).state.message, seconds=SECONDS, what="the laboratory's stage"
-        )
-        if message.startswith("in the laboratory: in production"):
-            return
-    raise AssertionError(f"the run is {world.run(child).state!r}")
-
-
-def asks(world, run):
-    state = world.api.read_flow_run(run).state
-    return state.name == "Suspended" and bool(state.state_details.run_input_keyset)
-
-
-def waits(world, run):
-    state = world.api.read_flow_run(run).state
-    return state.name == "Suspended" and not state.state_details.run_input_keyset
+        if picture:
+            steps.picture(page, picture, person, below=plots.first if plots.count() else None)
