@@ -65,7 +65,7 @@ def picture(page, person):
 
 def submitted(page, sent):
     page.get_by_role("button", name="Submit").click()
-    for _ in range(40):
+    for _ in range(120):  # half a minute, for a busy machine
         if sent:
             return True
         page.wait_for_timeout(250)
