@@ -43,7 +43,7 @@ for _ in range({figures}):
 
 # From cProfile over `make_report`, 2026-11-25
 MISS = (
-    "Figures are 79 % of it (drawing 28 %, matplotlib's SVG 50 %), fits 12 %. Each has two panels, the curves with their fits and the "
+    "Figures are 87 % of it (writing them as SVG 50 %), fits 12 %. Each has two panels, the curves with their fits and the "
     "residuals, where the plain figure has one panel with ten curves."
 )
 
