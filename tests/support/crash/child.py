@@ -203,19 +203,12 @@ def main() -> None:
     os.nice(5)
     shorten_pauses()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    import boto3
-    import prefect.engine
-    import prefect.flow_engine
-    from eth_account import Account  # noqa: F401 - half a second
-
-    import prefect_assay.flows.experiment as module
     from prefect_assay import tasks
+    from support.runs.forking import warm_up
 
-    del prefect, boto3
     for name in tasks.__all__:
         getattr(tasks, name).retry_delay_seconds = 0
-    del sys.modules["prefect.engine"]  # it is run as a program in the forks
-    del module
+    warm_up("boto3", "eth_account")  # the second takes half a second
     _say("ready")
     for line in sys.stdin:
         job = json.loads(line)

@@ -13,7 +13,6 @@ nor why a run waits.
 """
 
 import argparse
-import gc
 import json
 import os
 import random
@@ -24,7 +23,6 @@ import sys
 import threading
 import time
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +36,6 @@ _RECOVER_SECONDS: Final = 3.0
 _PAGE: Final = 200
 _LONGEST_SECONDS: Final = 600.0  # an execution that takes longer hangs
 _NEEDED: Final = (
-    "prefect.engine",
     "prefect.task_engine",
     "prefect.utilities.visualization",
     "prefect_assay.webhooks",
@@ -252,33 +249,13 @@ def main() -> None:
     parser.add_argument("--kill-share", type=float, default=0.0)
     parser.add_argument("--grace", type=float, default=20.0, help="seconds before a crashed run is scheduled")
     options = parser.parse_args()
-    warm_up()
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from support.runs.forking import warm_up
+
+    warm_up(*_NEEDED)
     while not options.deployments.exists():  # the imports need not wait for the server
         time.sleep(0.05)
     Worker(options).run()
-
-
-def warm_up() -> None:
-    """Do once what every fork would do again: import, and build pydantic's deferred models."""
-    import importlib
-
-    import pydantic
-    from prefect.plugins import load_prefect_collections
-
-    from prefect_assay.prefork.server import IMPORTED_BY_RUNS
-
-    load_prefect_collections()
-    for name in (*IMPORTED_BY_RUNS, *_NEEDED):
-        importlib.import_module(name)
-    del sys.modules["prefect.engine"]  # it is run as a program in the forks
-    kinds = [pydantic.BaseModel]
-    while kinds:
-        kind = kinds.pop()
-        kinds += kind.__subclasses__()
-        with suppress(Exception):  # some name what exists nowhere; nobody uses those
-            kind.model_rebuild()
-    gc.collect()
-    gc.freeze()  # else every collection of a fork copies the memory of all that was imported
 
 
 if __name__ == "__main__":
