@@ -60,7 +60,7 @@ class Loops:
                         self.runs[loop_id].id, run_input={"decision": decision, "note": f"I {decision}"}
                     )
                     self.forms.append(f"{loop_id} {answer.status.value}")
-            for order in self.world.orders("seen-fails"):
+            for order in self.world.orders("seen-fails-"):
                 if order.status in AFTER_MATERIALS:
                     self.world.stack.lab.event("force_status", order.id, status="canceled")
             if time.monotonic() > advanced + 5:
@@ -111,10 +111,10 @@ def test_a_person_decides_before_each_round(world, loops):
     assert sorted(loops.forms) == ["seen-no ACCEPT", "seen-yes ACCEPT"]
     yes, no = loops.reports["seen-yes"], loops.reports["seen-no"]
     assert (yes.stop, [bool(r.table) for r in yes.rounds]) == ("no_more_designs", [True])
-    assert len(world.settlements("seen-yes")) == 1
+    assert len(world.settlements("seen-yes-")) == 1
     assert (no.stop, [bool(r.table) for r in no.rounds]) == ("person", [False])
     assert "(I reject)" in no.stopped
-    assert world.orders("seen-no") == []
+    assert world.orders("seen-no-") == []
 
 
 def test_the_budget_cuts_a_round_and_ends_the_loop_by_the_services_prices(world, loops):
@@ -124,8 +124,8 @@ def test_the_budget_cuts_a_round_and_ends_the_loop_by_the_services_prices(world,
     assert (first.fixed.designs, first.ended.spent_cents) == (2, loops.prices[2])
     assert "the budget allows no more" in first.fixed.choices[0].reason
     assert loops.prices[2] + 1 < loops.prices[3]
-    (order,) = world.orders("seen-budget")
-    assert [s["amount_cents"] for s in world.settlements("seen-budget")] == [loops.prices[2]]
+    (order,) = world.orders("seen-budget-")
+    assert [s["amount_cents"] for s in world.settlements("seen-budget-")] == [loops.prices[2]]
     assert len(list(world.service.iter_sequences(experiment_id=order.id))) == 2
 
 
