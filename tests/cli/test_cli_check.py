@@ -16,7 +16,6 @@ from prefect.testing.utilities import prefect_test_harness
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.cli.services import check
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.sweep import SweepMemory
 
 pytestmark = pytest.mark.timeout(300)
@@ -30,12 +29,6 @@ POLICY = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_0
 def server():
     with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def lab():
-    with LocalLab() as lab:
-        yield lab
 
 
 @pytest.fixture

@@ -14,16 +14,9 @@ from prefect_assay.cli.services import init
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.cli.services.up import _only_one
 from prefect_assay.errors import ConfigurationError, InputError, Unauthorized
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 
 OPTIONS = {"per_experiment": "5000", "per_campaign": "20,000", "s3_endpoint": None, "receiver": "none"}
-
-
-@pytest.fixture(scope="module")
-def lab():
-    with LocalLab() as running:
-        yield running
 
 
 @pytest.fixture

@@ -12,19 +12,12 @@ from prefect_assay.cli.designs.targets import price_of, search, show_targets
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import Reading
 from prefect_assay.errors import ConfigurationError, InvalidSpec
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.vocabulary import ExperimentType
 from support.command import command
 
 EGFR = "Human EGFR, extracellular domain"
 UNPRICED = "Human insulin receptor, extracellular domain"
-
-
-@pytest.fixture(scope="module")
-def lab():
-    with LocalLab() as lab:
-        yield lab
 
 
 @pytest.fixture

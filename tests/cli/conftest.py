@@ -1,0 +1,11 @@
+"""A laboratory for the commands that ask one, shared by the tests of a file."""
+
+import pytest
+
+from prefect_assay.lab.testing import LocalLab
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab() as running:
+        yield running
