@@ -12,7 +12,7 @@ from prefect_assay.events import (
     RunReference,
     concerning,
     emit,
-    emit_for,
+    emit_missing,
     is_news,
     recording,
     sending,
@@ -100,9 +100,10 @@ def test_outside_of_a_flow_run_nothing_is_sent(sent, monkeypatch):
 def test_a_fact_about_a_run_without_a_process_names_that_run(sent):
     run = RunReference(run_id=uuid4(), name="c-0", deployment_id=uuid4())
     kept = []
-    emit_for([stage("in_queue")], run, kept.append)
+    emit_missing([(stage("in_queue"), run)], lambda _, label: kept.append(label))
     later = RunReference(run.run_id, run.name, sent=kept[0])
-    emit_for([stage("in_queue"), stage("in_production"), stage("done")], later, kept.append)
+    again = [(stage(name), later) for name in ("in_queue", "in_production", "done")]
+    emit_missing(again, lambda _, label: kept.append(label))
     assert [len(label.split()) for label in kept] == [1, 3]
     event, *others = sent
     assert len(others) == 2

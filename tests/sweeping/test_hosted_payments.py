@@ -13,7 +13,6 @@ from prefect_assay.errors import PaymentFailed, TransientError
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.reporting import artifacts
-from prefect_assay.runs.states import event_reference
 from prefect_assay.runs.tags import INVOICE_LABEL, ORDER_TAG, PRICE_LABEL
 from prefect_assay.sweeping import hosted_payments
 from prefect_assay.sweeping.hosted_payments import may_have_been_paid, record_payment
@@ -96,7 +95,7 @@ def prefect(books, monkeypatch):
 
 
 def record(service, run, found=FOUND):
-    return record_payment(service, None, run, event_reference(run), found)
+    return record_payment(service, None, run, found)
 
 
 def test_a_paid_invoice_is_recorded_and_shown_once(books, prefect):

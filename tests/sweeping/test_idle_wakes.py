@@ -127,7 +127,6 @@ def look(monkeypatch):
 
         block = SimpleNamespace(get_client=service_client)
         monkeypatch.setattr(idle_wakes, "SyncClientContext", SimpleNamespace(get_or_create=client))
-        monkeypatch.setattr(idle_wakes, "flush", lambda: True)
         monkeypatch.setattr(
             idle_wakes.facts,
             "of_waiting",

@@ -223,6 +223,7 @@ def waiting_for_results(**labels):
 
 def test_the_stage_of_a_run_that_goes_on_waiting_is_reported_once(monkeypatch):
     sent, labels = [], {}
+    monkeypatch.setattr(sending, "flush", lambda: True)
     monkeypatch.setattr(sending, "send", lambda fact, run: sent.append((fact, run)) or True)
     monkeypatch.setattr(facts, "set_labels", lambda run_id, new: labels.update(new))
     for _ in range(2):

@@ -26,7 +26,6 @@ __all__ = [
     "RunReference",
     "concerning",
     "emit",
-    "emit_for",
     "emit_missing",
     "flush",
     "is_news",
@@ -126,22 +125,20 @@ def emit(fact: Fact, *, news: bool = True) -> None:
             record.add(fact)
 
 
-def emit_for(facts: Iterable[Fact], run: RunReference, keep: Callable[[str], None]) -> None:
-    """Send the events of facts about a run without a process; the run and its deployment are related to them."""
-    known = run.sent.split()
-    sent = [_short(fact) for fact in facts if _short(fact) not in known and send(fact, run)]
-    if sent:
-        _harmless(lambda: keep(" ".join([*known, *sent][-_SENT_MAX:])))
-
-
 def emit_missing(asked: Iterable[tuple[Fact, RunReference]], keep: Callable[[UUID, str], None]) -> None:
-    """Send the facts that their runs, which have no process, have not sent. `keep` gets each run's new label."""
-    missing = [(fact, run) for fact, run in asked if _short(fact) not in run.sent.split()]
-    sent = [(fact, run) for fact, run in missing if send(fact, run)]
-    if sent and flush():
-        for fact, run in sent:
-            label = " ".join([*run.sent.split(), _short(fact)][-_SENT_MAX:])
-            _harmless(lambda run=run, label=label: keep(run.run_id, label))  # type: ignore[misc]
+    """Send the facts that their runs, which have no process, have not sent; `keep` gets each run's new label.
+
+    The run and its deployment are related to each event.
+    """
+    labels: dict[UUID, list[str]] = {}
+    for fact, run in asked:
+        known = run.sent.split()
+        if _short(fact) not in known and send(fact, run):
+            labels.setdefault(run.run_id, known).append(_short(fact))
+    if labels and flush():
+        for run_id, sent in labels.items():
+            label = " ".join(sent[-_SENT_MAX:])
+            _harmless(lambda run_id=run_id, label=label: keep(run_id, label))  # type: ignore[misc]
 
 
 def send(fact: Fact, run: RunReference | None = None) -> bool:

@@ -14,6 +14,7 @@ from prefect.artifacts import (
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactCreate
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.sorting import ArtifactSort
 from prefect.runtime import flow_run as current_run
 
@@ -35,6 +36,7 @@ _ROWS_SHOWN: Final = 200
 
 __all__ = [
     "label_of",
+    "label_of_run",
     "payment_labels",
     "payment_lines",
     "show_campaign",
@@ -52,6 +54,11 @@ def label_of(campaign_id: str, batch_index: int | None = None) -> str:
     """The end of an artifact's key, `my-campaign-1`: Prefect allows lower case, digits and dashes."""
     words = campaign_id if batch_index is None else f"{campaign_id}-{batch_index + 1}"
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def label_of_run(run: FlowRun) -> str:
+    """The label of an experiment's run, by its parameters."""
+    return label_of(str(run.parameters.get("campaign_id")), int(run.parameters.get("batch_index") or 0))
 
 
 def show_estimate(label: str, name: str, spec: ExperimentSpec, estimate: CostEstimate) -> None:

@@ -16,7 +16,7 @@ from prefect_assay.events import (
     RunReference,
     asset_key,
     emit,
-    emit_for,
+    emit_missing,
     is_news,
     kinds,
 )
@@ -113,8 +113,8 @@ def of_waiting(run: RunReference, found: ExperimentSummary, made: Payment | None
     if made is not None and made.state is PaymentState.SETTLED:
         read.append(_paid(found.id, found.code, made))
     concerns = {"campaign_id": run.campaign_id, "order_key": run.order_key}
-    news = [fact.model_copy(update=concerns) for fact in read]
-    emit_for(news, run, lambda sent: set_labels(run.run_id, {EVENTS_LABEL: sent}))
+    asked = [(fact.model_copy(update=concerns), run) for fact in read]
+    emit_missing(asked, lambda run_id, sent: set_labels(run_id, {EVENTS_LABEL: sent}))
 
 
 def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:

@@ -17,7 +17,7 @@ from prefect.types import DateTime
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.update import Update
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
-from prefect_assay.reporting.artifacts import label_of
+from prefect_assay.reporting.artifacts import label_of_run
 from prefect_assay.runs.tags import ETA_LABEL
 
 __all__ = ["Progress", "progress_of", "show_progress"]
@@ -106,10 +106,9 @@ def show_progress(
 
 
 def _store(client: SyncPrefectClient, run: FlowRun, progress: Progress) -> None:
-    label = label_of(str(run.parameters.get("campaign_id")), int(run.parameters.get("batch_index") or 0))
     client.create_artifact(
         ArtifactCreate(
-            key=f"assay-progress-{label}",  # Prefect shows the newest one of a key
+            key=f"assay-progress-{label_of_run(run)}",  # Prefect shows the newest one of a key
             type="progress",
             data=float(progress.percent or 0),
             description=progress.markdown,

@@ -142,11 +142,8 @@ def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -
     final = _is_final(report, reject=reject, age=now - run.state.timestamp if run.state else timedelta())
     reported = f"{report.state}-{report.payment.in_doubt}".lower()
     if _reported(run) != reported:
-        label = artifacts.label_of(
-            str(run.parameters.get("campaign_id")), int(run.parameters.get("batch_index") or 0)
-        )
         text = report_text(report, [other.name for other in others], reject=reject)
-        _create_artifact(client, run, f"assay-canceled-{label}", text)
+        _create_artifact(client, run, f"assay-canceled-{artifacts.label_of_run(run)}", text)
     set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_FINAL if final else reported}")
     return Settled(report, tuple(other.name for other in others))
 

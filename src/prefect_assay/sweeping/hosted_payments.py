@@ -12,12 +12,12 @@ from prefect.client.schemas.objects import FlowRun
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.client import AssayClient
-from prefect_assay.events import RunReference
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.vocabulary import MACHINE_RAILS
-from prefect_assay.reporting.artifacts import label_of, payment_labels, show_payment
+from prefect_assay.reporting.artifacts import label_of_run, payment_labels, show_payment
 from prefect_assay.runs.block_references import block_reference
+from prefect_assay.runs.states import event_reference
 from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL, set_labels
 from prefect_assay.tasks.pay import record_hosted
 
@@ -35,7 +35,6 @@ def record_payment(
     service: AssayClient,
     credentials: AssayCredentials,
     run: FlowRun,
-    reference: RunReference,
     found: Experiment,
 ) -> Payment | None:
     """Record the payment of the run's invoice in the log of its order, and show it; None while the invoice is open.
@@ -44,7 +43,7 @@ def record_payment(
         ValueError: the run does not name its order or its archive.
         AssayError: the service or the archive cannot be read, or the invoice cannot be paid any more.
     """
-    archive = block_reference(run, "archive")
+    archive, reference = block_reference(run, "archive"), event_reference(run)
     if archive is None or reference.campaign_id is None or reference.order_key is None:
         raise ValueError(f"run {run.id} does not name its order")
     books = open_books(credentials, cast("Archive", Block.load_from_ref(archive)))
@@ -57,7 +56,6 @@ def record_payment(
     )
     payment = record_hosted(service, order, book=books.order(reference.campaign_id, reference.order_key))
     if payment is not None:
-        batch_index = int(run.parameters.get("batch_index") or 0)
-        show_payment(label_of(reference.campaign_id, batch_index), payment, run_id=run.id)
+        show_payment(label_of_run(run), payment, run_id=run.id)
         set_labels(run.id, payment_labels(payment))
     return payment

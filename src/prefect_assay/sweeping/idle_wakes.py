@@ -20,7 +20,6 @@ from prefect.states import Suspended
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
-from prefect_assay.events import flush
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.reporting import facts
 from prefect_assay.reporting.progress import show_progress
@@ -98,17 +97,13 @@ def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
         found = _idle(service, woken.waiting)
         if found is None:
             return False
-        reference = woken.waiting.reference
         payment = (
-            record_payment(service, credentials, woken.run, reference, found)
-            if may_have_been_paid(woken.run)
-            else None
+            record_payment(service, credentials, woken.run, found) if may_have_been_paid(woken.run) else None
         )
         updates = service.experiment_updates(found.id)
         message = show_progress(prefect, woken.run, found, updates, before=woken.wait.message)
         _suspend(prefect, woken, message)
-        facts.of_waiting(reference, found, payment)
-        flush()  # this process ends
+        facts.of_waiting(woken.waiting.reference, found, payment)
         # A delivery in the meantime found no suspended run, and woke none.
         try:
             again = _idle(service, woken.waiting) is None
