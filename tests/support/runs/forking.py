@@ -21,7 +21,7 @@ def warm_up(*further: str) -> None:
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
-        with suppress(Exception):  # some name what exists nowhere; nobody uses those
+        with suppress(Exception):  # a model may name a type of a package that is not installed
             kind.model_rebuild()
     gc.collect()
     gc.freeze()  # else every collection of a fork copies the memory of all that was imported
