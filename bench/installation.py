@@ -17,6 +17,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
+from prefect_assay.deployments.settings_files import RUNNER, settings_of
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
 from prefect_assay.models.service import WireWords
@@ -46,6 +47,13 @@ class Installation:
     api: SyncPrefectClient
     parameters: dict[str, Any]
     web: httpx.Client
+
+    def poll_every(self, seconds: float | None) -> None:
+        """Start the served flows again, with another polling interval; None stands for the shipped one."""
+        self.stack.stop_runner()
+        shipped = settings_of(RUNNER)["PREFECT_RUNNER_POLL_FREQUENCY"]
+        self.stack.env["PREFECT_RUNNER_POLL_FREQUENCY"] = str(seconds) if seconds else shipped
+        self.stack.start_runner()
 
     def suspended_experiment(self, campaign_id: str) -> FlowRun:
         """Order one experiment with a hosted invoice; its run, asleep, with no process left."""
@@ -136,7 +144,7 @@ def _delivery(experiment_id: str) -> bytes:
 @contextmanager
 def installation(folder: Path, *, python_path: Path | None = None, **options: Any) -> Iterator[Installation]:
     """Start a stack and save blocks on its server; everything is stopped at the end."""
-    env = dict(options.pop("env", {}))
+    env = settings_of(RUNNER) | dict(options.pop("env", {}))  # a stack of its own accord polls more often
     if python_path is not None:
         env["PYTHONPATH"] = os.pathsep.join(
             part for part in (str(python_path), os.environ.get("PYTHONPATH")) if part

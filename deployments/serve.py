@@ -11,14 +11,13 @@ from prefect.flows import Flow
 from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
+from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
 from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
 from prefect_assay.prefork import fork_flow_runs
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
-# A wake waits half of it on average, and five seconds with Prefect's default.
-QUERY_SECONDS: Final = 1.0
 _ONE_AT_A_TIME: Final = ConcurrencyLimitConfig(
     limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
 )
@@ -27,9 +26,8 @@ _ONE_AT_A_TIME: Final = ConcurrencyLimitConfig(
 def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
     """Serve the flows until stopped, set up for fast wakes; None leaves the sweep unscheduled."""
     fork_flow_runs()
-    runner = get_current_settings().runner
-    chosen = "poll_frequency" in runner.model_fields_set
-    seconds = float(runner.poll_frequency) if chosen else QUERY_SECONDS
+    set_defaults(settings_of(RUNNER))
+    seconds = float(get_current_settings().runner.poll_frequency)
     # Schedules are not paused at the end: another process may serve them by then, and `prefect-assay deploy` would
     # keep the pause as an operator's choice.
     serve(*served_deployments(sweep_interval), query_seconds=seconds, pause_on_shutdown=False)

@@ -2,7 +2,7 @@
 
 Prefect's own worker with its options (`--name`, `--limit`, `--work-queue`, ...) and four differences:
 
-- It polls once a second, unless the setting `worker.query_seconds` is configured.
+- It polls as `runner.env` says, unless the setting `worker.query_seconds` is configured.
 - A flow's process starts at once. Prefect first starts one that prepares the folder, with two seconds of imports; the
   deployments of `prefect.yaml` pull no code.
 - That process is forked (`prefork`).
@@ -18,7 +18,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.utilities.processutils import command_to_string, get_sys_executable
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
-from prefect_assay.deployments.settings_files import set_defaults
+from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
 from prefect_assay.deployments.setup import WORK_POOL
 from prefect_assay.prefork import fork_flow_runs
 
@@ -58,16 +58,11 @@ async def _crashed_since(client: PrefectClient, start: FlowRun) -> bool:
     return any(state.is_crashed() and state.timestamp > start.updated for state in states)
 
 
-def poll_every_second() -> None:
-    """Poll for runs once a second, unless the user has configured an interval."""
-    set_defaults({"PREFECT_WORKER_QUERY_SECONDS": "1"})
-
-
 def start(arguments: list[str]) -> None:
     """Run the worker until it is stopped; `arguments` are those of `prefect worker start`."""
     from prefect.cli import app  # noqa: PLC0415 - Prefect's command, which reads its words from sys.argv
 
-    poll_every_second()
+    set_defaults(settings_of(RUNNER))
     ProcessWorker.job_configuration = EngineConfiguration
     report_crashes_once()
     fork_flow_runs()

@@ -6,11 +6,20 @@ from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import shipped_deployments
 from support.command import printed
 
-PRINTS_INTERVAL = """
-from prefect_assay.deployments.worker import poll_every_second
-poll_every_second()
+SERVES = """
+from prefect_assay.deployments import serve
+serve.fork_flow_runs = lambda: None
+serve.served_deployments = lambda sweep_interval: []
+serve.serve = lambda *flows, query_seconds, pause_on_shutdown: print(query_seconds)
+serve.serve_flows()
+"""
+WORKS = """
+import prefect.cli
 from prefect.settings import get_current_settings
-print(get_current_settings().worker.query_seconds)
+from prefect_assay.deployments import worker
+worker.fork_flow_runs = lambda: None
+prefect.cli.app = lambda: print(get_current_settings().worker.query_seconds)
+worker.start([])
 """
 
 
@@ -34,13 +43,20 @@ def test_served_deployments_say_what_the_shipped_ones_say_about_themselves():
 
 
 @pytest.mark.parametrize(
+    ("program", "setting"),
+    [(SERVES, "PREFECT_RUNNER_POLL_FREQUENCY"), (WORKS, "PREFECT_WORKER_QUERY_SECONDS")],
+    ids=["serve", "worker"],
+)
+@pytest.mark.parametrize(
     ("profile", "environment", "seconds"),
-    [
-        ("", {}, 1),
-        ('PREFECT_WORKER_QUERY_SECONDS = "15"\n', {}, 15),
-        ("", {"PREFECT_WORKER_QUERY_SECONDS": "20"}, 20),
-    ],
+    [("", None, 2), ("15", None, 15), ("", "20", 20)],
     ids=["default", "profile", "environment"],
 )
-def test_the_worker_polls_once_a_second_unless_configured_otherwise(tmp_path, profile, environment, seconds):
-    assert float(printed(PRINTS_INTERVAL, tmp_path, profile, **environment)) == seconds
+def test_it_polls_every_two_seconds_unless_configured_otherwise(
+    tmp_path, program, setting, profile, environment, seconds
+):
+    configured = f'{setting} = "{profile}"\n' if profile else ""
+    printed_seconds = printed(
+        program, tmp_path, configured, **({setting: environment} if environment else {})
+    )
+    assert float(printed_seconds) == seconds

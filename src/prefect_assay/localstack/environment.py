@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 import httpx
 
-from prefect_assay.deployments.settings_files import RUNNER, settings_of
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.testing import LocalLab
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 HOST: Final = "127.0.0.1"
 _DATABASE_FOLDER: Final = "PREFECT_ASSAY_DATABASE_FOLDER"
+# The lab's days pass in seconds here; `runner.env` polls half as often.
+_POLLING: Final = {"PREFECT_RUNNER_POLL_FREQUENCY": "1", "PREFECT_WORKER_QUERY_SECONDS": "1"}
 _QUIET: Final = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_LOGGING_COLORS": "false",
@@ -38,7 +39,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def stack_environment(folder: Path, api_url: str, extra: Mapping[str, str]) -> dict[str, str]:
-    """The user's environment without its Prefect settings, then the shipped settings, then `extra`."""
+    """The user's environment without its Prefect settings, then the stack's own, then `extra`."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
@@ -47,7 +48,7 @@ def stack_environment(folder: Path, api_url: str, extra: Mapping[str, str]) -> d
         "PREFECT_API_URL": api_url,
         "TMPDIR": str(temporary),  # Prefect leaves folders there
     }
-    return {**inherited, **settings_of(RUNNER), **_QUIET, **own, **extra}
+    return {**inherited, **_POLLING, **_QUIET, **own, **extra}
 
 
 class StackDatabase:
