@@ -42,7 +42,7 @@ UNLOADED_SECONDS = 60
 WAKES = 40  # searches and resumes
 WHOLE_WAKES = 41
 # While wakes are measured: the wait for a poll depends on nothing that waits, and would hide a slower wake.
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1
 SUSPENDED = {"flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
 
 

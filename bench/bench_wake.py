@@ -63,7 +63,7 @@ def measure(kind, folder, wakes, raw):
         run = made.suspended_experiment("bench-wake")
         key = made.order_key(run)
         for _ in range(wakes + 1):
-            time.sleep(random.uniform(0.5, 1.5))  # not in step with the polls
+            time.sleep(random.uniform(0.5, 2.5))  # not in step with the polls, one in two seconds
             before = marks.stat().st_size
             sent, answered = made.wake(run, key)
             time.sleep(1)

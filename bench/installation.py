@@ -48,7 +48,7 @@ class Installation:
     parameters: dict[str, Any]
     web: httpx.Client
 
-    def poll_every(self, seconds: float | None) -> None:
+    def poll_every(self, seconds: int | None) -> None:
         """Start the served flows again, with another polling interval; None stands for the shipped one."""
         self.stack.stop_runner()
         shipped = settings_of(RUNNER)["PREFECT_RUNNER_POLL_FREQUENCY"]
