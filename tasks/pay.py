@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 from prefect import task
 from prefect.logging import get_run_logger
@@ -20,6 +21,8 @@ from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import require_order
 
 __all__ = ["pay_invoice", "read_due", "record_hosted", "require_rail"]
+
+_UNPAID: Final = frozenset({InvoiceStatus.DRAFT, InvoiceStatus.OPEN})
 
 
 def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None) -> None:
@@ -89,7 +92,7 @@ def pay_invoice(
         TransientError: the order has another experiment by now; nothing was paid.
     """
     with credentials.get_client() as client:
-        invoice = _invoice_of(client, order, book)
+        invoice = _invoice_of(client, order, book, reissued=method not in MACHINE_RAILS)
         require_order(book, order.experiment_id)
         ledger = OrderLedger(book)
         if method not in MACHINE_RAILS:
@@ -136,16 +139,22 @@ def _rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
     )
 
 
-def record_hosted(client: AssayClient, order: Order, *, book: OrderBook) -> Payment | None:
-    """Record in the order's log that a person has paid the hosted invoice; None while it is open.
+def record_hosted(
+    client: AssayClient, order: Order, *, book: OrderBook, shown: str | None = None
+) -> Payment | None:
+    """Record in the order's log that a person has paid the hosted invoice; None while it is unpaid.
+
+    An unpaid one is returned as well if its page, or its id as long as it has none, is not the one `shown`.
 
     Raises:
         PaymentFailed: the invoice cannot be paid any more.
         TransientError: the order has another experiment by now.
     """
-    invoice = _invoice_of(client, order, book)
+    invoice = _invoice_of(client, order, book, reissued=True)
     require_order(book, order.experiment_id)
-    return None if invoice.status == InvoiceStatus.OPEN else _recorded(client, invoice, OrderLedger(book))
+    if invoice.status in _UNPAID and (invoice.provider_hosted_invoice_url or invoice.id) == shown:
+        return None
+    return _recorded(client, invoice, OrderLedger(book))
 
 
 def _hosted_invoice(client: AssayClient, invoice: Invoice, ledger: OrderLedger) -> Payment:
@@ -186,12 +195,18 @@ def _guard_policy(
     )
 
 
-def _invoice_of(client: AssayClient, order: Order, book: OrderBook) -> Invoice:
-    """The invoice by the id in the order's log, if it names the experiment; else by its experiment."""
+def _invoice_of(client: AssayClient, order: Order, book: OrderBook, *, reissued: bool = False) -> Invoice:
+    """The invoice by the id in the order's log, if it names the experiment; else by its experiment.
+
+    With `reissued`, a void invoice gives way to one that was issued in its place. A person pays that one; a machine never
+    pays a second invoice of an order.
+    """
     ordered = book.read().ordered
     if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:
         invoice = client.invoice_by_id(ordered.invoice_id)
-        if invoice.experiment_id == order.experiment_id:
+        if invoice.experiment_id == order.experiment_id and not (
+            reissued and invoice.status == InvoiceStatus.VOID
+        ):
             return invoice
     found = client.find_invoice(order.experiment_id)
     if found is None:

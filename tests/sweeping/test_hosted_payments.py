@@ -41,8 +41,8 @@ def a_run(**changes):
 class Service:
     """One invoice."""
 
-    def __init__(self, status):
-        self.status, self.posts = status, 0
+    def __init__(self, status, page=PAGE, **others):
+        self.status, self.page, self.others, self.posts = status, page, others, 0
 
     def find_invoice(self, experiment_id):
         return Invoice(
@@ -50,11 +50,15 @@ class Service:
             experiment_id=experiment_id,
             status=self.status,
             amount=21_900,
-            provider_hosted_invoice_url=PAGE,
+            provider_hosted_invoice_url=self.page,
         )
+
+    def invoice_by_id(self, invoice_id):
+        return Invoice(id=invoice_id, experiment_id="e-1", status=self.others[invoice_id])
 
     def pay(self, _):
         self.posts += 1
+        return SimpleNamespace(status_code=200)
 
 
 class Prefect:
@@ -81,14 +85,12 @@ def books():
 def prefect(books, monkeypatch):
     """The server and the blocks of the run, in memory."""
     made = Prefect()
-    made.labels = {}
 
     @contextmanager
     def client(**_):
         yield made
 
     monkeypatch.setattr(artifacts, "get_client", client)
-    monkeypatch.setattr(hosted_payments, "set_labels", lambda _, labels: made.labels.update(labels))
     monkeypatch.setattr(hosted_payments, "Block", SimpleNamespace(load_from_ref=lambda _: "archive"))
     monkeypatch.setattr(hosted_payments, "open_books", lambda *_: books)
     return made
@@ -108,21 +110,44 @@ def test_a_paid_invoice_is_recorded_and_shown_once(books, prefect):
     assert (shown.key, shown.flow_run_id) == ("assay-invoice-c-2", run.id)
     assert "is paid" in shown.data
     assert PAGE not in shown.data
-    assert prefect.labels == {PRICE_LABEL: "21900", INVOICE_LABEL: ""}
-    assert not may_have_been_paid(a_run(labels=prefect.labels))
+    labels = artifacts.payment_labels(record(Service("paid"), run))
+    assert labels == {PRICE_LABEL: "21900", INVOICE_LABEL: ""}
+    assert not may_have_been_paid(a_run(labels=labels))
 
 
-def test_an_open_invoice_changes_nothing(books, prefect):
-    service = Service("open")
-    assert record(service, a_run()) is None
+@pytest.mark.parametrize(("page", "shown"), [(PAGE, PAGE), (None, "inv_1")])
+@pytest.mark.parametrize("status", ["open", "draft"])
+def test_an_unpaid_invoice_changes_nothing(books, prefect, status, page, shown):
+    service = Service(status, page)
+    assert record(service, a_run(labels={INVOICE_LABEL: shown})) is None
     assert books.order("c", "k").read().settled is None
-    assert (prefect.kept, prefect.labels, service.posts) == ([], {}, 0)
+    assert (prefect.kept, service.posts) == ([], 0)
+
+
+def test_a_page_that_the_invoice_has_later_is_shown(prefect):
+    """A draft has none; without it nobody could pay (contract 4.2, rule 3)."""
+    draft = record(Service("draft", None), a_run())
+    assert "has no page yet" in prefect.kept[-1].description
+    labels = artifacts.payment_labels(draft)
+    assert labels == {PRICE_LABEL: "21900", INVOICE_LABEL: "inv_1"}
+    assert may_have_been_paid(a_run(labels=labels))
+    opened = record(Service("open"), a_run(labels=labels))
+    assert prefect.kept[-1].data == artifacts.LinkArtifact(link=PAGE, link_text="Pay invoice inv_1").format()
+    assert artifacts.payment_labels(opened)[INVOICE_LABEL] == PAGE
+
+
+def test_a_void_invoice_gives_way_to_the_one_issued_in_its_place(prefect, monkeypatch):
+    made = books_in()
+    made.order("c", "k").record(lambda _: Ordered(experiment_id="e-1", invoice_id="inv_0"))
+    monkeypatch.setattr(hosted_payments, "open_books", lambda *_: made)
+    assert record(Service("paid", inv_0="void"), a_run()).invoice_id == "inv_1"
+    assert made.order("c", "k").read().settled.invoice_id == "inv_1"
 
 
 def test_a_void_invoice_is_the_flow_s_to_report(books, prefect):
     with pytest.raises(PaymentFailed, match="cannot be paid any more"):
         record(Service("void"), a_run())
-    assert (prefect.kept, prefect.labels) == ([], {})
+    assert prefect.kept == []
 
 
 def test_a_payment_of_another_experiment_of_the_order_is_not_recorded(books, prefect):

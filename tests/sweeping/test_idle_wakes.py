@@ -16,7 +16,7 @@ from prefect_assay.errors import PaymentFailed, ServiceUnavailable
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Payment
 from prefect_assay.models.update import Update
-from prefect_assay.runs.tags import ETA_LABEL, EXPERIMENT_TAG, RETRY_TAG
+from prefect_assay.runs.tags import ETA_LABEL, EXPERIMENT_TAG, INVOICE_LABEL, PRICE_LABEL, RETRY_TAG
 from prefect_assay.sweeping import idle_wakes
 from prefect_assay.sweeping.idle_wakes import last_wait, suspended_again
 
@@ -53,7 +53,7 @@ class Prefect:
 
     def __init__(self, states, **changes):
         self.states, self.resumed, self.shown, self.logged = states, [], [], []
-        self.reported, self.payments = [], []
+        self.reported, self.payments, self.labels = [], [], {}
         values = {
             "id": uuid4(),
             "flow_id": uuid4(),
@@ -72,7 +72,7 @@ class Prefect:
         self.run = FlowRun.model_validate(values | changes)
 
     def read_flow_run(self, _):
-        return self.run
+        return self.run.model_copy(update={"state": self.states[-1]})
 
     def read_flow_run_states(self, _):
         return self.states
@@ -130,10 +130,12 @@ def look(monkeypatch):
         monkeypatch.setattr(
             idle_wakes.facts,
             "of_waiting",
-            lambda run, found, made: (
-                prefect.reported.append((run.run_id, found.status)) or prefect.payments.append(made)
-            ),
+            lambda seen: [
+                (prefect.reported.append((run.run_id, found.status)), prefect.payments.append(made))
+                for run, found, made in seen
+            ],
         )
+        monkeypatch.setattr(idle_wakes, "set_labels", lambda _, labels: prefect.labels.update(labels))
         monkeypatch.setattr(idle_wakes.AssayCredentials, "load_from_ref", lambda _: block)
         with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
             return suspended_again(str(prefect.run.id))
@@ -190,6 +192,18 @@ def test_a_hosted_invoice_is_recorded_when_it_is_paid_and_the_run_goes_on_waitin
     assert look(prefect, Service(("waiting_for_materials", "none")))
     assert prefect.states[-1].name == "Suspended"
     assert prefect.payments == [made]
+    assert prefect.labels == ({PRICE_LABEL: "21900", INVOICE_LABEL: ""} if made else {})
+    assert not prefect.resumed
+
+
+def test_a_payment_that_comes_during_the_look_wakes_the_run_to_be_recorded(look, monkeypatch):
+    """Its delivery found no suspended run, and woke none."""
+    prefect, read = Prefect(history(*WOKEN)), iter([None, PAID])
+    del prefect.run.parameters["payment_method"]
+    monkeypatch.setattr(idle_wakes, "record_payment", lambda *_: next(read))
+    assert look(prefect, Service(("waiting_for_materials", "none")))
+    assert prefect.resumed == [(prefect.run.id, None)]
+    assert prefect.labels == {}  # so that the next look records it, with its event
 
 
 def test_a_payment_that_cannot_be_recorded_starts_the_flow(look, monkeypatch):
@@ -210,6 +224,23 @@ def test_a_passed_deadline_starts_the_flow(look):
     late = found.experiment("e-1").model_copy(update={"created_at": START - timedelta(days=1)})
     found.experiment = lambda _: late
     assert not look(prefect, found)
+
+
+@pytest.mark.parametrize("name", ["Cancelling", "Cancelled", "AwaitingRetry", "Running"])
+def test_a_run_whose_state_has_changed_during_the_look_is_not_suspended(look, name):
+    """A forced suspension would undo a cancellation."""
+    prefect = Prefect(history(*WOKEN))
+    service = Service(("in_production", "none"))
+    read = service.experiment_updates
+
+    def meanwhile(experiment_id):
+        prefect.states.append(State(type=KINDS[name], name=name))
+        return read(experiment_id)
+
+    service.experiment_updates = meanwhile
+    assert not look(prefect, service)
+    assert prefect.states[-1].name == name
+    assert not prefect.reported
 
 
 @pytest.mark.parametrize("second", [("done", "all"), ServiceUnavailable("away")])

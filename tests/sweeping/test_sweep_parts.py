@@ -14,6 +14,7 @@ from prefect.client.schemas.responses import SetStateStatus
 from prefect.logging import disable_run_logger
 
 from prefect_assay.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
+from prefect_assay.events import sending
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.update import Update
@@ -207,6 +208,22 @@ def test_news_whose_experiment_cannot_be_read_are_read_again():
     assert (prefect.resumed, report.updates_seen) == ([run.id], 1)
 
 
+def test_runs_are_woken_before_events_are_sent(monkeypatch):
+    """Events may take seconds where they do not get through; all sleeping runs of a feed share that time."""
+    service, prefect = Service("e-1", "e-2", "e-3"), Prefect()
+    runs = {
+        i: prefect.suspended(EXPERIMENT_TAG + i, payment_method="x402-exact") for i in service.experiments
+    }
+    prefect.sweep({"block": service})
+    service.experiments |= Service("e-1", done=["e-1"]).experiments
+    service.updates = [Update(id=f"u-{i}", experiment_id=i, timestamp=NOW) for i in runs]
+    flushed = []
+    monkeypatch.setattr(sending, "send", lambda fact, run: True)
+    monkeypatch.setattr(sending, "flush", lambda: flushed.append(list(prefect.resumed)))
+    prefect.sweep({"block": service}, minutes=100_000, after=timedelta(minutes=5))
+    assert flushed == [[runs["e-1"].id]]
+
+
 def test_a_service_that_is_away_is_not_asked_for_every_experiment():
     ids = [f"e-{n}" for n in range(60)]
     service, prefect = Service(*ids), Prefect()
@@ -260,6 +277,15 @@ def test_a_run_that_waits_for_a_block_is_woken_when_it_is_saved_and_by_nothing_e
     assert "assay-spending-policy/caps of its parameter policy" in report.attention[0]
     saved.append("assay-spending-policy/caps")
     prefect.sweep({"block": service}, after=timedelta(days=1))
+    assert prefect.resumed == [run.id]
+
+
+@pytest.mark.parametrize("kind", ["again-steps", "again-block-policy=assay-spending-policy/caps:"])
+def test_a_run_to_be_tried_again_whose_tag_could_not_be_set_is_found_by_the_full_check(kind):
+    """Its experiment, unpaid, has no news that would wake it; `_mark` failed before it was suspended."""
+    service, prefect = Service("e-1"), Prefect()
+    run = prefect.suspended(EXPERIMENT_TAG + "e-1", kind=kind)
+    prefect.sweep({"block": service})
     assert prefect.resumed == [run.id]
 
 

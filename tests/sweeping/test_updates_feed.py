@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from uuid import uuid4
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prefect.client.schemas.objects import FlowRun, State, StateDetails, StateType
@@ -18,6 +19,7 @@ from prefect_assay.models.sweep import Watermark
 from prefect_assay.models.update import Update
 from prefect_assay.reporting import facts
 from prefect_assay.reporting.artifacts import label_of
+from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 from prefect_assay.sweeping.experiment_watch import NAME_LENGTH_MAX, NAMES_MAX
 from prefect_assay.sweeping.updates_feed import read_feed, select_runs_to_wake, waiting_run
 from prefect_assay.sweeping.watermarks import SweepState
@@ -203,13 +205,13 @@ class Listing:
         yield self.found
 
 
-def waiting_for_results(**labels):
+def waiting_for_results(method="x402-exact", **labels):
     return waiting_run(
         FlowRun(
             flow_id=uuid4(),
             deployment_id=uuid4(),
             name="c-0",
-            parameters={"campaign_id": "c"},
+            parameters={"campaign_id": "c", "payment_method": method},
             tags=["assay-experiment:e-1", "assay-order:k-1"],
             labels=labels,
             state=State(
@@ -230,8 +232,7 @@ def test_the_stage_of_a_run_that_goes_on_waiting_is_reported_once(monkeypatch):
         waiting = waiting_for_results(**labels)
         selection = select_runs_to_wake(Listing("in_production"), [waiting], NOW, news=True)
         assert selection.wake == ()
-        for run, found in selection.asleep:
-            facts.of_waiting(run, found)
+        facts.of_waiting((run, found, None) for run, found in selection.asleep)
     ((fact, run),) = sent
     assert (fact.stage, fact.campaign_id, fact.order_key) == ("in_production", "c", "k-1")
     assert (run.name, run.deployment_id) != (None, None)
@@ -242,3 +243,19 @@ def test_a_run_that_is_woken_reports_its_stage_itself():
     selection = select_runs_to_wake(Listing("canceled"), [waiting], NOW, news=True)
     assert (selection.wake, selection.asleep) == ((waiting.reference.run_id,), ())
     assert select_runs_to_wake(Listing("in_production"), [waiting], NOW, news=False).asleep == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "news", "woken"),
+    [
+        ({}, True, True),
+        ({PRICE_LABEL: "21900", INVOICE_LABEL: "https://pay.example/inv_1"}, True, True),
+        ({PRICE_LABEL: "21900", INVOICE_LABEL: ""}, True, False),
+        ({}, False, False),
+    ],
+)
+def test_news_of_an_unpaid_experiment_wakes_its_run_to_record_a_payment(labels, news, woken):
+    """Without webhooks nothing else does, and `status` would ask for a second payment until the results come."""
+    waiting = waiting_for_results("async_invoice", **labels)
+    selection = select_runs_to_wake(Listing("waiting_for_materials"), [waiting], NOW, news=news)
+    assert selection.wake == ((waiting.reference.run_id,) if woken else ())

@@ -139,8 +139,17 @@ async def _exit_code(reader: asyncio.StreamReader, pid: int) -> int:
 
 
 def _wait_for(pid: int) -> None:
-    while Path(f"/proc/{pid}").exists():
+    while _lives(pid):
         time.sleep(_POLL_SECONDS)
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process executes; one that has ended stays a zombie where process 1, as in a container, reaps none."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state.split()[0] != "Z"
 
 
 def fork_flow_runs() -> bool:

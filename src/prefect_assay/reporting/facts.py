@@ -4,7 +4,7 @@ A run calls these at every execution; `emit` sends each fact once. In the first 
 of the same order has left is no news: the times in the order's log, and an unchanged archive, show it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -107,13 +107,15 @@ def stage(found: Experiment, *, news: bool) -> None:
     emit(_stage(found), news=news)
 
 
-def of_waiting(run: RunReference, found: ExperimentSummary, made: Payment | None = None) -> None:
-    """The stage and the payment of a suspended run that goes on waiting, as another process has read them."""
-    read: list[Fact] = [_stage(found)]
-    if made is not None and made.state is PaymentState.SETTLED:
-        read.append(_paid(found.id, found.code, made))
-    concerns = {"campaign_id": run.campaign_id, "order_key": run.order_key}
-    asked = [(fact.model_copy(update=concerns), run) for fact in read]
+def of_waiting(seen: Iterable[tuple[RunReference, ExperimentSummary, Payment | None]]) -> None:
+    """The stage and the payment of suspended runs that go on waiting, as another process has read them."""
+    asked: list[tuple[Fact, RunReference]] = []
+    for run, found, made in seen:
+        read: list[Fact] = [_stage(found)]
+        if made is not None and made.state is PaymentState.SETTLED:
+            read.append(_paid(found.id, found.code, made))
+        concerns = {"campaign_id": run.campaign_id, "order_key": run.order_key}
+        asked += [(fact.model_copy(update=concerns), run) for fact in read]
     emit_missing(asked, lambda run_id, sent: set_labels(run_id, {EVENTS_LABEL: sent}))
 
 

@@ -160,11 +160,11 @@ class ExperimentWatch:
             self._report(mark, error)
             return mark
         self.updates += page.updates
-        for run, found in selection.asleep:
-            reported_facts.of_waiting(run, found)
         if selection.problem:
             self._report(mark, selection.problem)
-        if not self.progress.wake(selection.wake) or not selection.complete:
+        woken = self.progress.wake(selection.wake)
+        reported_facts.of_waiting((run, found, None) for run, found in selection.asleep)
+        if not woken or not selection.complete:
             return mark  # the next sweep reads the same updates again
         return _not_later(page.mark, selection.next_deadline)
 
@@ -203,10 +203,10 @@ class ExperimentWatch:
                     self.asking[run.id] = run
                 else:
                     self.groups.update(tag_values(run.tags, WAITS_TAG))
-                    if tag_values(run.tags, EXPERIMENT_TAG):
-                        self._add(run, suspended.waits)
-                    elif lacks_retry_mark(run):
+                    if lacks_retry_mark(run):
                         suspended.unmarked.append(run.id)
+                    elif tag_values(run.tags, EXPERIMENT_TAG):
+                        self._add(run, suspended.waits)
         return suspended
 
     def _note_deliveries(self, waits: list[WaitingRun], newest: Mapping[str, datetime]) -> None:

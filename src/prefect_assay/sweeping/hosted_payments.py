@@ -1,7 +1,7 @@
 """A hosted invoice that a person has paid, recorded for a suspended run without starting its flow.
 
-It does what the flow does with the same payment (`flows/experiment_billing.py`): log, artifact, labels. The event goes out
-with the stage's. It must not know why the run was woken, and suspends nothing.
+It does what the flow does with the same payment (`flows/experiment_billing.py`): log, artifact. Event and labels are
+the caller's. It must not know why the run was woken, and suspends nothing.
 """
 
 from typing import cast
@@ -15,10 +15,10 @@ from prefect_assay.client import AssayClient
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.vocabulary import MACHINE_RAILS
-from prefect_assay.reporting.artifacts import label_of_run, payment_labels, show_payment
+from prefect_assay.reporting.artifacts import label_of_run, show_payment
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.states import event_reference
-from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL, set_labels
+from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 from prefect_assay.tasks.pay import record_hosted
 
 __all__ = ["may_have_been_paid", "record_payment"]
@@ -37,7 +37,10 @@ def record_payment(
     run: FlowRun,
     found: Experiment,
 ) -> Payment | None:
-    """Record the payment of the run's invoice in the log of its order, and show it; None while the invoice is open.
+    """Record the payment of the run's invoice in the log of its order, and show it; None while nothing is new.
+
+    The page of an unpaid invoice is shown, too, if the run's label has another one. `payment_labels` are the caller's to set,
+    once the event has left: they say that there is nothing more to record.
 
     Raises:
         ValueError: the run does not name its order or its archive.
@@ -54,8 +57,9 @@ def record_payment(
         status=found.status,
         adopted=True,
     )
-    payment = record_hosted(service, order, book=books.order(reference.campaign_id, reference.order_key))
+    book = books.order(reference.campaign_id, reference.order_key)
+    shown = run.labels.get(INVOICE_LABEL)
+    payment = record_hosted(service, order, book=book, shown=str(shown) if shown else None)
     if payment is not None:
         show_payment(label_of_run(run), payment, run_id=run.id)
-        set_labels(run.id, payment_labels(payment))
     return payment

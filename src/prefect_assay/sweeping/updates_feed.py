@@ -26,6 +26,7 @@ from prefect_assay.runs.queries import read_run_pages, suspended_filter
 from prefect_assay.runs.states import event_reference, suspension_key, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.runs.transient_failures import missing_block
+from prefect_assay.sweeping.hosted_payments import may_have_been_paid
 from prefect_assay.waiting import WaitsFor, is_worth_waking, waits_for
 
 # Rows may appear in the feed a little after their timestamp; reading a row twice does no harm.
@@ -50,6 +51,7 @@ class WaitingRun:
     patience: timedelta
     since: datetime | None = None  # when it was suspended
     webhook: bool = False  # updates of its experiment are delivered
+    unpaid: bool = False  # a person may pay, or have paid, its invoice
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
         timedelta(days=known),
         since=run.state.timestamp if run.state else None,
         webhook=run.parameters.get("webhook") is not None,
+        unpaid=may_have_been_paid(run),
     )
 
 
@@ -177,7 +180,10 @@ def select_runs_to_wake(
     for found in looked.found.values():
         for waiting in by_id.get(found.id, ()):
             deadlines.append(found.created_at + waiting.patience)
-            if is_worth_waking(waiting.kind, found, patience=waiting.patience, now=now, news=news):
+            # The process that is made for the run records the payment, and lets it sleep (`idle_wakes`).
+            if (news and waiting.unpaid) or is_worth_waking(
+                waiting.kind, found, patience=waiting.patience, now=now, news=news
+            ):
                 wake[waiting.reference.run_id] = None
     if news:
         # An experiment with an update that is not listed: the run itself finds out what that means.
