@@ -49,7 +49,7 @@ class Installation:
     web: httpx.Client
 
     def poll_every(self, seconds: int | None) -> None:
-        """Start the served flows again, with another polling interval; None stands for the shipped one."""
+        """Start the served flows again, with another polling interval, or with the shipped one (None)."""
         self.stack.stop_runner()
         shipped = settings_of(RUNNER)["PREFECT_RUNNER_POLL_FREQUENCY"]
         self.stack.env["PREFECT_RUNNER_POLL_FREQUENCY"] = str(seconds) if seconds else shipped
