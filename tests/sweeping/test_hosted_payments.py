@@ -15,7 +15,7 @@ from prefect_assay.models.experiment import Experiment
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.tags import INVOICE_LABEL, ORDER_TAG, PRICE_LABEL
 from prefect_assay.sweeping import hosted_payments
-from prefect_assay.sweeping.hosted_payments import may_have_been_paid, record_payment
+from prefect_assay.sweeping.hosted_payments import may_have_been_paid, payment_reader
 from support.archive.memory_store import books_in
 
 FOUND = Experiment(
@@ -97,7 +97,7 @@ def prefect(books, monkeypatch):
 
 
 def record(service, run, found=FOUND):
-    return record_payment(service, None, run, found)
+    return payment_reader(service, None, run, found)()
 
 
 def test_a_paid_invoice_is_recorded_and_shown_once(books, prefect):
@@ -125,7 +125,7 @@ def test_an_unpaid_invoice_changes_nothing(books, prefect, status, page, shown):
 
 
 def test_a_page_that_the_invoice_has_later_is_shown(prefect):
-    """A draft has none; without it nobody could pay (contract 4.2, rule 3)."""
+    """A draft has no page, so that it cannot be paid yet (contract 4.2, rule 3)."""
     draft = record(Service("draft", None), a_run())
     assert "has no page yet" in prefect.kept[-1].description
     labels = artifacts.payment_labels(draft)

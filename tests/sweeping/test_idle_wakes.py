@@ -188,7 +188,7 @@ PAID = Payment(
 def test_a_hosted_invoice_is_recorded_when_it_is_paid_and_the_run_goes_on_waiting(look, made, monkeypatch):
     prefect = Prefect(history(*WOKEN))
     del prefect.run.parameters["payment_method"]
-    monkeypatch.setattr(idle_wakes, "record_payment", lambda *_: made)
+    monkeypatch.setattr(idle_wakes, "payment_reader", lambda *_: lambda: made)
     assert look(prefect, Service(("waiting_for_materials", "none")))
     assert prefect.states[-1].name == "Suspended"
     assert prefect.payments == [made]
@@ -200,21 +200,22 @@ def test_a_payment_that_comes_during_the_look_wakes_the_run_to_be_recorded(look,
     """Its delivery found no suspended run, and woke none."""
     prefect, read = Prefect(history(*WOKEN)), iter([None, PAID])
     del prefect.run.parameters["payment_method"]
-    monkeypatch.setattr(idle_wakes, "record_payment", lambda *_: next(read))
+    monkeypatch.setattr(idle_wakes, "payment_reader", lambda *_: lambda: next(read))
     assert look(prefect, Service(("waiting_for_materials", "none")))
     assert prefect.resumed == [(prefect.run.id, None)]
     assert prefect.labels == {}  # so that the next look records it, with its event
 
 
 def test_a_payment_that_cannot_be_recorded_starts_the_flow(look, monkeypatch):
-    def fails(*_):
+    def fails():
         raise PaymentFailed("the invoice is void")
 
     prefect = Prefect(history(*WOKEN))
     del prefect.run.parameters["payment_method"]
-    monkeypatch.setattr(idle_wakes, "record_payment", fails)
+    monkeypatch.setattr(idle_wakes, "payment_reader", lambda *_: fails)
     assert not look(prefect, Service(("waiting_for_materials", "none")))
     assert (prefect.states[-1].name, prefect.shown, prefect.reported) == ("Pending", [], [])
+    assert prefect.labels == {}
 
 
 def test_a_passed_deadline_starts_the_flow(look):

@@ -155,10 +155,11 @@ def show_payment(label: str, payment: Payment, *, run_id: UUID | None = None) ->
         lines.append(f"| remark | {_verbatim(payment.remark)}; the invoice is paid |")
     lines += [f"| {name} | {_verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
     if hosted:
-        unpaid = "has no page yet on which a person pays it"
-        if payment.state is not PaymentState.INTENDED:
-            unpaid = "cannot be paid any more: ask the laboratory"
-        what = "is paid" if paid else unpaid
+        states = {
+            PaymentState.SETTLED: "is paid",
+            PaymentState.INTENDED: "has no page yet on which a person pays it",
+        }
+        what = states.get(payment.state, "cannot be paid any more: ask the laboratory")
         description = f"This invoice over {usd(payment.amount_cents)} {what}"
     else:
         description = "Payment receipt"
@@ -266,11 +267,9 @@ def show_loop(report: LoopReport) -> None:
 
 def payment_labels(payment: Payment) -> dict[str, str]:
     """Price and unpaid invoice, as the labels from which `prefect-assay status` reads them without the service."""
-    unpaid = payment.hosted_invoice_url or payment.invoice_id
-    return {
-        PRICE_LABEL: str(payment.amount_cents or ""),
-        INVOICE_LABEL: (unpaid or "") if payment.state is PaymentState.INTENDED else "",
-    }
+    is_open = payment.state is PaymentState.INTENDED
+    unpaid = (payment.hosted_invoice_url or payment.invoice_id) if is_open else None
+    return {PRICE_LABEL: str(payment.amount_cents or ""), INVOICE_LABEL: unpaid or ""}
 
 
 def payment_lines(status: PaymentStatus) -> dict[str, str]:

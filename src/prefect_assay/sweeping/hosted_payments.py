@@ -4,6 +4,7 @@ It does what the flow does with the same payment (`flows/experiment_billing.py`)
 the caller's. It must not know why the run was woken, and suspends nothing.
 """
 
+from collections.abc import Callable
 from typing import cast
 
 from prefect.blocks.core import Block
@@ -21,7 +22,7 @@ from prefect_assay.runs.states import event_reference
 from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 from prefect_assay.tasks.pay import record_hosted
 
-__all__ = ["may_have_been_paid", "record_payment"]
+__all__ = ["may_have_been_paid", "payment_reader"]
 
 
 def may_have_been_paid(run: FlowRun) -> bool:
@@ -31,25 +32,25 @@ def may_have_been_paid(run: FlowRun) -> bool:
     return not run.labels.get(PRICE_LABEL) or bool(run.labels.get(INVOICE_LABEL))
 
 
-def record_payment(
-    service: AssayClient,
-    credentials: AssayCredentials,
-    run: FlowRun,
-    found: Experiment,
-) -> Payment | None:
-    """Record the payment of the run's invoice in the log of its order, and show it; None while nothing is new.
+def payment_reader(
+    service: AssayClient, credentials: AssayCredentials, run: FlowRun, found: Experiment
+) -> Callable[[], Payment | None]:
+    """Open the log of the run's order; returns what records the payment of its invoice in it, and shows it.
 
-    The page of an unpaid invoice is shown, too, if the run's label has another one. `payment_labels` are the caller's to set,
-    once the event has left: they say that there is nothing more to record.
+    That returns None while nothing is new. The page of an unpaid invoice is shown, too, if the run's label has another one.
+    `payment_labels` are the caller's to set, once the event has left: they say that there is nothing more to record.
 
     Raises:
         ValueError: the run does not name its order or its archive.
         AssayError: the service or the archive cannot be read, or the invoice cannot be paid any more.
     """
+    if not may_have_been_paid(run):
+        return lambda: None
     archive, reference = block_reference(run, "archive"), event_reference(run)
     if archive is None or reference.campaign_id is None or reference.order_key is None:
         raise ValueError(f"run {run.id} does not name its order")
     books = open_books(credentials, cast("Archive", Block.load_from_ref(archive)))
+    book = books.order(reference.campaign_id, reference.order_key)
     order = Order(
         order_key=reference.order_key,
         experiment_id=found.id,
@@ -57,9 +58,12 @@ def record_payment(
         status=found.status,
         adopted=True,
     )
-    book = books.order(reference.campaign_id, reference.order_key)
     shown = run.labels.get(INVOICE_LABEL)
-    payment = record_hosted(service, order, book=book, shown=str(shown) if shown else None)
-    if payment is not None:
-        show_payment(label_of_run(run), payment, run_id=run.id)
-    return payment
+
+    def read() -> Payment | None:
+        payment = record_hosted(service, order, book=book, shown=str(shown) if shown else None)
+        if payment is not None:
+            show_payment(label_of_run(run), payment, run_id=run.id)
+        return payment
+
+    return read

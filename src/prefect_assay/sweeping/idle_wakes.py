@@ -21,7 +21,6 @@ from prefect.states import Suspended
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.models.experiment import Experiment
-from prefect_assay.models.job import Payment
 from prefect_assay.reporting import facts
 from prefect_assay.reporting.artifacts import payment_labels
 from prefect_assay.reporting.progress import show_progress
@@ -29,7 +28,7 @@ from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.queries import is_assay_run
 from prefect_assay.runs.states import is_own_wait, resume, set_state
 from prefect_assay.runs.tags import RETRY_TAG, set_labels, tag_values
-from prefect_assay.sweeping.hosted_payments import may_have_been_paid, record_payment
+from prefect_assay.sweeping.hosted_payments import payment_reader
 from prefect_assay.sweeping.updates_feed import WaitingRun, waiting_run
 from prefect_assay.waiting import DEADLINE_DAYS, WaitsFor, is_worth_waking
 
@@ -99,7 +98,8 @@ def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
         found = _idle(service, woken.waiting)
         if found is None:
             return False
-        payment = _payment(service, credentials, woken, found)
+        read_payment = payment_reader(service, credentials, woken.run, found)
+        payment = read_payment()
         updates = service.experiment_updates(found.id)
         message = show_progress(prefect, woken.run, found, updates, before=woken.wait.message)
         state = prefect.read_flow_run(woken.run.id).state
@@ -111,20 +111,12 @@ def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
             set_labels(woken.run.id, payment_labels(payment))
         # A delivery in the meantime found no suspended run, and woke none.
         try:
-            again = _idle(service, woken.waiting) is None or (
-                payment is None and _payment(service, credentials, woken, found) is not None
-            )
+            again = _idle(service, woken.waiting) is None or (payment is None and read_payment() is not None)
         except Exception:  # noqa: BLE001 - the run is suspended; its flow may not start any more
             again = True
         if again:
             resume(prefect, woken.run.id)
     return True
-
-
-def _payment(
-    service: AssayClient, credentials: AssayCredentials, woken: _Woken, found: Experiment
-) -> Payment | None:
-    return record_payment(service, credentials, woken.run, found) if may_have_been_paid(woken.run) else None
 
 
 def _idle(service: AssayClient, waiting: WaitingRun) -> Experiment | None:
