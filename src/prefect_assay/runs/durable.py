@@ -7,7 +7,6 @@ the run crashes in place of failing, so that it is rescheduled.
 import functools
 import inspect
 import logging
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
@@ -23,7 +22,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.events import EVENTS_LABEL, recording
 from prefect_assay.runs.block_references import is_gone, placeholder, references, with_saved_blocks
 from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
-from prefect_assay.runs.suspend import can_suspend
+from prefect_assay.runs.suspend import can_suspend, is_made_for_run
 from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.runs.transient_failures import is_away
 
@@ -143,7 +142,7 @@ def _crashing_without_prefect() -> Iterator[None]:
 
 def _is_rescheduled() -> bool:
     # Parameters are validated before the run has a context, in the process that was started for it.
-    return can_suspend() if FlowRunContext.get() else "PREFECT__FLOW_RUN_ID" in os.environ
+    return can_suspend() if FlowRunContext.get() else is_made_for_run()
 
 
 def refuse_unknown_parameters() -> None:

@@ -5,7 +5,6 @@ request where it does not. It must never fail a run: what cannot be read does no
 """
 
 import logging
-import os
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -19,8 +18,9 @@ from prefect.context import FlowRunContext, TaskRunContext
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
 
+from prefect_assay.runs.suspend import is_made_for_run
+
 RATE_LIMIT: Final = "assay-requests"
-_OF_RUN: Final = "PREFECT__FLOW_RUN_ID"  # set by Prefect for a process that executes a run
 _REMEMBERED_SECONDS: Final = 60
 _log = logging.getLogger("prefect_assay.flows")
 
@@ -28,7 +28,7 @@ _log = logging.getLogger("prefect_assay.flows")
 def request_pace() -> Callable[[], None] | None:
     """What to call before each request to the service, to wait for its turn; None outside of runs and without a limit."""
     # A process that was made for a run may look at the service before its flow starts.
-    if FlowRunContext.get() is None and TaskRunContext.get() is None and _OF_RUN not in os.environ:
+    if FlowRunContext.get() is None and TaskRunContext.get() is None and not is_made_for_run():
         return None
     return _wait_for_slot if _is_set(get_current_settings().api.url) else None
 
