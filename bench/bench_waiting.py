@@ -4,7 +4,7 @@
 
 On the server's own PostgreSQL, on SQLite, and on PostgreSQL with Redis where PREFECT_ASSAY_TEST_POSTGRES and
 PREFECT_ASSAY_TEST_REDIS name them (a database of its own is made there and dropped). Server, receiver, lab and served flows run with the shipped
-settings. The runs are suspended and have the tags and parameters of real ones: one is made through the API, the
+settings, but for the polling interval while wakes are measured. The runs are suspended and have the tags and parameters of real ones: one is made through the API, the
 others are copies of its rows.
 """
 
@@ -80,14 +80,16 @@ def measure(name, folder, chosen, *, env, address):
         key = made.order_key(run)
         time.sleep(SETTLE_SECONDS)
         report_idle(made, 1, UNLOADED_SECONDS, database)
-        whole = whole_wake(made, run, key)
+        with made.polling_every(POLL_SECONDS):
+            whole = whole_wake(made, run, key)
         unloaded = wakes(made)
         start = time.monotonic()
         suspend(made, chosen.runs, database)
         print(f"{time.monotonic() - start:8.0f} s to suspend {chosen.runs} runs", flush=True)
         time.sleep(SETTLE_SECONDS)
         cpu = report_idle(made, chosen.runs, chosen.idle, database)
-        whole_loaded = whole_wake(made, run, key)
+        with made.polling_every(POLL_SECONDS):
+            whole_loaded = whole_wake(made, run, key)
         loaded = wakes(made)
         print(
             f"{whole * 1000:8.0f} ms from a delivery to the run's state Running with nothing else suspended"
@@ -153,7 +155,6 @@ def parameters_of(made):
 
 def whole_wake(made, run, key):
     """Median seconds from a signed delivery to the woken run's state Running; it suspends again each time."""
-    made.poll_every(POLL_SECONDS)
     taken = []
     for _ in range(WHOLE_WAKES):
         sent, _ = made.wake(run, key)
@@ -163,7 +164,6 @@ def whole_wake(made, run, key):
         running = [state.timestamp.timestamp() for state in states if state.name == "Running"]
         taken.append(min(moment for moment in running if moment > sent) - sent)
         time.sleep(random.random())  # not in step with the polls
-    made.poll_every(None)
     return statistics.median(taken)
 
 

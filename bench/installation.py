@@ -25,6 +25,7 @@ from prefect_assay.runs.children import start_run
 from prefect_assay.runs.tags import EXPERIMENT_TAG, RETRY_TAG, set_tag, tag_values
 from prefect_assay.webhooks.signature import derive_secret, sign
 
+POLLING = "PREFECT_RUNNER_POLL_FREQUENCY"
 EGFR = "Human EGFR, extracellular domain"
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 
@@ -48,11 +49,17 @@ class Installation:
     parameters: dict[str, Any]
     web: httpx.Client
 
-    def poll_every(self, seconds: int | None) -> None:
-        """Start the served flows again, with another polling interval, or with the shipped one (None)."""
+    @contextmanager
+    def polling_every(self, seconds: int) -> Iterator[None]:
+        """Serve the flows with another polling interval meanwhile."""
+        before = self.stack.env[POLLING]
+        self._serve_again(str(seconds))
+        yield
+        self._serve_again(before)
+
+    def _serve_again(self, seconds: str) -> None:
         self.stack.stop_runner()
-        shipped = settings_of(RUNNER)["PREFECT_RUNNER_POLL_FREQUENCY"]
-        self.stack.env["PREFECT_RUNNER_POLL_FREQUENCY"] = str(seconds) if seconds else shipped
+        self.stack.env[POLLING] = seconds
         self.stack.start_runner()
 
     def suspended_experiment(self, campaign_id: str) -> FlowRun:
