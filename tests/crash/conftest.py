@@ -37,14 +37,13 @@ def clean():
     The first story of an archive also names the archive, which no later one does. `core` begins each story in a new one,
     so the points of that are among its own.
     """
-    recorded, used = {}, set()
+    recorded = {}
 
     def record(player, route, rail, **changes):
         archive = changes.get("archive", "folder")
         key = (type(player), route, rail, archive)
         if key not in recorded:
-            if (id(player), archive) not in used:
-                used.add((id(player), archive))
+            if not any((kind, place) == (type(player), archive) for kind, _, _, place in recorded):
                 play(player, Schedule(f"first-{archive}-{route}-{rail}", route, rail, **changes))
             story = play(player, Schedule(f"clean-{archive}-{route}-{rail}", route, rail, **changes))
             assert judge(player, story) == []

@@ -1,4 +1,4 @@
-"""The end of a run whose fork server has ended, where nobody reaps it."""
+"""How the end of a run is noticed after its fork server has ended, where no process reaps it."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from prefect_assay.prefork.starter import _wait_for
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="flow runs are forked on Linux only")
-def test_a_process_that_nobody_reaps_has_ended():
+def test_a_zombie_has_ended():
     """In a container without an init, process 1 is the worker, and reaps no foreign children."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     waiting = Thread(target=_wait_for, args=(child.pid,), daemon=True)
