@@ -71,6 +71,7 @@ def leave_runs_in_progress() -> None:
         submitted: list[FlowRun] = await submit(self, others)
         return submitted
 
+    # As above.
     ProcessWorker._submit_scheduled_flow_runs = submit_others  # type: ignore[method-assign, assignment]  # noqa: SLF001
 
 
