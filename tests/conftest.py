@@ -1,4 +1,10 @@
-"""For all tests: the long ones first, so that both test processes are busy until the end."""
+"""For all tests: the long ones first, so that both test processes are busy until the end; certificates read once."""
+
+import functools
+import ssl
+
+# Prefect and httpx read the certificates again for each client, 40 to 50 ms, also where an address is plain HTTP.
+ssl.create_default_context = functools.cache(ssl.create_default_context)
 
 
 def pytest_collection_modifyitems(items):

@@ -1,11 +1,14 @@
-"""One installation per test process: starting one costs more than most tests. Campaign ids keep tests apart."""
+"""One installation per test process: starting one costs more than most tests. Campaign ids keep tests apart.
+
+It ends with the last test of this folder (a package for that), since an idle installation slows all that follow.
+"""
 
 import pytest
 
 from support.runs.world import a_world
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def world(tmp_path_factory):
     with a_world(tmp_path_factory.mktemp("world")) as made:
         yield made
