@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 import httpx
 
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.control.client import NO_TLS
 from prefect_assay.lab.testing import LocalLab
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class StackLab(LocalLab):
     def answers(self) -> bool:
         """Whether the process is up."""
         with suppress(httpx.TransportError):
-            httpx.get(self.base_url, timeout=5, trust_env=False)
+            httpx.get(self.base_url, timeout=5, trust_env=False, verify=NO_TLS)
             return True
         return False
 
@@ -119,6 +120,6 @@ class StackLab(LocalLab):
         """Attach to the process that the stack has started."""
         self._connect()
         self.organization_id = self.clock()["organization_id"]
-        key = httpx.get(f"{self.base_url}/.well-known/token-key", timeout=5, trust_env=False)
+        key = httpx.get(f"{self.base_url}/.well-known/token-key", timeout=5, trust_env=False, verify=NO_TLS)
         self.token_public_key = key.json()["public_key"]
         return self

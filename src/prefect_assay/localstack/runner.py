@@ -31,10 +31,12 @@ def main() -> None:
 def _wait_for_api(seconds: float) -> None:
     import httpx
 
+    from prefect_assay.lab.control.client import NO_TLS
+
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
-            if httpx.get(f"{os.environ['PREFECT_API_URL']}/health", timeout=5).is_success:
+            if httpx.get(f"{os.environ['PREFECT_API_URL']}/health", timeout=5, verify=NO_TLS).is_success:
                 return
         except httpx.TransportError:
             pass

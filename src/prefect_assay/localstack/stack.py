@@ -12,6 +12,7 @@ import httpx
 import psutil
 
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.control.client import NO_TLS
 from prefect_assay.localstack.environment import (
     HOST,
     StackDatabase,
@@ -245,7 +246,9 @@ class LocalStack:
 
     def _worker_online(self) -> bool:
         with contextlib.suppress(httpx.TransportError):
-            answer = httpx.post(f"{self.api_url}/work_pools/{WORK_POOL}/workers/filter", json={})
+            answer = httpx.post(
+                f"{self.api_url}/work_pools/{WORK_POOL}/workers/filter", json={}, verify=NO_TLS
+            )
             return answer.is_success and any(worker.get("status") == "ONLINE" for worker in answer.json())
         return False
 
@@ -261,5 +264,5 @@ def _is_helper(process: psutil.Process, runner: int) -> bool:
 def answers(url: str) -> bool:
     """Whether an address answers with success."""
     with contextlib.suppress(httpx.TransportError):
-        return httpx.get(url, timeout=5).is_success
+        return httpx.get(url, timeout=5, verify=NO_TLS).is_success
     return False

@@ -19,14 +19,14 @@ from prefect_assay.lab.control.commands import (
 
 Item = TypeVar("Item", bound=Mapping[str, Any])
 
-# A lab on loopback speaks plain http; loading the system's certificates takes longer than a test.
-_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+# For plain HTTP on loopback: loading the system's certificates takes longer than most requests.
+NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def plain_client(base_url: str, token: str, *, seconds: float) -> httpx.Client:
     """An HTTP client with a bearer token that ignores proxy settings."""
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=base_url, headers=headers, timeout=seconds, trust_env=False, verify=_NO_TLS)
+    return httpx.Client(base_url=base_url, headers=headers, timeout=seconds, trust_env=False, verify=NO_TLS)
 
 
 def given(**fields: Any) -> dict[str, Any]:
