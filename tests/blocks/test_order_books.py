@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import VariableCreate
-from prefect.testing.utilities import prefect_test_harness
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.blocks import order_books as tasks_books
@@ -37,6 +36,8 @@ SPEC = ExperimentSpec.model_validate(
 
 @pytest.fixture(scope="module")
 def server():
+    from prefect.testing.utilities import prefect_test_harness  # imports Prefect's server: not at collection
+
     with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
         yield client
 

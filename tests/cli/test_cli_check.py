@@ -12,7 +12,6 @@ from prefect.client.schemas.actions import VariableCreate, WorkPoolCreate
 from prefect.client.schemas.schedules import IntervalSchedule
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from prefect.testing.utilities import prefect_test_harness
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.cli.services import check
@@ -27,6 +26,8 @@ POLICY = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_0
 
 @pytest.fixture(scope="module")
 def server():
+    from prefect.testing.utilities import prefect_test_harness  # imports Prefect's server: not at collection
+
     with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
         yield client
 

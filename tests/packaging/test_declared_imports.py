@@ -8,7 +8,6 @@ from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -68,21 +67,19 @@ def third_party():
     return found
 
 
-IMPORTS = third_party()
-
-
-@pytest.mark.parametrize("module", sorted(IMPORTS))
-def test_an_imported_package_is_declared(module):
-    distributions = {canonicalize_name(name) for name in packages_distributions()[module]}
+def test_every_imported_package_is_declared():
     always = names(PROJECT["dependencies"]).union(*(extra(name) for name in ANYWHERE))
+    distributions = packages_distributions()
     undeclared = []
-    for file in sorted(IMPORTS[module]):
-        declared = always.union(
-            *(extra(name) for name, rooms in ROOMS_OF_EXTRAS.items() if file.startswith(rooms))
-        )
-        if not distributions & declared:
-            undeclared.append(file)
-    assert undeclared == [], f"declare {' or '.join(sorted(distributions))} in pyproject.toml"
+    for module, files in third_party().items():
+        provided_by = {canonicalize_name(name) for name in distributions[module]}
+        for file in sorted(files):
+            declared = always.union(
+                *(extra(name) for name, rooms in ROOMS_OF_EXTRAS.items() if file.startswith(rooms))
+            )
+            if not provided_by & declared:
+                undeclared.append(f"{file}: declare {' or '.join(sorted(provided_by))} in pyproject.toml")
+    assert undeclared == []
 
 
 def test_the_lock_satisfies_what_is_declared():

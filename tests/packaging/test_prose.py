@@ -1,5 +1,6 @@
 """Words that a reader has to translate stay out of code, docs and messages."""
 
+import functools
 import re
 import subprocess
 from pathlib import Path
@@ -34,13 +35,16 @@ WORDS = {
 }
 
 
+@functools.cache
 def texts():
     listed = subprocess.run(
         ["git", "ls-files", *PLACES], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    for name in listed.splitlines():
-        if (ROOT / name).suffix in {".py", ".md", ".toml", ".yaml", ".env", ".html", ".json", ""}:
-            yield name, (ROOT / name).read_text(encoding="utf-8")
+    return [
+        (name, (ROOT / name).read_text(encoding="utf-8"))
+        for name in listed.splitlines()
+        if (ROOT / name).suffix in {".py", ".md", ".toml", ".yaml", ".env", ".html", ".json", ""}
+    ]
 
 
 @pytest.mark.parametrize("word", WORDS)

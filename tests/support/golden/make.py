@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import eth_account
-from prefect.testing.utilities import prefect_test_harness
 from pydantic import SecretStr
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
@@ -25,6 +24,8 @@ CAP = 5_000_000
 
 def make(folder: Path) -> None:
     """Order, pay, wait for and archive a campaign of each type; the lab's clock jumps from step to step."""
+    from prefect.testing.utilities import prefect_test_harness  # imports Prefect's server: not at collection
+
     offer = X402Settings()
     policy = SpendingPolicy(
         accept_quotes=True,
