@@ -25,7 +25,7 @@ from prefect_assay.books.log import (
     Settled,
 )
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import NotFound
+from prefect_assay.errors import NotFound, ServiceUnavailable
 from prefect_assay.models.job import OrderRoute, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import RollingCap, address
@@ -44,6 +44,7 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
 
     Raises:
         AccessError: the token may not say whose it is.
+        ServiceUnavailable: the answer is not the service's; try again later.
         ArchiveError: the archive cannot be used.
     """
     with credentials.get_client() as client:
@@ -53,13 +54,27 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
 
 
 def _account(client: AssayClient) -> str:
-    """The organisation's id, which does not depend on the service's address; else the address."""
+    """The organisation's id, which does not depend on the service's address; else the address.
+
+    An answer that is not the service's decides nothing: in other books, an order that was sent or paid is unknown.
+    """
     try:
         identity = client.whoami()
-    except NotFound:  # contract: not shown, so a service need not have it
+    except NotFound as absent:  # contract: not shown, so a service need not have it
+        if not absent.genuine:
+            raise ServiceUnavailable(
+                f"{absent.message} The order's log is that of the token's organisation, so this waits for an answer of the "
+                "service",
+                status_code=absent.status_code,
+            ) from None
         return address(client.base_url)
     active = [o.id for o in identity.organizations if o.active] or [o.id for o in identity.organizations]
-    return identity.active_organization_id or (active[0] if active else address(client.base_url))
+    account = identity.active_organization_id or next(iter(active), None)
+    if account is None and identity.user_id is None:
+        raise ServiceUnavailable(
+            "GET /whoami: the answer names neither a user nor an organisation, so it is not the service's"
+        )
+    return account or address(client.base_url)
 
 
 def import_variables(book: OrderBook, base_url: str, invoice_id: str | None = None) -> None:

@@ -117,7 +117,12 @@ class Forbidden(AccessError):
 
 
 class NotFound(AssayError):
-    """404: it does not exist, or this token may not see it."""
+    """404: it does not exist, or this token may not see it.
+
+    `genuine` if the service said so in its own words (contract 2.12), and not a gateway in front of it.
+    """
+
+    genuine = False
 
 
 class NotReady(NotFound):

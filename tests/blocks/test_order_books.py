@@ -6,8 +6,10 @@ The variables are written here as version 0.1.0 before the books wrote them: nam
 import json
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from types import SimpleNamespace
 from uuid import uuid4
 
+import httpx
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import VariableCreate
@@ -17,7 +19,8 @@ from prefect_assay.blocks import order_books as tasks_books
 from prefect_assay.blocks.order_books import import_variables, open_books
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.log import Approved, Ordered
-from prefect_assay.errors import OrderOutcomeUnknown
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import OrderOutcomeUnknown, ServiceUnavailable
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.spec import ExperimentSpec
@@ -213,3 +216,46 @@ def test_an_approved_amount_is_kept_and_a_refused_order_is_free(server, campaign
     intent(server, campaign, book.order_key, 21_900, sent=False)
     import_variables(book, URL)
     assert (book.state.approved.amount_cents, book.state.open_attempts) == (21_900, ())
+
+
+def told(respond, path):
+    """The books behind a service that answers `GET /whoami` so."""
+    client = AssayClient(URL, "t", transport=httpx.MockTransport(respond), retries=0)
+    credentials = SimpleNamespace(get_client=lambda: client, base_url=URL)
+    return open_books(credentials, LocalArchive(root=str(path)))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(404, text="404 page not found"),
+        httpx.Response(404, json={"detail": "Not Found"}),
+        httpx.Response(200, json={"status": "maintenance"}),
+    ],
+    ids=["proxy", "framework", "another object"],
+)
+def test_an_answer_that_is_not_the_services_opens_no_books(tmp_path, answer):
+    """In other books, an order that was sent and a card that was charged are unknown."""
+    with pytest.raises(ServiceUnavailable, match="whoami"):
+        told(lambda _: answer, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "account"),
+    [
+        (httpx.Response(404, json={"error": "no such endpoint"}), URL),
+        (httpx.Response(200, json={"user_id": "u", "organizations": []}), URL),
+        (
+            httpx.Response(
+                200,
+                json={
+                    "organizations": [{"id": "o1", "name": "A"}, {"id": "o2", "name": "B", "active": True}]
+                },
+            ),
+            "o2",
+        ),
+    ],
+    ids=["without the endpoint", "without an organisation", "with organisations"],
+)
+def test_the_books_are_those_of_the_tokens_organisation(tmp_path, answer, account):
+    assert told(lambda _: answer, tmp_path).account == account

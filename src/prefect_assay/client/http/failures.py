@@ -240,7 +240,9 @@ def _absent(request: Request, problem: Problem, text: str, status: int) -> NotFo
         return NotFound(
             f"{text}. Check the service's address", request_id=problem.request_id, status_code=status
         )
-    return request.absent(text, request_id=problem.request_id, status_code=status)
+    error = request.absent(text, request_id=problem.request_id, status_code=status)
+    error.genuine = problem.genuine
+    return error
 
 
 def _redirected(request: Request, answer: Answer, problem: Problem) -> AssayError:
