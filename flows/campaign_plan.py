@@ -201,11 +201,13 @@ def _record_approval(
     for planned in plan.experiments:
         total = totals.get(planned.order_key)
         if total is not None:
-            approved = Approved(amount_cents=total, approver=approval.approver)
+            approved = Approved(amount_cents=total, approver=approval.approver, by_person=True)
             run.book(plan, planned).record(
                 lambda state, new=approved: (
                     None  # type: ignore[misc]
-                    if state.approved and state.approved.amount_cents >= new.amount_cents
+                    if state.approved
+                    and state.approved.by_person
+                    and state.approved.amount_cents >= new.amount_cents
                     else new
                 )
             )

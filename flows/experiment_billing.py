@@ -47,12 +47,16 @@ def approve_price(
 ) -> int:
     """What this experiment may cost, in US cents. See `approve_spending`.
 
-    An earlier approval of the order is the limit, even below the cap; each approval is recorded in its log.
+    An earlier approval of the order is the limit, even below the cap, and above it only a person's. Each approval is
+    recorded in its log.
     """
     before = run.book.read().approved
-    if before is not None and amount_cents <= before.amount_cents and because is None:
-        return before.amount_cents
     cap_cents, cap_name = run.cap_cents, run.cap_name
+    if before is not None and because is None:
+        # What a rule approved holds while the rule does: a cap that was lowered since then is a brake.
+        allowed = before.amount_cents if before.by_person else min(before.amount_cents, cap_cents)
+        if amount_cents <= allowed:
+            return allowed
     if before is not None and before.amount_cents <= cap_cents:
         cap_cents, cap_name = before.amount_cents, "amount approved for this order before"
     asks = because is not None or amount_cents > cap_cents
@@ -73,7 +77,7 @@ def approve_price(
 
 
 def _record_approval(run: ExperimentRun, approval: Approval) -> None:
-    new = Approved(amount_cents=approval.cents, approver=approval.approver)
+    new = Approved(amount_cents=approval.cents, approver=approval.approver, by_person=approval.by_person)
     run.book.record(
         lambda state: (
             None
@@ -92,9 +96,7 @@ def place_order(run: ExperimentRun, total_cents: int | None) -> Order:
     """
     commits = total_cents is not None and run.options.payment_method not in MACHINE_RAILS
     try:
-        return _order(
-            run, total_cents, may_repeat=False if run.options.policy.ask_before_reordering else None
-        )
+        return _order(run, total_cents, repeats=0 if run.options.policy.ask_before_reordering else None)
     except OrderOutcomeUnknown:
         state = run.book.read()
         # An earlier run may have used another route.
@@ -113,10 +115,10 @@ def place_order(run: ExperimentRun, total_cents: int | None) -> Order:
             because="the order may exist already, and would be billed twice",
             otherwise="nothing was ordered again",
         )
-    return _order(run, total_cents, may_repeat=True)
+    return _order(run, total_cents, repeats=state.attempts)
 
 
-def _order(run: ExperimentRun, total_cents: int | None, *, may_repeat: bool | None) -> Order:
+def _order(run: ExperimentRun, total_cents: int | None, *, repeats: int | None) -> Order:
     return _within_campaign(
         run,
         lambda cap_cents: order_experiment(
@@ -129,7 +131,7 @@ def _order(run: ExperimentRun, total_cents: int | None, *, may_repeat: bool | No
             webhook=run.options.webhook,
             amount_cents=total_cents or 0,
             campaign_cap_cents=cap_cents,
-            may_repeat=may_repeat,
+            repeats=repeats,
         ),
         otherwise="nothing was ordered",
     )
@@ -234,7 +236,9 @@ def _within_sums(run: ExperimentRun, order: Order, limit: int, *, asks: bool, pa
             what = f"All machine payments {which}, with the invoice of {run.name},"
             approval = _approve_sum(run, over, cap=over.cap, what=what, otherwise=_UNPAID, may_ask=asks)
             sums[over.cap] = approval.cents
-            _record_approval(run, Approval(limit, f"{approval.approver}, over the {over.cap} cap"))
+            _record_approval(
+                run, Approval(limit, f"{approval.approver}, over the {over.cap} cap", by_person=True)
+            )
 
 
 def _approve_sum(

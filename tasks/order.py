@@ -43,7 +43,7 @@ def order_experiment(
     webhook: WebhookEndpoint | None,
     amount_cents: int = 0,
     campaign_cap_cents: int,
-    may_repeat: bool | None = None,
+    repeats: int | None = None,
 ) -> Order:
     """Return the experiment of this order; create it only if it does not exist.
 
@@ -57,7 +57,7 @@ def order_experiment(
         webhook: where the service delivers updates.
         amount_cents: the commitment in US cents; 0 while its quote is pending.
         campaign_cap_cents: the cap of all orders of the campaign.
-        may_repeat: see `find_or_create`.
+        repeats: see `find_or_create`.
 
     Raises:
         BudgetExceeded: the campaign would exceed its cap; nothing was ordered.
@@ -86,7 +86,7 @@ def order_experiment(
                 book.order_key, book.campaign_id, amount_cents, campaign_cap_cents=campaign_cap_cents
             ),
             release=lambda: budget.release(book.order_key),
-            may_repeat=may_repeat,
+            repeats=repeats,
         )
     if amount_cents:
         # It exists, so it counts, even if it was found or another run's refusal released the reservation.

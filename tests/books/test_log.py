@@ -164,7 +164,7 @@ def test_no_record_holds_more_than_it_says(store):
     log, mine = a_log(store), record()
     log.append(1, mine)
     kept = json.loads(store.objects[key(1)])
-    assert set(kept) == {"id", "at", "by", "kind", "amount_cents", "approver"}
+    assert set(kept) == {"id", "at", "by", "kind", "amount_cents", "approver", "by_person"}
 
 
 def test_sixteen_writers_race_and_each_number_has_one_winner(any_store):

@@ -1,5 +1,6 @@
 """When a run sends an order a second time, when it asks a person first, and which experiment it goes on with."""
 
+import functools
 import logging
 from types import SimpleNamespace
 
@@ -7,8 +8,9 @@ import pytest
 
 from prefect_assay.approvals.spending import Approval
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.books.log import Confirming, Sending, Surplus
+from prefect_assay.books.log import Approved, Confirming, Sending, Surplus
 from prefect_assay.errors import (
+    BudgetExceeded,
     ExperimentCanceled,
     NotReady,
     OrderOutcomeUnknown,
@@ -17,7 +19,7 @@ from prefect_assay.errors import (
 )
 from prefect_assay.flows import experiment_billing as billing_steps
 from prefect_assay.flows import experiment_steps as steps
-from prefect_assay.flows.experiment_billing import place_order
+from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
@@ -61,14 +63,14 @@ def service(monkeypatch):
     """The task, without Prefect and on a service in memory."""
     made = OrderService()
 
-    def order_experiment(_credentials, spec, *, book, name, route, payment_method, may_repeat, **_):
+    def order_experiment(_credentials, spec, *, book, name, route, payment_method, repeats, **_):
         request = CreateRequest(
             experiment_spec=spec,
             name=name,
             auto_accept_quote=route is SELF_SERVICE,
             payment_method=payment_method if payment_method in MACHINE_RAILS else None,
         )
-        return find_or_create(made, request, book, may_repeat=may_repeat, sleep=lambda s: None, patience=())
+        return find_or_create(made, request, book, repeats=repeats, sleep=lambda s: None, patience=())
 
     monkeypatch.setattr(billing_steps, "order_experiment", order_experiment)
     return made
@@ -125,6 +127,18 @@ def test_without_a_deployment_what_needs_a_person_is_not_sent(service, earlier, 
     else:
         place_order(work, total)
     assert service.creates == (0 if person else 1)
+
+
+def test_what_a_rule_approved_does_not_outlive_a_lowered_cap():
+    work = a_run()
+    vars(work.options)["policy"] = SpendingPolicy(per_experiment_cents=100_000, per_campaign_cents=900_000)
+    price = functools.partial(approve_price, work, what="It", otherwise="nothing was ordered")
+    work.book.record(lambda _: Approved(amount_cents=400_000, approver="within 5,000.00 USD"))
+    with pytest.raises(BudgetExceeded, match=r"costs 4,000\.00 USD, the cap is 1,000\.00 USD"):
+        price(amount_cents=400_000)
+    assert price(amount_cents=90_000) == 100_000
+    work.book.record(lambda _: Approved(amount_cents=400_000, approver="Ada", by_person=True))
+    assert price(amount_cents=400_000) == 400_000
 
 
 def test_an_experiment_that_cannot_be_seen_is_no_question(service, asked):

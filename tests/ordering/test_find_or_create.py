@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from prefect_assay.books.log import Confirming, Ordered
+from prefect_assay.books.log import Confirming, Ordered, Sending
 from prefect_assay.errors import (
     Forbidden,
     NotFound,
@@ -17,6 +17,7 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
 )
 from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import (
@@ -225,15 +226,30 @@ def test_a_create_that_is_billed_neither_follows_nor_precedes_another(book, firs
     with pytest.raises(OrderOutcomeUnknown, match="Ask the laboratory"):
         ordered(service, book, second)
     assert service.creates == 0
-    order, _ = ordered(service, book, second, may_repeat=True)
+    order, _ = ordered(service, book, second, repeats=1)
     assert (order.experiment_id, service.creates) == ("id-1", 1)
+
+
+def test_an_approval_does_not_cover_a_create_that_another_run_has_sent_since(book):
+    """Two runs were approved for the first lost create, and the second answer is lost as well: it was asked about by none."""
+    killed(book, HOSTED)
+    service = OrderService()
+
+    def reserve():
+        if book.read().attempts == 1:
+            another = Sending(attempt=2, route=OrderRoute.SELF_SERVICE, rail=PaymentMethod.ASYNC_INVOICE)
+            book.record(lambda _: another)
+
+    with pytest.raises(OrderOutcomeUnknown, match="Ask the laboratory"):
+        ordered(service, book, HOSTED, repeats=1, reserve=reserve)
+    assert (service.creates, book.read().attempts) == (0, 2)
 
 
 def test_a_policy_may_forbid_every_second_create(book):
     killed(book)
     service = OrderService()
     with pytest.raises(OrderOutcomeUnknown):
-        ordered(service, book, may_repeat=False)
+        ordered(service, book, repeats=0)
     assert service.creates == 0
 
 

@@ -26,6 +26,7 @@ class Approval:
 
     cents: int
     approver: str
+    by_person: bool = False
 
 
 class SpendingApproval(Question):
@@ -141,7 +142,7 @@ def _changed_cap(topic: str) -> Approval | None:
     for answer in answers(topic):
         cap = answer.values.get("cap_cents")
         if answer.decision == "change_cap" and not answer.late and cap is not None:
-            return Approval(int(cap), answer.given_by)
+            return Approval(int(cap), answer.given_by, by_person=True)
     return None
 
 
@@ -149,7 +150,7 @@ def _approved(given: list[FormAnswer], what: str, amount_cents: int, otherwise: 
     """The newest answer counts. A refusal is discarded: it ends this execution, and not every retry."""
     last = given[0]
     if last.decision == "approve" and not last.late:
-        return Approval(amount_cents, last.given_by)
+        return Approval(amount_cents, last.given_by, by_person=True)
     for answer in given:
         answer.discard()
     if last.late:

@@ -83,11 +83,15 @@ class Surplus(Record):
 
 
 class Approved(Record):
-    """The order may cost this much, in US cents; `approver` is the rule or the person."""
+    """The order may cost this much, in US cents; `approver` is the rule or the person.
+
+    What a rule approved holds only within the caps of the moment; earlier versions did not note which it was.
+    """
 
     kind: Literal["approved"] = "approved"
     amount_cents: int
     approver: str
+    by_person: bool = False
 
 
 class Confirming(Record):

@@ -45,16 +45,17 @@ def find_or_create(
     *,
     reserve: Callable[[], None] = lambda: None,
     release: Callable[[], None] = lambda: None,
-    may_repeat: bool | None = None,
+    repeats: int | None = None,
     sleep: Callable[[float], None] = time.sleep,
     patience: tuple[float, ...] = PATIENCE_SECONDS,
 ) -> Order:
     """Return the one experiment of an order; create it only if it does not exist.
 
     The name in the request must contain the key's search token. `reserve` is called before a create is recorded, and if
-    it raises, nothing is sent; `release` when the service has refused the create for certain. `may_repeat` lets another
-    create follow one whose outcome is unknown, by default only if neither commits: a create with a hosted invoice accepts
-    its quote (contract 4.2, rule 3). `patience` are the seconds before each search for a lost order.
+    it raises, nothing is sent; `release` when the service has refused the create for certain. Another create may follow
+    `repeats` earlier ones whose outcome is unknown, as a person approved; by default any number, but only if none of them
+    commits: a create with a hosted invoice accepts its quote (contract 4.2, rule 3). `patience` are the seconds before
+    each search for a lost order.
 
     Raises:
         OrderMismatch: another experiment carries the key.
@@ -76,7 +77,8 @@ def find_or_create(
                 raise error  # the search was not answered
             if book.read().ordered is not None:
                 continue
-            if not (ordering.repeatable(state) if may_repeat is None else may_repeat):
+            # Another run may have sent one since a person was asked about those before it.
+            if not (ordering.repeatable(state) if repeats is None else state.attempts <= repeats):
                 raise OrderOutcomeUnknown(
                     f"an earlier order {search_token(book.order_key)} was sent at "
                     f"{state.open_attempts[-1].at:%Y-%m-%d %H:%M} UTC, and the service does not list its experiment; "
