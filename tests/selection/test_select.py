@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.designs import choices_csv, pool_of, read_pool, read_sequences
+from prefect_assay.designs import Reading, choices_csv, pool_of, read_pool, read_sequences
 from prefect_assay.errors import ConfigurationError, InputError, InvalidSequences
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Fate, SelectionPolicy, SelectionSettings
@@ -217,6 +217,28 @@ def test_choices_are_a_file_of_designs():
     assert Candidate.of(read["b"]).parents == ("=a", "x")
     assert read["=a"].attributes["selection_reason"] == "drawn at random from 1 with seed 0"
     assert read["=a"].attributes["selection_price_cents"] == "150"
+
+
+@pytest.mark.parametrize(
+    ("table", "chosen"),
+    [
+        (
+            "design_id,sequence,binder_sequence,name,tag_location,tag\nd1,WWWW,ACDE,other,,x\n",
+            Reading(sequence_column="binder_sequence", name_column="design_id"),
+        ),
+        (">d1 name=other sequence=WWWW control=1 tag=x\nACDE\n", Reading()),
+    ],
+    ids=["table", "fasta"],
+)
+def test_a_column_of_the_designer_does_not_take_the_place_of_what_is_ordered(table, chosen):
+    selection = select(read_pool("pool.csv", text=table, reading=chosen), NOTHING, 1, RANDOM)
+    (read,) = read_sequences("next.csv", data=choices_csv(selection.choices)).items
+    assert (read.name, read.aa_string, read.control, read.metadata) == ("d1", "ACDE", False, {})
+    assert {read.attributes[f"{title} (own)"] for title in ("name", "sequence", "tag")} == {
+        "other",
+        "WWWW",
+        "x",
+    }
 
 
 def test_a_pool_without_columns_is_enough_for_random():

@@ -76,6 +76,11 @@ class Header:
     others: tuple[tuple[int, str], ...]  # position and title
 
 
+def beside(title: str) -> str:
+    """A title of the designer's own column beside `name` and `sequence`: one that would be read as them is marked."""
+    return f"{title} (own)" if _key(title) in _READ else title
+
+
 def reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     """A csv reader of one dialect."""
     # The limit is global to the process. Raised always, so that a file reads the same after other readers and before.
@@ -185,6 +190,11 @@ def _key(title: str) -> str:
 def _index(keys: Sequence[str], aliases: Sequence[str]) -> int | None:
     return next((keys.index(key) for alias in aliases if (key := _key(alias)) in keys), None)
 
+
+_READ: Final = frozenset(
+    _key(title)
+    for title in (NAME[0], SEQUENCE[0], *(alias for aliases in OPTIONAL.values() for alias in aliases))
+)
 
 SCFV: Final = "ScFv"
 _TYPES: Final = {"scfv": SCFV, "fab": FAB, "singlechain": "SingleChain", "igg": "IgG"}

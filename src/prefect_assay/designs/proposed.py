@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
+from prefect_assay.designs.columns import beside
 from prefect_assay.designs.records import Rows, SourceErrors, checked
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import REASON_COLUMN, Choice
@@ -44,6 +45,8 @@ def pool_of(candidates: Iterable[Candidate], source: str = PROPOSED) -> Pool:
 def choices_csv(choices: Iterable[Choice]) -> bytes:
     """Choices as a table that `read_sequences` reads: the designs with all their columns, then what was decided.
 
+    A column of the designer that would be read as the name, the sequence or the like gets another title: a table with
+    the columns `sequence` (of a complex) and `binder_sequence` (chosen) has both.
     Cells are exact, because they are ordered: open the file with a spreadsheet program only if its names are trusted.
     """
     lines = [_line(choice) for choice in choices]
@@ -64,7 +67,7 @@ def _line(choice: Choice) -> dict[str, Any]:
         "control": "true" if design.control else "false",
         **metadata.pop(_FRAMEWORK, {}),
         **metadata,
-        **design.attributes,
+        **{beside(title): cell for title, cell in design.attributes.items()},
         "selection_rank": choice.rank,
         "selection_score": "" if choice.score is None else f"{choice.score:.6g}",
         "selection_price_cents": "" if choice.price_cents is None else choice.price_cents,
