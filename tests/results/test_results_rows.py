@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prefect_assay.looping.rules import best_value
 from prefect_assay.models.result import Result
+from prefect_assay.models.selection import Objective
 from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.results import Level, Outcome, from_csv, rows, to_csv, unread_units
 
@@ -240,3 +242,13 @@ def test_no_content_ends_a_run_that_has_waited_ten_days(entries, result_type):
         isinstance(e, dict) for e in entries
     )
     assert from_csv(to_csv(found)) == found
+
+
+def test_what_a_result_does_not_say_of_its_design_comes_from_the_order():
+    """Thermostability results name the sequence and say neither its residues nor whether it is a control."""
+    melted = {"result_type": "thermostability", "sequence_name": "ref", "tm": 85.0}
+    (row,) = rows([result(melted)], ordered=[ProteinSequence("ref", "MKV", control=True)])
+    assert (row.control, row.aa_string, row.tm_C) == (True, "MKV", 85.0)
+    assert best_value([row], Objective.MELTING) is None
+    (row,) = rows([result(melted | {"sequence": "MKVL"})], ordered=[ProteinSequence("ref", "MKV")])
+    assert (row.control, row.aa_string) == (False, "MKVL")

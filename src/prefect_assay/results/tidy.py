@@ -45,8 +45,11 @@ def rows(
     """Tidy rows: for each design a summary row, then one row per replicate.
 
     Each design of `ordered` without a result gets a row, too: `pending`, or `missing` when the results are `complete`.
+    Whether a design is a control, and its residues, come from the result, or else from the order: a thermostability
+    result says neither (service-shapes, Results).
     """
-    found = [row for result in results for row in _result_rows(result, experiment_code)]
+    known = {design.name: design for design in ordered}
+    found = [row for result in results for row in _result_rows(result, experiment_code, known)]
     names = {row.name for row in found}
     absent = [design for design in ordered if design.name not in names]
     return (*found, *(_absent_row(design, experiment_code, complete=complete) for design in absent))
@@ -97,15 +100,19 @@ def _absent_row(design: ProteinSequence, experiment_code: str, *, complete: bool
     )
 
 
-def _result_rows(result: Result, experiment_code: str) -> Iterator[ResultRow]:
+def _result_rows(
+    result: Result, experiment_code: str, known: Mapping[str, ProteinSequence]
+) -> Iterator[ResultRow]:
     for index, entry in enumerate(result.summary, start=1):
+        ordered = known.get(entry.name) if entry.name else None
+        control = _control(entry)
         shared = {
             "experiment_code": experiment_code,
             "result_id": result.id,
             "result_type": entry.result_type or result.result_type,
             "name": entry.name or f"unnamed-{index}",
-            "control": _control(entry),
-            "aa_string": entry.aa_string,
+            "control": ordered.control if control is None and ordered else control,
+            "aa_string": entry.aa_string or (ordered.aa_string if ordered else None),
         }
         yield _summary_row(entry, shared)
         for replicate in entry.replicates:
