@@ -118,6 +118,7 @@ def test_a_screening_package_has_calls_and_no_affinity():
         (b"t,y\n0,1\n", "only 1 points"),
         (b"t,y\n", "no rows"),
         (b"t,y\n0,1,2\n0,1,2\n", "rows of 3 columns"),
+        (b"t,y\n" + b"".join(b"%de-9,1\n" % n for n in range(20)) + b"400,1\n", "too uneven"),
         (b"\xff\xfe\x00", None),
     ],
 )

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from prefect_assay.errors import ConfigurationError
 
 try:
-    import numpy as np  # noqa: F401
+    import numpy as np
     import scipy  # noqa: F401
 except ImportError:
     raise ConfigurationError.missing_extra("kinetics", "fitting raw curves") from None
@@ -27,6 +27,7 @@ from prefect_assay.results.kinetics.zip_reader import PackageFiles, UnreadableFi
 _SENSORGRAM = ("t", "y")
 _MELTING = ("T", "ratio")
 _POINTS_MIN = 10
+_STEPS_MAX = 1_000_000  # of the grid that a curve is brought on; a day in tenths of a second
 _NM = 1e-9
 _HEADS = tuple(f"{mark}{name}{mark}{sign}" for name in "tT" for mark in ("", '"') for sign in ",;")
 _MAC_COPIES = "__MACOSX"  # folder of what macOS keeps beside the files of a zip
@@ -101,6 +102,8 @@ def _read(
         raise UnreadableFile(f"{path} has only {len(first)} points")
     if names == _MELTING:
         melts.append((file, first, second))
+    elif first[-1] - first[0] > _STEPS_MAX * np.median(np.diff(first)):
+        raise UnreadableFile(f"{path} has points at times too uneven for a grid of their median step")
     else:
         curve = Curve((file.concentration_nM or 0.0) * _NM, first, second)
         sensorgrams[file.name, file.replicate].append((file, curve))
