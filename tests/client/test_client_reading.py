@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -181,3 +182,11 @@ def test_ids_are_quoted_and_parameters_are_text():
 def test_numbers_that_json_cannot_say_are_refused_before_sending():
     with pytest.raises(errors.InputError, match="nothing was sent"):
         experiments.modify("e", parameters={"x": float("nan")}).request.content()
+
+
+@pytest.mark.parametrize("written", ["2026-11-21T12:00:00", "2026-11-21T12:00:00Z", "2026-11-21T13:00:00+01:00"])
+def test_a_time_without_an_offset_is_utc(written):
+    """Contract 1. A wait compares it with the time of this machine."""
+    row = {"id": "e1", "code": "LAB-1", "status": "draft", "created_at": written}
+    found = result(experiments.experiment("e1"), answer(row))
+    assert found.created_at == datetime(2026, 11, 21, 12, tzinfo=UTC)

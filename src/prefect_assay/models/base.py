@@ -4,9 +4,17 @@
 may read.
 """
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 T = TypeVar("T")
 
@@ -17,6 +25,13 @@ def _or_none(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     except ValidationError:
         return None
 
+
+def _in_utc(value: datetime) -> datetime:
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+# A time of the service, UTC also where it does not say so (contract 1): one without an offset compares with no other.
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
 
 # For fields that no decision uses: an unknown spelling gives None instead of failing the whole answer.
 Maybe = Annotated[T | None, WrapValidator(_or_none)]

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, StrictFloat
 
-from prefect_assay.models.base import Maybe, WireModel
+from prefect_assay.models.base import Maybe, Moment, WireModel
 from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus
 
 # A whole number (contract 1): text, a boolean or a fraction may mean dollars.
@@ -44,7 +43,7 @@ class Quote(WireModel):
     )
     currency: str | None = None
     status: AnyQuoteStatus
-    expires_at: datetime | None = Field(
+    expires_at: Moment | None = Field(
         default=None, validation_alias=AliasChoices("expires_at", "valid_until")
     )
     provider_quote_url: str | None = None
@@ -54,8 +53,8 @@ class Quote(WireModel):
     organization_name: Maybe[str] = None
     line_items: Maybe[tuple[LineItem, ...]] = None
     tax_cents: Maybe[Cents] = None
-    created_at: Maybe[datetime] = None
-    updated_at: Maybe[datetime] = None
+    created_at: Maybe[Moment] = None
+    updated_at: Maybe[Moment] = None
     notes: Maybe[str] = None
     terms_and_conditions: Maybe[str] = None
 
@@ -79,7 +78,7 @@ class Invoice(WireModel):
     amount: Cents | None = Field(default=None, validation_alias=AliasChoices("amount", "amount_cents"))
     experiment_id: str | None = None
     quote_id: str | None = None
-    created_at: Maybe[datetime] = None
+    created_at: Maybe[Moment] = None
     provider_hosted_invoice_url: str | None = Field(
         default=None, validation_alias=AliasChoices("provider_hosted_invoice_url", "hosted_invoice_url")
     )

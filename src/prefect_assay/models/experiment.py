@@ -1,11 +1,10 @@
 """Experiments: the create request and the service's answers (contract 2.1, 3 and 4.2)."""
 
-from datetime import datetime
 from typing import Any
 
 from pydantic import Field, SecretStr
 
-from prefect_assay.models.base import Maybe, Model, WireModel
+from prefect_assay.models.base import Maybe, Model, Moment, WireModel
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import (
     AnyExperimentStatus,
@@ -83,7 +82,7 @@ class ExperimentSummary(WireModel):
     code: str
     name: str | None = None
     status: AnyExperimentStatus
-    created_at: datetime
+    created_at: Moment
     results_status: AnyResultsStatus = ResultsStatus.NONE
     experiment_type: AnyExperimentType | None = None
     experiment_url: str | None = None
@@ -113,5 +112,5 @@ class Submitted(WireModel):
     experiment_id: str
     previous_status: AnyExperimentStatus | None = None
     status: AnyExperimentStatus | None = None
-    confirmed_at: datetime | None = None
+    confirmed_at: Moment | None = None
     provider_invoice_url: Maybe[str] = None

@@ -5,12 +5,11 @@ Null is not zero; `none`, `unknown` and "no expression" are three different outc
 """
 
 import math
-from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from prefect_assay.models.base import WireModel
+from prefect_assay.models.base import Moment, WireModel
 
 
 def _word(value: Any) -> str | None:
@@ -60,7 +59,7 @@ class ResultSummary(WireModel):
     experiment_id: str | None = None
     result_type: str
     title: str | None = None
-    created_at: datetime | None = None
+    created_at: Moment | None = None
     size_bytes: int | None = None
 
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
-from prefect_assay.models.base import Maybe, Model, WireModel
+from prefect_assay.models.base import Maybe, Model, Moment, WireModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ class StoredSequence(WireModel):
     experiment_id: str | None = None
     experiment_code: str | None = None
     metadata: dict[str, Any] | None = None
-    created_at: datetime | None = None
+    created_at: Moment | None = None
     experiment: Maybe[dict[str, Any]] = None
 
 

@@ -3,13 +3,12 @@
 Contract 2.2, 2.3, 2.11 and service-shapes, Targets.
 """
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from prefect_assay.models.base import Maybe, Model, StoredModel, WireModel
+from prefect_assay.models.base import Maybe, Model, Moment, StoredModel, WireModel
 from prefect_assay.models.form import Schema, form_of, text_only_for
 from prefect_assay.models.sequences import Batch, Duplicate
 from prefect_assay.models.vocabulary import (
@@ -74,8 +73,8 @@ class CustomTarget(WireModel):
     status: KnownOrText[CustomTargetStatus] | None = None
     reason: Maybe[str] = None
     target_id: Maybe[str] = None
-    created_at: Maybe[datetime] = None
-    updated_at: Maybe[datetime] = None
+    created_at: Maybe[Moment] = None
+    updated_at: Maybe[Moment] = None
 
 
 class Assay(Model):

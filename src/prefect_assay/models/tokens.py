@@ -4,12 +4,11 @@ A token's text is a secret and stays in `SecretStr`; records carry ids only. Of 
 `org.type` and `expires_at` only; the other fields have the names of the local lab, and `extra` carries further ones.
 """
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, SecretStr
 
-from prefect_assay.models.base import Maybe, Model, WireModel
+from prefect_assay.models.base import Maybe, Model, Moment, WireModel
 
 # An empty list would allow nothing; an omitted field restricts nothing.
 _Names = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -45,15 +44,15 @@ class TokenRecord(WireModel):
     parent_token_id: str | None = None
     root_token_id: str | None = None
     attenuation_spec: dict[str, object] | None = None
-    created_at: datetime | None = None
-    expires_at: datetime | None = None
+    created_at: Moment | None = None
+    expires_at: Moment | None = None
 
 
 class Revocation(WireModel):
     """The answer of POST /tokens/revoke: the root of the revoked tokens."""
 
     token_id: str | None = None
-    revoked_at: datetime | None = None
+    revoked_at: Moment | None = None
     children_revoked: int | None = None
 
 
@@ -73,7 +72,7 @@ class Identity(WireModel):
     organizations: tuple[Organization, ...] = ()
     active_organization_id: str | None = None
     permissions: tuple[str, ...] = ()
-    token_expires_at: datetime | None = None
+    token_expires_at: Moment | None = None
 
 
 class NewOrg(Model):
@@ -119,4 +118,4 @@ class MintedToken(WireModel):
     user_id: Maybe[str] = None
     organization_id: Maybe[str] = None
     role: Maybe[str] = None
-    expires_at: Maybe[datetime] = None
+    expires_at: Maybe[Moment] = None

@@ -1,11 +1,10 @@
 """Updates, as the feed lists them and as webhooks deliver them, and webhooks themselves (contract 2.9, 4.6 and 6)."""
 
-from datetime import datetime
 from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from prefect_assay.models.base import Maybe, WireModel
+from prefect_assay.models.base import Maybe, Moment, WireModel
 
 
 class Update(WireModel):
@@ -15,10 +14,10 @@ class Update(WireModel):
     experiment_id: str
     experiment_code: str | None = None
     name: str | None = None
-    timestamp: datetime
+    timestamp: Moment
     type: str | None = Field(default=None, validation_alias=AliasChoices("type", "update_type"))
     description: Maybe[str] = None
-    eta: Maybe[datetime] = None
+    eta: Maybe[Moment] = None
     is_resolved: Maybe[bool] = None
     status_change: Any = None
 
@@ -34,8 +33,8 @@ class DeliveryData(WireModel):
     name: str | None = None
     description: str | None = None
     update_type: str | None = None
-    eta: datetime | None = None
-    created_at: datetime | None = None
+    eta: Moment | None = None
+    created_at: Moment | None = None
 
 
 class Delivery(WireModel):
@@ -43,7 +42,7 @@ class Delivery(WireModel):
 
     delivery_id: str
     event: str
-    timestamp: datetime
+    timestamp: Moment
     api_version: str | None = None
     data: DeliveryData
 
@@ -59,5 +58,5 @@ class Webhook(WireModel):
     secret_set: Maybe[bool] = None
     headers: dict[str, str] | None = Field(default=None, repr=False)
     enabled: Maybe[bool] = None
-    created_at: Maybe[datetime] = None
-    updated_at: Maybe[datetime] = None
+    created_at: Maybe[Moment] = None
+    updated_at: Maybe[Moment] = None
