@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from prefect import task
 from pydantic import ValidationError
 
-from prefect_assay.archive import Document, archive_version, latest, versions
-from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE_PATH
+from prefect_assay.archive import Document, archive_version, latest
+from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE_PATH, experiment_folder
+from prefect_assay.archive.read import choose_version, chosen_version
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
 from prefect_assay.models.spec import Plan
@@ -25,8 +26,7 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
     Raises:
         InvalidSpec: the campaign id has been used for other designs or another assay.
     """
-    existing = kept_plan(archive, plan.campaign_id)
-    if existing is None:
+    if kept_plan(archive, plan.campaign_id) is None:
         archive_version(
             archive.get_store(),
             archive.prefix,
@@ -44,8 +44,9 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
             ],
             now=datetime.now(UTC),
         )
-        # Of two runs that fix different plans at once, the first version counts for both.
-        existing = kept_plan(archive, plan.campaign_id)
+    # Of two runs that fix different plans at once, one plan is chosen for both.
+    choose_version(archive.get_store(), experiment_folder(archive.prefix, plan.campaign_id, PLAN_CODE))
+    existing = kept_plan(archive, plan.campaign_id)
     if existing is None or existing.order_keys != plan.order_keys:
         finding = (
             f"campaign_id: {plan.campaign_id} has been used for other designs or another assay; "
@@ -56,16 +57,9 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
 
 def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
     """The archived plan of a campaign, or None."""
-    store = archive.get_store()
-    complete = [v.version for v in versions(store, archive.prefix, campaign_id, PLAN_CODE) if v.complete]
-    if not complete:
+    found = chosen_version(archive.get_store(), experiment_folder(archive.prefix, campaign_id, PLAN_CODE))
+    if found is None:
         return None
-    found = latest(store, archive.prefix, campaign_id, PLAN_CODE)
-    if found is None or len(complete) > 1:
-        raise ArchiveError(
-            f"campaign {campaign_id} has {len(complete)} plans in the archive, fixed by two runs at once; "
-            "nothing new was ordered. Choose a new campaign id"
-        )
     try:
         return Plan.model_validate_json(found.read(PLAN_PATH))
     except ValidationError as error:

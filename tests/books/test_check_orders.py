@@ -61,6 +61,13 @@ def store(any_store):
     return any_store
 
 
+def test_a_long_cell_and_a_name_with_an_odd_line_end_are_no_damage(store):
+    rows = [("E-1", "a\u2028E-9"), ("E-2", "b\x85E-9")]
+    lines = [f"{name},{code},{'x' * 200_000}\n" for code, name in rows]
+    keep(store, "TABLE", "results.csv", "".join(["name,experiment_code,extra\n", *lines]).encode())
+    assert found(store) == []
+
+
 def found(store):
     return [(finding.kind, finding.key) for finding in check_orders(store, "lab")]
 

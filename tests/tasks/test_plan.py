@@ -2,7 +2,11 @@
 
 import json
 
+import pytest
+
+from prefect_assay.archive import LocalStore, verify
 from prefect_assay.blocks import LocalArchive
+from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.sequences import ProteinSequence, Sequences
 from prefect_assay.models.spec import Assay, Plan
 from prefect_assay.models.vocabulary import ExperimentType
@@ -37,3 +41,44 @@ def test_other_columns_of_the_same_designs_are_the_same_campaign(tmp_path):
     keep_plan.fn(archive, first)
     keep_plan.fn(archive, second)
     assert kept_plan(archive, first.campaign_id).attributes == {"d0": {"ipTM": "0.9"}}
+
+
+class Meanwhile(LocalStore):
+    """A folder where another run fixes its plan, right before this one writes an object whose key ends so."""
+
+    def __init__(self, root, before, other):
+        super().__init__(root)
+        self._before, self._other = before, other
+
+    def put_if_absent(self, key, data, content_type, *, sha256=None):
+        if key.endswith(self._before) and self._other is not None:
+            other, self._other = self._other, None
+            other()
+        return super().put_if_absent(key, data, content_type, sha256=sha256)
+
+
+@pytest.mark.parametrize("before", ["claim.json", "plan.json", "manifest.json", "chosen.json"])
+def test_of_two_plans_fixed_at_once_the_run_that_goes_on_keeps_its_own(tmp_path, monkeypatch, before):
+    archive = LocalArchive(root=str(tmp_path))
+    one, two = (plan_of({}, *extra).model_copy(update={"campaign_id": "c"}) for extra in ((), ({},)))
+    went_on = []
+
+    def fix(plan, archive=archive):
+        try:
+            keep_plan.fn(archive, plan)
+        except InvalidSpec:
+            return
+        went_on.append(plan.order_keys)
+
+    store = Meanwhile(tmp_path, before, lambda: fix(two))
+    slow = LocalArchive(root=str(tmp_path))
+    monkeypatch.setattr(
+        LocalArchive, "get_store", lambda self: store if self is slow else LocalStore(tmp_path)
+    )
+    fix(one, slow)
+    assert len(went_on) == 1
+    assert kept_plan(archive, "c").order_keys == went_on[0]
+    assert verify(LocalStore(tmp_path), "").ok
+    fix(one)
+    fix(two)
+    assert set(went_on) == {went_on[0]}

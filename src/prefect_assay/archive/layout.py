@@ -109,6 +109,12 @@ def register_key(place: str) -> str | None:
     return join_key(*root, BOOKS_FOLDER, VERSIONS_FOLDER, campaign, code, f"{version}.json")
 
 
+def chosen_key(folder: str) -> str:
+    """The key of the choice of one version in a document's folder, if it is fixed once; in the register."""
+    *root, campaign, code = folder.split("/")
+    return join_key(*root, BOOKS_FOLDER, VERSIONS_FOLDER, campaign, code, "chosen.json")
+
+
 def registered_place(key: str) -> str | None:
     """The version's folder that a register entry describes; None for any other key."""
     *root, books, versions, campaign, code, name = ["", "", "", "", *key.split("/")]

@@ -1,6 +1,7 @@
 """Read the archive: the versions of an experiment, and the files of the latest one."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 from prefect_assay.archive.layout import (
     CLAIM_NAME,
     MANIFEST_NAME,
+    chosen_key,
     experiment_folder,
     safe_path,
     version_folder,
@@ -38,23 +40,36 @@ class ArchivedVersion:
         self.location = store.location(folder)
 
     def read(self, path: str) -> bytes:
-        """The content of one file, by the path it was archived under."""
-        return self._store.read(self._key(path))
+        """The content of one file, by the path it was archived under.
+
+        Raises:
+            ArchiveError: it is not what was archived.
+        """
+        return b"".join(self.stream(path))
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """The content of one file in chunks."""
-        return self._store.stream(self._key(path))
+        """The content of one file in chunks; the error of `read` comes after the last one."""
+        name = self._name(path)
+        digest = hashlib.sha256()
+        for chunk in self._store.stream(join_key(self._folder, name)):
+            digest.update(chunk)
+            yield chunk
+        if digest.hexdigest() != self.files[name].sha256:
+            raise ArchiveError(
+                f"{self.location}/{name} has changed since it was archived, so nothing is made of it. "
+                "`prefect-assay archive verify` lists what is damaged; restore it from a backup"
+            )
 
     @property
     def manifest_sha256(self) -> str:
         """The SHA-256 (hex) of the stored manifest, as in the `ArchiveRecord` of its version."""
         return hashlib.sha256(self._store.read(join_key(self._folder, MANIFEST_NAME))).hexdigest()
 
-    def _key(self, path: str) -> str:
+    def _name(self, path: str) -> str:
         name = path if path in self.files else safe_path(path)
         if name not in self.files:
             raise ArchiveError(f"{self.location} holds no {path}; it holds {', '.join(sorted(self.files))}")
-        return join_key(self._folder, name)
+        return name
 
 
 def versions(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> tuple[VersionState, ...]:
@@ -65,6 +80,40 @@ def versions(store: Store, prefix: str, campaign_id: str, experiment_code: str) 
 def latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> ArchivedVersion | None:
     """The newest complete version of the experiment, or None."""
     return latest_in(store, experiment_folder(prefix, campaign_id, experiment_code))
+
+
+def chosen_version(store: Store, folder: str) -> ArchivedVersion | None:
+    """The version that counts in the folder of a document that is fixed once: the chosen, else the only complete one.
+
+    Raises:
+        ArchiveError: several are complete and none was chosen, which an earlier release could leave; or unreadable.
+    """
+    key = chosen_key(folder)
+    body = store.find(key)
+    if body is not None:
+        place = version_folder(folder, _chosen_number(body, store.location(key)))
+        return ArchivedVersion(store, place, read_manifest(store, place)[0])
+    complete = [state.version for state in _versions(store, folder) if state.complete]
+    if len(complete) > 1:
+        raise ArchiveError(
+            f"{store.location(folder)} has {len(complete)} complete versions of what is fixed once, by two runs at the same "
+            "time; nothing new was ordered. Move the folder of the one that was not ordered away, and run it again"
+        )
+    return latest_in(store, folder)
+
+
+def choose_version(store: Store, folder: str) -> None:
+    """Choose the oldest complete version for good. Of two choices at once the first one stays."""
+    oldest = min(state.version for state in _versions(store, folder) if state.complete)
+    body = json.dumps({"version": oldest}).encode()
+    store.put_if_absent(chosen_key(folder), body, "application/json")
+
+
+def _chosen_number(body: bytes, location: str) -> int:
+    try:
+        return int(json.loads(body)["version"])
+    except (ValueError, KeyError, TypeError):
+        raise ArchiveError(f"{location} names no version; restore it from a backup") from None
 
 
 def latest_in(store: Store, folder: str) -> ArchivedVersion | None:

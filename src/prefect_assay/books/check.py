@@ -15,13 +15,14 @@ from prefect_assay.archive.layout import (
     version_folder,
     version_of,
 )
-from prefect_assay.archive.read import latest_version, read_manifest
+from prefect_assay.archive.read import chosen_version, latest_version, read_manifest
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.books.books import ARCHIVE_NAME, Books
 from prefect_assay.books.state import OrderState
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.models.spec import Plan
+from prefect_assay.results.formats import csv_lines
 
 Orders = dict[str, set[str]]  # experiments by order key, surplus ones included
 
@@ -47,7 +48,7 @@ def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
             yield from _compare(store, folder, codes, campaigns.get(campaign, {}), archive_id)
         except ArchiveUnavailable:
             raise
-        except (ArchiveError, ValidationError, ValueError) as error:
+        except (ArchiveError, ValidationError, ValueError, csv.Error) as error:
             yield Finding(kind="unreadable", key=folder, detail=f"its plan or table: {error}")
 
 
@@ -80,14 +81,15 @@ def _compare(
     ids = {code: _experiment_id(store, join_key(folder, code)) for code in sorted(codes - CAMPAIGN_CODES)}
     table = _newest(store, join_key(folder, TABLE_CODE), TABLE_PATH)
     if table is not None:
-        lines = csv.DictReader(table.decode("utf-8-sig").splitlines())
-        for code in sorted({line.get("experiment_code") or "" for line in lines} - ids.keys() - {""}):
+        header, *lines = csv_lines(table) or [[]]
+        rows = (dict(zip(header, cells, strict=False)) for cells in lines)
+        for code in sorted({row.get("experiment_code", "") for row in rows} - ids.keys() - {""}):
             detail = "the campaign's table has rows of it, and it is not archived"
             yield Finding(kind="missing", key=join_key(folder, code), detail=detail)
-    body = _newest(store, join_key(folder, PLAN_CODE), PLAN_PATH)
-    if body is None:
+    version = chosen_version(store, join_key(folder, PLAN_CODE))
+    if version is None:
         return
-    plan = Plan.model_validate_json(body)
+    plan = Plan.model_validate_json(version.read(PLAN_PATH))
     if archive_id and plan.archive_id not in {None, archive_id}:
         detail = "its plan was made in another archive"
         yield Finding(kind="misplaced", key=join_key(folder, PLAN_CODE), detail=detail)

@@ -4,8 +4,6 @@ The newest results, the plan's columns, the report's verdict and price, and a lo
 read, so that no file changes when a result comes later. A decision is joined by campaign and residues.
 """
 
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -13,12 +11,14 @@ from typing import Final, NamedTuple
 from pydantic import ValidationError
 
 from prefect_assay.archive import Store, latest
-from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, REPORT_CODE, lake_folder
+from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, REPORT_CODE, experiment_folder, lake_folder
+from prefect_assay.archive.read import chosen_version
 from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.candidates import chosen, sequence_digest
 from prefect_assay.lake.query import Query, query
 from prefect_assay.models.spec import Plan
 from prefect_assay.results import COLUMNS, DesignSummary, ResultRow, summarize
+from prefect_assay.results.formats import csv_lines
 from prefect_assay.results.tables import guarded
 
 _SUMMARY: Final = "summary.csv"
@@ -95,7 +95,7 @@ def _rows(
 
 
 def _plan(store: Store, prefix: str, campaign_id: str) -> Plan | None:
-    version = latest(store, prefix, campaign_id, PLAN_CODE)
+    version = chosen_version(store, experiment_folder(prefix, campaign_id, PLAN_CODE))
     return Plan.model_validate_json(version.read(PLAN_PATH)) if version else None
 
 
@@ -112,7 +112,8 @@ def _reported(
     version = latest(store, prefix, campaign_id, REPORT_CODE)
     if version is None or _SUMMARY not in version.files:
         return {}, {}
-    table = list(csv.DictReader(io.StringIO(version.read(_SUMMARY).decode("utf-8-sig"), newline="")))
+    header, *lines = csv_lines(version.read(_SUMMARY))
+    table = [dict(zip(header, cells, strict=True)) for cells in lines]
     verdicts = {(row["experiment_code"], row["name"]): word for row in table if (word := row.get("verdict"))}
     prices = {row["experiment_code"]: float(cents) for row in table if (cents := row.get("price_cents"))}
     return verdicts, prices

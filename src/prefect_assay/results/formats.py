@@ -34,6 +34,17 @@ def to_csv(rows: Iterable[ResultRow]) -> bytes:
     return buffer.getvalue().encode()
 
 
+def csv_lines(data: bytes, delimiter: str = ",") -> list[list[str]]:
+    """The cells of a table's lines.
+
+    Raises:
+        UnicodeDecodeError: it is no UTF-8.
+        csv.Error: it is no such table.
+    """
+    csv.field_size_limit(_FIELD_LIMIT)  # `extra` may hold more than the module's 128 KiB
+    return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=delimiter))
+
+
 def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
     """Read a table of this or an earlier version of `to_csv`.
 
@@ -45,9 +56,8 @@ def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
         ServiceUnavailable: the object storage did not answer; try again later.
     """
     data = table_content(source)
-    csv.field_size_limit(_FIELD_LIMIT)  # `extra` may hold more than the module's 128 KiB
     try:
-        lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+        lines = csv_lines(data)
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"not a results table: {error}") from None
     header = lines[0] if lines else []

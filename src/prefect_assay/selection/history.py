@@ -4,7 +4,6 @@ Non-binders, designs that did not express and open orders are rows like all othe
 """
 
 import csv
-import io
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from pydantic import ValidationError
 from prefect_assay.errors import InputError
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.results import COLUMNS, DesignSummary, Level, Outcome, from_csv, summarize
-from prefect_assay.results.formats import table_content
+from prefect_assay.results.formats import csv_lines, table_content
 from prefect_assay.results.tidy import outcome_of
 
 Table = str | bytes | Path
@@ -102,12 +101,9 @@ def _read(table: Table) -> Sequence[DesignSummary]:
 
 def _lines(data: bytes, place: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """The header, and each row by title with its number, counted from 1 below the header."""
-    csv.field_size_limit(2**31 - 1)  # the tidy column `extra` may hold more than the module's 128 KiB
     try:
-        text = data.decode("utf-8-sig")
-        first = text.partition("\n")[0]
-        delimiter = max(_DELIMITERS, key=first.count)
-        table = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+        first = data.partition(b"\n")[0].decode("utf-8-sig")
+        table = csv_lines(data, max(_DELIMITERS, key=first.count))
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{place} is no table of results: {error}") from None
     header = [title.strip() for title in table[0]] if table else []

@@ -4,7 +4,6 @@ Answers are kept as they came, so a field may be absent or odd: a value that can
 report. A file that differs from its manifest does.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -14,7 +13,6 @@ from pydantic import ValidationError
 
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.read import ArchivedVersion
-from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import Manifest, is_open_link
 from prefect_assay.models.base import Model
 from prefect_assay.models.experiment import Experiment
@@ -100,25 +98,9 @@ def reported_experiment(
     )
 
 
-def checked(version: ArchivedVersion, path: str) -> bytes:
-    """The content of a file; ArchiveError if it is not what was archived."""
-    body = version.read(path)
-    refuse_changed(version, path, hashlib.sha256(body).hexdigest())
-    return body
-
-
-def refuse_changed(version: ArchivedVersion, path: str, sha256: str) -> None:
-    """Raise ArchiveError unless the digest is that of the manifest."""
-    if sha256 != version.files[path].sha256:
-        raise ArchiveError(
-            f"{version.location}/{path} has changed since it was archived, so no report is made of it. "
-            "`prefect-assay archive verify` lists what is damaged; restore it from a backup"
-        )
-
-
 def _json(version: ArchivedVersion, path: str) -> Any:
     """A JSON file of the version; None without one."""
-    return json.loads(checked(version, path)) if path in version.files else None
+    return json.loads(version.read(path)) if path in version.files else None
 
 
 def _spec(version: ArchivedVersion) -> ExperimentSpec | None:
@@ -180,7 +162,7 @@ def _rows(
     version: ArchivedVersion, results: tuple[Result, ...], spec: ExperimentSpec | None
 ) -> tuple[tuple[ResultRow, ...], list[str]]:
     """The tidy rows, made again of the answers, and what is to be known about them."""
-    archived = checked(version, TABLE_PATH) if TABLE_PATH in version.files else None
+    archived = version.read(TABLE_PATH) if TABLE_PATH in version.files else None
     if not results and archived is not None:
         return from_csv(archived), []
     manifest = version.manifest

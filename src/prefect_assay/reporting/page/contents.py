@@ -17,14 +17,14 @@ from prefect_assay.archive.layout import (
     safe_prefix,
     version_of,
 )
-from prefect_assay.archive.read import ArchivedVersion, latest_in
+from prefect_assay.archive.read import ArchivedVersion, chosen_version, latest_in
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import Manifest
 from prefect_assay.models.base import Model
 from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.reporting.page.answers import ReportedExperiment, checked, reported_experiment
+from prefect_assay.reporting.page.answers import ReportedExperiment, reported_experiment
 from prefect_assay.reporting.page.orders import OrderFacts, orders_of
 from prefect_assay.results.row import ResultRow, collate
 
@@ -80,7 +80,7 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
     """
     orders, notes = orders_of(store, prefix, campaign_id)
     folder = join_key(safe_prefix(prefix), safe_name(campaign_id))
-    plan_version = latest_in(store, join_key(folder, PLAN_CODE))
+    plan_version = chosen_version(store, join_key(folder, PLAN_CODE))
     plan = _plan(plan_version)
     indices = {planned.order_key: planned.batch_index for planned in plan.experiments} if plan else {}
     found = []
@@ -113,7 +113,7 @@ def _plan(version: ArchivedVersion | None) -> Plan | None:
     if version is None:
         return None
     try:
-        return Plan.model_validate_json(checked(version, PLAN_PATH))
+        return Plan.model_validate_json(version.read(PLAN_PATH))
     except ValidationError as error:
         raise ArchiveError(
             f"{version.location}/{PLAN_PATH} was written by another version of prefect-assay, and this one cannot read "
