@@ -18,7 +18,13 @@ from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.archive.store import digest_of
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, TransientError
+from prefect_assay.errors import (
+    ArchiveError,
+    AssayError,
+    ConfigurationError,
+    TransientError,
+    UnexpectedAnswer,
+)
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.result import Result
 from prefect_assay.models.sequences import ProteinSequence
@@ -30,6 +36,7 @@ from prefect_assay.runs import can_suspend
 from prefect_assay.runs.transient_failures import READ
 
 _JSON: Final = "application/json"
+_PAGE_BYTES: Final = 512  # of a file, in which a page says that it is one
 
 __all__ = ["archive_experiment", "check_archive", "fetch_results", "kept_location", "refuse_relative"]
 
@@ -175,6 +182,7 @@ def _packages(
         try:
             with path.open("wb") as file:
                 digest = digest_of(_written(file, client.download(result.data_package_url)))
+            _refuse_page(path)
         except OSError as error:
             if is_full(error):
                 raise out_of_space(path) from error
@@ -193,6 +201,14 @@ def _packages(
             yield Document(
                 path=f"packages/{result.id}.zip", content_type="application/zip", body=path, digest=digest
             )
+
+
+def _refuse_page(path: Path) -> None:
+    """A storage or a proxy in trouble may answer with a page and status 200: archived, it would pass for the package."""
+    with path.open("rb") as file:
+        head = file.read(_PAGE_BYTES).lstrip().lower()
+    if head.startswith((b"<!doctype html", b"<html")):
+        raise UnexpectedAnswer("its address answers with a page")
 
 
 def _written(file: BinaryIO, chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -77,6 +77,7 @@ BAD = {
     "https://files.example/inward": httpx.Response(302, headers={"location": "https://10.0.0.1/"}),
     "https://files.example/expired?sig=permission": httpx.Response(403, json={"error": "expired"}),
     "https://files.example/gone": httpx.Response(410, json={"error": "gone"}),
+    "https://files.example/page": httpx.Response(200, content=b"\n<!DOCTYPE html><html>maintenance</html>"),
     "https://files.example/large": httpx.Response(200, content=bytes(1001)),
 }
 
