@@ -7,10 +7,12 @@ from typing import Any, Final
 import httpx
 from pydantic import SecretStr
 
+from prefect_assay.client.http.wire import unlogged_query
 from prefect_assay.errors import ServiceUnavailable
 from prefect_assay.payments.rails.x402 import address_of
 
 _SECONDS: Final = 10.0
+_DECIMALS_MAX: Final = 36  # of tokens that exist: 18 and fewer
 _ASSET: Final = re.compile(r"(?:eip155:(?P<chain>\d+)/erc20:)?(?P<contract>0x[0-9a-fA-F]{40})")
 # The first four bytes of the Keccak digests of the functions' signatures.
 _BALANCE_OF: Final = "0x70a08231"
@@ -25,7 +27,7 @@ def balance_cents(node_url: SecretStr, private_key: SecretStr, assets: Iterable[
     """
     owner = address_of(private_key).removeprefix("0x").lower().rjust(64, "0")
     try:
-        with httpx.Client(timeout=_SECONDS, follow_redirects=False) as client:
+        with unlogged_query(path=True), httpx.Client(timeout=_SECONDS, follow_redirects=False) as client:
             chain = _call(client, node_url, "eth_chainId", [])
             return sum(
                 _cents(
@@ -52,4 +54,6 @@ def _call(client: httpx.Client, url: SecretStr, method: str, params: list[Any]) 
 
 
 def _cents(units: int, decimals: int) -> int:
+    if decimals > _DECIMALS_MAX:  # a power of an absurd number would not end
+        raise ValueError(decimals)
     return units * 100 // int(10**decimals)

@@ -52,32 +52,37 @@ _PARAMETER = re.compile(rf"^((?:[a-z]+\()?){NEUTRAL_PROVIDER}_")
 _NEUTRAL_HEADER: Final = f"x-{NEUTRAL_SERVICE}-".lower()
 
 
-_query_permits: ContextVar[bool] = ContextVar("query_permits", default=False)
+_QUERY: Final[dict[str, Any]] = {"query": None, "fragment": None, "userinfo": b""}
+_PATH: Final[dict[str, Any]] = {**_QUERY, "path": "/"}
+_left_out: ContextVar[dict[str, Any] | None] = ContextVar("left_out", default=None)
 
 
-class _NoQuery(logging.Filter):
+class _WithoutSecrets(logging.Filter):
     """httpx logs the whole address of each request; a file's may be signed. Other requests are not changed."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if _query_permits.get() and isinstance(record.args, tuple):
+        hidden = _left_out.get()
+        if hidden and isinstance(record.args, tuple):
             record.args = tuple(
-                arg.copy_with(query=None, fragment=None, userinfo=b"") if isinstance(arg, httpx.URL) else arg
-                for arg in record.args
+                arg.copy_with(**hidden) if isinstance(arg, httpx.URL) else arg for arg in record.args
             )
         return True
 
 
-logging.getLogger("httpx").addFilter(_NoQuery())
+logging.getLogger("httpx").addFilter(_WithoutSecrets())
 
 
 @contextmanager
-def unlogged_query(*, active: bool = True) -> Iterator[None]:
-    """Leave the query, which may be a permission, out of httpx's log for the requests sent in this context."""
-    token = _query_permits.set(active)
+def unlogged_query(*, active: bool = True, path: bool = False) -> Iterator[None]:
+    """Leave the query, which may be a permission, out of httpx's log for the requests sent in this context.
+
+    With `path` the path as well: the address of a node on a chain may hold its key there.
+    """
+    token = _left_out.set((_PATH if path else _QUERY) if active else None)
     try:
         yield
     finally:
-        _query_permits.reset(token)
+        _left_out.reset(token)
 
 
 class BearerAuth(httpx.Auth):
