@@ -12,7 +12,7 @@ from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.books import OrderBook, OrderLedger
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ConfigurationError, PaymentError, PaymentFailed, PaymentsDisabled
-from prefect_assay.models.billing import Invoice
+from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
 from prefect_assay.payments import PaymentPolicy, Rail, hosted, rail_for, settle
@@ -96,6 +96,7 @@ def pay_invoice(
         require_order(book, order.experiment_id)
         ledger = OrderLedger(book)
         if method not in MACHINE_RAILS:
+            _count(book, invoice)
             return _hosted_invoice(client, invoice, ledger)
         import_variables(book, credentials.base_url, invoice.id)
         with _next_step(invoice):
@@ -155,6 +156,21 @@ def record_hosted(
     if invoice.status in _UNPAID and (invoice.provider_hosted_invoice_url or invoice.id) == shown:
         return None
     return _recorded(client, invoice, OrderLedger(book))
+
+
+def _count(book: OrderBook, invoice: Invoice) -> None:
+    """Count a hosted invoice that bills more than was approved: it is committed, and the caps are about what remains."""
+    approved = book.state.approved
+    billed = 0 if invoice.status == InvoiceStatus.VOID else invoice.amount or 0
+    if approved is None or billed <= approved.amount_cents:
+        return
+    book.books.budget.reserve(book.order_key, book.campaign_id, billed)
+    get_run_logger().error(
+        "Invoice %s bills %s, and %s was approved: ask the laboratory why",
+        invoice.id,
+        usd(billed),
+        usd(approved.amount_cents),
+    )
 
 
 def _hosted_invoice(client: AssayClient, invoice: Invoice, ledger: OrderLedger) -> Payment:
