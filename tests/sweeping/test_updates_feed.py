@@ -1,6 +1,7 @@
 """How a sweep reads the updates feed: up to the watermark, nothing missed, nothing counted twice."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from uuid import uuid4
@@ -196,13 +197,13 @@ def test_labels_and_amounts_for_people():
 
 
 class Listing:
-    """The service's list of experiments: one, with a status."""
+    """The service's list of experiments: one with each status."""
 
-    def __init__(self, status):
-        self.found = ExperimentSummary(id="e-1", code="LAB-1", status=status, created_at=NOW)
+    def __init__(self, *statuses):
+        self.found = [ExperimentSummary(id="e-1", code="LAB-1", status=s, created_at=NOW) for s in statuses]
 
     def iter_experiments(self, *, filter):  # noqa: A002 - the client's parameter
-        yield self.found
+        yield from self.found
 
 
 def waiting_for_results(method="x402-exact", **labels):
@@ -259,3 +260,12 @@ def test_news_of_an_unpaid_experiment_wakes_its_run_to_record_a_payment(labels, 
     waiting = waiting_for_results("async_invoice", **labels)
     selection = select_runs_to_wake(Listing("waiting_for_materials"), [waiting], NOW, news=news)
     assert selection.wake == ((waiting.reference.run_id,) if woken else ())
+
+
+@pytest.mark.parametrize(("waited", "woken"), [(timedelta(days=40), False), (timedelta(days=46), True)])
+def test_a_run_whose_experiment_the_token_does_not_see_is_named_and_woken_when_it_is_overdue(waited, woken):
+    """Such as after a token of another organisation was saved. A gap in the list ends no run in time."""
+    waiting = replace(waiting_for_results(), since=NOW - waited)
+    selection = select_runs_to_wake(Listing(), [waiting], NOW, news=False)
+    assert selection.wake == ((waiting.reference.run_id,) if woken else ())
+    assert "does not see 1 of the experiments" in str(selection.problem)

@@ -20,6 +20,7 @@ from prefect_assay.runs.states import set_state
 # Prefect sends a heartbeat every 180 s by default. Three may be lost; a margin for a busy server.
 _MISSED_HEARTBEATS: Final = 3
 _MARGIN: Final = timedelta(seconds=60)
+_NO_EXECUTION_LASTS: Final = timedelta(days=1)
 _NOTED_MAX: Final = 100  # a Prefect variable holds 5,000 characters; later sweeps note the others
 _HEARTBEAT: Final = "prefect.flow-run.heartbeat"
 
@@ -42,7 +43,8 @@ def default_silence() -> timedelta:
 def mark_missing_heartbeats_crashed(client: SyncPrefectClient, now: datetime, noted: Silence) -> Silence:
     """Set runs to Crashed that were silent at an earlier sweep (`noted`) and still are; returns what to note now.
 
-    A run without any heartbeat since it was started is left alone: its process may send none.
+    A run without any heartbeat since it was started is left alone for a day: its process may send none. No execution
+    lasts that long, and Prefect deletes heartbeats after a week, in which no server may have run.
     """
     if noted.since and now - noted.since < _heartbeat() + _MARGIN:  # too early; the noted runs stay noted
         return noted
@@ -78,6 +80,9 @@ def _silent(client: SyncPrefectClient, now: datetime) -> list[FlowRun]:
         for run in recoverable_runs(client, StateType.RUNNING)
         if run.state is not None
         and run.state.timestamp < since
-        and (last := last_heartbeat(client, run, run.state, now)) is not None
-        and last < since
+        and _is_silent(run.state, last_heartbeat(client, run, run.state, now), since, now)
     ]
+
+
+def _is_silent(state: State, last: datetime | None, since: datetime, now: datetime) -> bool:
+    return last < since if last is not None else now - state.timestamp > _NO_EXECUTION_LASTS

@@ -13,8 +13,9 @@ from prefect.states import Scheduled
 from prefect_assay.events import EVENTS_LABEL, RunReference
 from prefect_assay.runs.tags import ORDER_TAG, REPLACED_TAG, tag_values
 
-# A crashed run is rescheduled for this long; afterwards it counts as ended.
-LOST_AFTER: Final = timedelta(days=7)
+# A crashed run is rescheduled for this long; afterwards it counts as ended. Longer than an installation is switched off:
+# the laboratory delivers meanwhile.
+LOST_AFTER: Final = timedelta(days=60)
 
 _EXPIRED: Final = "and never resumed"  # Prefect's message for a suspension that timed out
 _EXPIRED_FOR: Final = timedelta(hours=1)  # by then the sweep has rescheduled the run or never will

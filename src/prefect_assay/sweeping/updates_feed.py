@@ -185,10 +185,11 @@ def select_runs_to_wake(
                 waiting.kind, found, patience=waiting.patience, now=now, news=news
             ):
                 wake[waiting.reference.run_id] = None
-    if news:
-        # An experiment with an update that is not listed: the run itself finds out what that means.
-        unlisted = by_id.keys() - looked.found.keys() - looked.unread
-        wake |= {waiting.reference.run_id: None for each in sorted(unlisted) for waiting in by_id[each]}
+    unlisted = sorted(by_id.keys() - looked.found.keys() - looked.unread)
+    for waiting in (waiting for experiment_id in unlisted for waiting in by_id[experiment_id]):
+        # The run itself finds out what it means. A gap in the list ends no run that waits for a laboratory in time.
+        if news or (waiting.since is not None and now - waiting.since > waiting.patience):
+            wake[waiting.reference.run_id] = None
     next_deadline = min((d for d in deadlines if d > now), default=None)
     asleep = tuple(
         (waiting.reference, found)
@@ -200,7 +201,7 @@ def select_runs_to_wake(
         tuple(wake),
         next_deadline,
         complete=not looked.unread,
-        problem=looked.problem,
+        problem=looked.problem or (_not_seen(unlisted) if unlisted and not news else None),
         asleep=asleep,
         deadlines=tuple(
             Due(found.code, waiting.reference.name, found.created_at + waiting.patience)
@@ -208,6 +209,14 @@ def select_runs_to_wake(
             for waiting in by_id.get(found.id, ())
             if waiting.reference.run_id not in wake
         ),
+    )
+
+
+def _not_seen(experiment_ids: Sequence[str]) -> NotFound:
+    shown = ", ".join(experiment_ids[:3]) + (", ..." if len(experiment_ids) > 3 else "")  # noqa: PLR2004 - some
+    return NotFound(
+        f"its token does not see {len(experiment_ids)} of the experiments that runs wait for ({shown}). Is it of another "
+        "organisation, or restricted? Save the block with a token that sees them"
     )
 
 
