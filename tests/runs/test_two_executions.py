@@ -23,12 +23,21 @@ def ask():
     questions.ask(SpendingApproval, question="price-test", title="May it", description="May it?", hours=1)
 
 
-def go_on_in_a_run_that_is(state, monkeypatch, step, *, answer_lost=False):
-    run = SimpleNamespace(id=uuid4(), state=state, deployment_id=uuid4(), parent_task_run_id=None, tags=[])
+def go_on_in_a_run_that_is(state, monkeypatch, step, *, answer_lost=False, woken=False):
+    policy = SimpleNamespace(pause_keys={"another"})
+    run = SimpleNamespace(
+        id=uuid4(),
+        state=state,
+        deployment_id=uuid4(),
+        parent_task_run_id=None,
+        tags=[],
+        empirical_policy=policy,
+    )
 
     def refused(_run_id, proposed):
         if answer_lost:  # the first attempt has taken effect, and Prefect refuses its repetition
-            run.state = proposed
+            run.state = state if woken else proposed
+            policy.pause_keys.add(proposed.state_details.pause_key)
         reason = "Cannot suspend flows that are not currently running."
         return SimpleNamespace(status=SetStateStatus.REJECT, details=SimpleNamespace(reason=reason))
 
@@ -60,3 +69,10 @@ def test_any_other_refusal_is_an_error(step, monkeypatch):
 def test_a_suspension_whose_answer_was_lost_is_one(step, monkeypatch):
     with pytest.raises(Pause):
         go_on_in_a_run_that_is(Running(), monkeypatch, step, answer_lost=True)
+
+
+@pytest.mark.parametrize("step", [wait, ask])
+def test_a_suspension_whose_answer_was_lost_and_that_was_woken_leaves_the_run_to_the_next(step, monkeypatch):
+    """The run is running in the process that woke it: an error raised here would fail it."""
+    with pytest.raises(Abort, match="another execution"):
+        go_on_in_a_run_that_is(Running(), monkeypatch, step, answer_lost=True, woken=True)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from uuid import uuid4
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -242,6 +243,28 @@ def test_a_run_whose_state_has_changed_during_the_look_is_not_suspended(look, na
     assert not look(prefect, service)
     assert prefect.states[-1].name == name
     assert not prefect.reported
+
+
+@pytest.mark.parametrize("fails", ["the answer", "the events"])
+def test_an_error_once_the_run_is_suspended_wakes_it_again(look, monkeypatch, fails):
+    """Its flow may not start any more, and a delivery in the meantime found no suspended run."""
+    prefect = Prefect(history(*WOKEN))
+    if fails == "the answer":
+        monkeypatch.setattr(prefect, "set_flow_run_state", lost_answer(prefect.set_flow_run_state))
+    else:
+        # `of_waiting` reads the list that the fixture fills.
+        prefect.payments = None
+    assert look(prefect, Service(("in_production", "none")))
+    assert prefect.states[-1].name == "Suspended"
+    assert prefect.resumed == [(prefect.run.id, None)]
+
+
+def lost_answer(request):
+    def send(*given, **options):
+        request(*given, **options)
+        raise httpx.ReadTimeout("no answer")
+
+    return send
 
 
 @pytest.mark.parametrize("second", [("done", "all"), ServiceUnavailable("away")])

@@ -176,6 +176,8 @@ def suspend(run: FlowRun, state: State[Any]) -> NoReturn:
         found = client.read_flow_run(run.id)
     if suspension_key(found) == state.state_details.pause_key:
         raise Pause(state=state)  # the answer to the first attempt was lost
+    if state.state_details.pause_key in (found.empirical_policy.pause_keys or ()):
+        raise Abort("the run was suspended and woken since: another execution of it goes on")
     if found.state is not None and not found.state.is_running():
         # The process was taken for dead (no heartbeat, a late report about an earlier one), and the run was rescheduled:
         # an error raised here would end it under the other execution.

@@ -1,5 +1,6 @@
 """Tags and labels of assay runs. Tags are the only index by which a run is found; their texts never change."""
 
+import logging
 from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID
@@ -9,6 +10,8 @@ from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
+
+_log = logging.getLogger(__name__)
 
 EXPERIMENT_TAG: Final = "assay-experiment:"  # <id>: a run that waits for an experiment
 ARCHIVE_TAG: Final = "assay-archive:"  # <id>: the same run
@@ -72,7 +75,8 @@ def set_labels(run_id: UUID, labels: dict[str, str]) -> None:
         with get_client(sync_client=True) as client:
             client.update_flow_run_labels(run_id, dict(labels))
     except httpx.HTTPError:
-        get_run_logger().warning(
+        logger = get_run_logger() if FlowRunContext.get() else _log
+        logger.warning(
             "Could not store %s in the run's labels; the next execution will",
             ", ".join(labels),
             exc_info=True,

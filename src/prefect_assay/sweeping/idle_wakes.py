@@ -26,7 +26,7 @@ from prefect_assay.reporting.artifacts import payment_labels
 from prefect_assay.reporting.progress import show_progress
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.queries import is_assay_run
-from prefect_assay.runs.states import is_own_wait, resume, set_state
+from prefect_assay.runs.states import is_own_wait, resume, set_state, suspension_key
 from prefect_assay.runs.tags import RETRY_TAG, set_labels, tag_values
 from prefect_assay.sweeping.hosted_payments import payment_reader
 from prefect_assay.sweeping.updates_feed import WaitingRun, waiting_run
@@ -105,14 +105,17 @@ def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
         state = prefect.read_flow_run(woken.run.id).state
         if state is None or state.name not in _WOKEN:
             return False  # canceled since, or another process has it: Prefect decides what the flow may do
-        _suspend(prefect, woken, message)
-        facts.of_waiting([(woken.waiting.reference, found, payment)])
-        if payment is not None:
-            set_labels(woken.run.id, payment_labels(payment))
-        # A delivery in the meantime found no suspended run, and woke none.
         try:
+            _suspend(prefect, woken, message)
+            facts.of_waiting([(woken.waiting.reference, found, payment)])
+            if payment is not None:
+                set_labels(woken.run.id, payment_labels(payment))
+            # A delivery in the meantime found no suspended run, and woke none.
             again = _idle(service, woken.waiting) is None or (payment is None and read_payment() is not None)
-        except Exception:  # noqa: BLE001 - the run is suspended; its flow may not start any more
+        except Exception:
+            # If the run is suspended, also by a request whose answer was lost, its flow may not start any more.
+            if not _is_asleep(prefect, woken):
+                raise
             again = True
         if again:
             resume(prefect, woken.run.id)
@@ -124,6 +127,10 @@ def _idle(service: AssayClient, waiting: WaitingRun) -> Experiment | None:
     now = datetime.now(UTC)
     wake = is_worth_waking(waiting.kind, found, patience=waiting.patience, now=now, news=True)
     return None if wake else found
+
+
+def _is_asleep(prefect: SyncPrefectClient, woken: _Woken) -> bool:
+    return suspension_key(prefect.read_flow_run(woken.run.id)) == woken.wait.state_details.pause_key
 
 
 def _suspend(prefect: SyncPrefectClient, woken: _Woken, message: str | None) -> None:
