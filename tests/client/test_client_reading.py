@@ -184,7 +184,9 @@ def test_numbers_that_json_cannot_say_are_refused_before_sending():
         experiments.modify("e", parameters={"x": float("nan")}).request.content()
 
 
-@pytest.mark.parametrize("written", ["2026-11-21T12:00:00", "2026-11-21T12:00:00Z", "2026-11-21T13:00:00+01:00"])
+@pytest.mark.parametrize(
+    "written", ["2026-11-21T12:00:00", "2026-11-21T12:00:00Z", "2026-11-21T13:00:00+01:00"]
+)
 def test_a_time_without_an_offset_is_utc(written):
     """Contract 1. A wait compares it with the time of this machine."""
     row = {"id": "e1", "code": "LAB-1", "status": "draft", "created_at": written}
