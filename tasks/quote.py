@@ -12,7 +12,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict, NotReady, PaymentRefused, TransientError
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote, usd
-from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus
+from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus
 from prefect_assay.payments.guard import CURRENCY
 from prefect_assay.runs.transient_failures import ONCE
 
@@ -53,10 +53,13 @@ _EXPIRED = {QuoteStatus.EXPIRED, QuoteStatus.STALE}
 
 
 def read_billing(client: AssayClient, experiment_id: str, now: datetime | None = None) -> Billing:
-    """Read the stage. The invoice comes first: it exists only after acceptance (contract 4.2)."""
+    """Read the stage. The invoice comes first: it exists only after acceptance (contract 4.2).
+
+    A void one decides nothing: it is left of a failed try (create rule 5), of a cancellation, or of an accepted quote.
+    """
     try:
-        client.invoice(experiment_id)
-        return Billing(stage=BillingStage.INVOICED)
+        if client.invoice(experiment_id).status != InvoiceStatus.VOID:
+            return Billing(stage=BillingStage.INVOICED)
     except NotReady:
         pass
     status = client.experiment(experiment_id).status

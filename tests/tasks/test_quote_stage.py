@@ -10,18 +10,19 @@ from prefect_assay.models.experiment import Experiment
 from prefect_assay.tasks.quote import BillingStage, read_billing
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
+NONE_YET = object()  # an invoice may be there without a status
 
 
 class Service:
-    """Answers as told; None means "not yet"."""
+    """Answers as told; NONE_YET and a quote of None mean "not yet"."""
 
-    def __init__(self, *, invoice=None, quote=None, status="waiting_for_confirmation"):
+    def __init__(self, *, invoice=NONE_YET, quote=None, status="waiting_for_confirmation"):
         self._invoice = invoice
         self._quote = quote
         self._status = status
 
     def invoice(self, experiment_id):
-        if self._invoice is None:
+        if self._invoice is NONE_YET:
             raise NotReady("POST /experiments/{experiment_id}/quote/confirm")
         return ExperimentInvoice(experiment_id=experiment_id, status=self._invoice)
 
@@ -61,9 +62,31 @@ def test_an_open_quote_whose_validity_has_passed_is_expired():
     assert stage(quote=late) is BillingStage.QUOTE_EXPIRED
 
 
-@pytest.mark.parametrize("invoice", ["draft", "open", "paid", "void"])
+@pytest.mark.parametrize("invoice", ["draft", "open", "paid", "uncollectible", "frozen", None])
 def test_an_invoice_decides_whatever_the_quote_says(invoice):
     assert stage(invoice=invoice, quote={"status": "rejected"}) is BillingStage.INVOICED
+
+
+@pytest.mark.parametrize(
+    ("quote", "expected"),
+    [
+        (None, BillingStage.QUOTE_PENDING),
+        ("open", BillingStage.QUOTE_OPEN),
+        ("accepted", BillingStage.INVOICED),
+        ("rejected", BillingStage.QUOTE_REJECTED),
+        ("stale", BillingStage.QUOTE_EXPIRED),
+    ],
+)
+@pytest.mark.parametrize("word", ["void", "Void"])
+def test_a_void_invoice_leaves_the_decision_to_the_quote(word, quote, expected):
+    # contract 4.2, create rule 5: the invoice of a failed order is void, and the request can be tried again
+    assert stage(invoice=word, quote=quote and {"status": quote}) is expected
+
+
+def test_a_void_invoice_does_not_hide_a_cancellation():
+    for quote in ("open", "accepted"):
+        assert stage(invoice="void", quote={"status": quote}, status="canceled") is BillingStage.CANCELED
+    assert stage(invoice="open", quote={"status": "accepted"}, status="canceled") is BillingStage.INVOICED
 
 
 def test_without_a_quote_the_status_decides():

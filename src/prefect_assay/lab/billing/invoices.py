@@ -60,6 +60,11 @@ def latest(db: Db, experiment_id: str) -> Row | None:
     )
 
 
+def newest(db: Db, experiment_id: str) -> Row | None:
+    """The experiment's newest invoice, void or not."""
+    return db.one("SELECT * FROM invoices WHERE experiment_id = ? ORDER BY seq DESC LIMIT 1", experiment_id)
+
+
 def url(lab: Lab, invoice: Row) -> str:
     """The hosted page where a person pays."""
     return lab.portal_url("invoices", invoice["portal_key"])
@@ -71,11 +76,15 @@ def pay_path(invoice: Row) -> str:
 
 
 def of_experiment(call: Call) -> Answer:
-    """GET /experiments/{id}/invoice: 404 names the next call (contract 4.2, rules for invoice)."""
+    """GET /experiments/{id}/invoice: 404 names the next call (contract 4.2, rules for invoice).
+
+    An accepted quote has its invoice, void or not; that of a failed try is not answered with (create rule 5).
+    """
     with call.lab.store.transaction() as db:
         experiment = _experiment(db, call)
-        invoice = latest(db, experiment["id"])
         quote = quotes.current(db, experiment)
+        accepted = quote is not None and quote["status"] == QuoteStatus.ACCEPTED
+        invoice = latest(db, experiment["id"]) or (newest(db, experiment["id"]) if accepted else None)
     path = f"{API_PREFIX}/experiments/{experiment['id']}"
     if invoice is None:
         pending = quote is not None and quote["status"] == QuoteStatus.PENDING

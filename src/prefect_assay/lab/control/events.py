@@ -150,9 +150,7 @@ def _force_status(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.
 
 
 def _unpaid(db: Db, experiment: Row) -> Row:
-    invoice = db.one(
-        "SELECT * FROM invoices WHERE experiment_id = ? ORDER BY seq DESC LIMIT 1", experiment["id"]
-    )
+    invoice = invoices.newest(db, experiment["id"])
     if invoice is None or invoice["status"] not in invoices.PAYABLE:
         raise Refusal(409, "the experiment has no invoice that can be paid")
     return invoice
