@@ -66,8 +66,14 @@ def test_every_endpoint_wants_a_token(lab, nobody, route):
 
 
 def test_what_is_open_needs_no_token(nobody):
-    for path in ("/openapi.json", "/info/health", "/info/health-db"):
+    for path in ("/openapi.json", "/info/health"):
         assert nobody.get(path).status_code == 200
+
+
+def test_any_living_token_may_ask_for_the_databases_health(nobody, shared):
+    # contract 4: all endpoints require the token but the openapi.json fetch; shapes exempt /info/health only
+    refused(nobody.get("/info/health-db"), 401)
+    assert shared.viewer.get("/info/health-db").json() == {"status": "ok", "db": "ok"}
 
 
 @client_holds("7.401.shape")

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sqlite3
 import subprocess
 import uuid
 
@@ -82,15 +83,20 @@ def test_the_invoice_pdf_is_fetched_at_an_address_without_a_token(core, tmp_path
         documents.hosted_invoice(core.lab, "guess")
 
 
-def test_health_needs_no_token_and_tells_of_a_broken_database():
+def test_health_needs_no_token_and_that_of_the_database_tells_when_it_is_broken():
     core = lab_core()
     nobody = {"authorization": ""}
     assert core.request("GET", "/info/health", headers=nobody).body == {"status": "ok"}
-    assert core.request("GET", "/info/health-db", headers=nobody).body == {"status": "ok", "db": "ok"}
+    assert refusal(core, "GET", "/info/health-db", headers=nobody).status == 401
+    for token in (core.seeded.viewer_token, core.seeded.member_token):
+        assert core.request("GET", "/info/health-db", token=token).body == {"status": "ok", "db": "ok"}
     core.close()
-    refused = refusal(core, "GET", "/info/health-db", headers=nobody)
+    # The token is looked up in the database, too.
+    refused = refusal(core, "GET", "/info/health-db", token=core.seeded.viewer_token)
     assert (refused.status, refused.extra) == (503, {"db": "unavailable"})
     assert core.request("GET", "/info/health", headers=nobody).status == 200
+    with pytest.raises(sqlite3.Error):
+        core.request("GET", "/whoami")
 
 
 def test_feedback_is_kept_and_gets_a_reference(core):

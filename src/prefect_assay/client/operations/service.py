@@ -18,7 +18,10 @@ def health() -> Operation[Health]:
 
 
 def health_db() -> Operation[Health]:
-    """GET /info/health-db: whether its database answers; `ok` is False for a 503, which is no error here."""
+    """GET /info/health-db: whether its database answers; `ok` is False for a 503, which is no error here.
+
+    Needs a living token (contract 4), whatever it permits.
+    """
     return Operation(
         # not repeated: a 503 is the answer
         request=Request(method="GET", path="/info/health-db"),

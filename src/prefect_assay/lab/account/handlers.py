@@ -16,7 +16,7 @@ from uuid import UUID
 from pydantic import Field
 
 from prefect_assay.lab.kernel import times
-from prefect_assay.lab.kernel.refusals import Body, Refusal
+from prefect_assay.lab.kernel.refusals import Body, Refusal, database_away
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests import lists, validation
 from prefect_assay.lab.requests.core import Answer, Call, Lab
@@ -131,7 +131,7 @@ def health_of_database(call: Call) -> Answer:
         with call.lab.store.transaction() as db:
             db.one("SELECT count(*) AS n FROM organizations")
     except sqlite3.Error as error:
-        raise Refusal(503, "the database does not answer", extra={"db": "unavailable"}) from error
+        raise database_away() from error
     return Answer({"status": "ok", "db": "ok"})
 
 

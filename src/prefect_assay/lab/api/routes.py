@@ -49,10 +49,9 @@ ROUTES: Final[tuple[Route, ...]] = (
     record(
         "/info/health-db",
         account.health_of_database,
-        "Health of the database, without a token; 503 when it does not answer",
+        "Health of the database; 503 when it does not answer",
         "identity",
         shapes.DatabaseHealth,
-        open=True,
         refuses={503: shapes.DatabaseAway},
     ),
     post(

@@ -29,6 +29,11 @@ def not_found(what: str) -> Refusal:
     return Refusal(404, f"{what} not found, or this token has no access to it")
 
 
+def database_away() -> Refusal:
+    """The 503 of a call that says whether the database answers (service shapes, Tokens and identity)."""
+    return Refusal(503, "the database does not answer", extra={"db": "unavailable"})
+
+
 class Body(BaseModel):
     """A request body: strict types, no unknown fields."""
 

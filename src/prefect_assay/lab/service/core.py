@@ -7,13 +7,14 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final
 
 from prefect_assay.lab.api import Route, find
 from prefect_assay.lab.experiments.clock_driver import ClockDriver
 from prefect_assay.lab.kernel.concurrency import Gate
 from prefect_assay.lab.kernel.faults import FaultList, WebhookFaults
-from prefect_assay.lab.kernel.refusals import Refusal
+from prefect_assay.lab.kernel.refusals import Refusal, database_away
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.requests.core import Answer, Call, Lab
 from prefect_assay.lab.service import seeding
@@ -223,7 +224,12 @@ class LabCore:
     def _authorized(self, route: Route, headers: Mapping[str, str]) -> Principal:
         if route.open:
             return ANONYMOUS
-        who = self.lab.tokens.authenticate(headers.get("authorization"))
+        try:
+            who = self.lab.tokens.authenticate(headers.get("authorization"))
+        except sqlite3.Error as error:
+            if HTTPStatus.SERVICE_UNAVAILABLE not in route.refuses:
+                raise
+            raise database_away() from error  # the token is looked up in what the call asks about
         name_caller(who.org_id, who.token_id)
         self.lab.tokens.authorize(who, route.action, route.resource, destructive=route.destructive)
         return who
