@@ -93,6 +93,32 @@ def test_the_two_answers_of_a_create_are_distinguished():
     assert isinstance(result(order(), answer(with_both, 201)), Created)
 
 
+@pytest.mark.parametrize("odd", [[], {"a": 1}, 7, True, ""])
+def test_a_success_stays_one_whatever_its_unread_fields_hold(odd):
+    # contract 2.1 leaves the shapes of a create's answer open, 9.4 the types of a PATCH's; 3 does not show a submit's
+    fields = ("experiment_code", "status", "costs", "error", "provider_invoice_id")
+    created = result(order(), answer({"experiment_id": "e1", **dict.fromkeys(fields, odd)}, 201))
+    assert (type(created), created.experiment_id) == (Created, "e1")
+    assert created.costs is None or created.costs == odd
+    modified = result(
+        experiments.modify("e1", name="n"), answer(dict.fromkeys(("id", "message", "updated"), odd))
+    )
+    assert modified.updated in (True, None)
+    fields = ("previous_status", "status", "confirmed_at", "provider_invoice_url")
+    submitted = result(
+        experiments.submit("e1"), answer({"experiment_id": "e1", **dict.fromkeys(fields, odd)})
+    )
+    assert submitted.experiment_id == "e1"
+    with pytest.raises(errors.OrderOutcomeUnknown):
+        result(order(), answer({"experiment_id": [odd]}, 201))
+
+
+def test_the_fields_of_the_earlier_variant_are_no_error():
+    modified = result(experiments.modify("e1", name="n"), answer({"id": "e1", "updated": ["name"]}))
+    assert (modified.id, modified.updated) == ("e1", None)
+    assert result(order(), answer({"experiment_id": "e1", "costs": []}, 201)).costs is None
+
+
 def test_the_body_of_a_create_matches_the_contract():
     spec = ExperimentSpec(
         experiment_type=ExperimentType.AFFINITY,

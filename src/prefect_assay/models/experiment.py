@@ -64,15 +64,19 @@ class QuoteAcceptance(WireModel):
 
 
 class Created(WireModel):
-    """The 201 answer of a create. Everything but the id is optional in practice."""
+    """The 201 answer of a create. Everything but the id is optional in practice.
+
+    The shapes of the others are unspecified (contract 2.1): none of them may turn an order that is placed into one whose
+    outcome is unknown.
+    """
 
     experiment_id: str
-    experiment_code: str | None = None
-    status: AnyExperimentStatus | None = None
-    costs: dict[str, Any] | None = None
-    error: str | None = None
-    provider_invoice_id: str | None = None
-    provider_hosted_invoice_url: str | None = None
+    experiment_code: Maybe[str] = None
+    status: Maybe[AnyExperimentStatus] = None
+    costs: Maybe[dict[str, Any]] = None
+    error: Maybe[str] = None
+    provider_invoice_id: Maybe[str] = None
+    provider_hosted_invoice_url: Maybe[str] = None
 
 
 class ExperimentSummary(WireModel):
@@ -99,18 +103,18 @@ class Experiment(ExperimentSummary):
 
 
 class Modified(WireModel):
-    """The answer of a PATCH; 200 also when nothing changed."""
+    """The answer of a PATCH; 200 also when nothing changed. The contract gives no types (9.4)."""
 
-    id: str | None = None
-    message: str | None = None
-    updated: bool | None = None
+    id: Maybe[str] = None
+    message: Maybe[str] = None
+    updated: Maybe[bool] = None
 
 
 class Submitted(WireModel):
-    """The answer of a submit; it returns before the quote exists (contract 3)."""
+    """The answer of a submit; it returns before the quote exists (contract 3), and the contract does not show it."""
 
     experiment_id: str
-    previous_status: AnyExperimentStatus | None = None
-    status: AnyExperimentStatus | None = None
-    confirmed_at: Moment | None = None
+    previous_status: Maybe[AnyExperimentStatus] = None
+    status: Maybe[AnyExperimentStatus] = None
+    confirmed_at: Maybe[Moment] = None
     provider_invoice_url: Maybe[str] = None
