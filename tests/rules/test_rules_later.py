@@ -255,6 +255,16 @@ def test_adding_returns_how_many_where_and_which(org):
     assert stored["aa_string"] == "GGHH"
 
 
+@pytest.mark.parametrize("metadata", [[1], "linker of round 2", 7, False, {"type": "VHH"}])
+def test_metadata_is_any_json_value(org, metadata):
+    # contract 2.4: free-form
+    made = org.made()
+    body = {"experiment_code": made["experiment_code"], "sequences": [{"name": "z", "aa_string": "MKV"}]}
+    body["sequences"][0]["metadata"] = metadata
+    (sequence_id,) = org.http.post("/sequences", json=body).json()["sequence_ids"]
+    assert org.client.sequence(sequence_id).metadata == metadata
+
+
 BAD_ENTRIES = [
     [],
     [{"name": "", "aa_string": "MKV"}],

@@ -116,7 +116,7 @@ class StoredSequence(WireModel):
     is_control: bool | None = None
     experiment_id: str | None = None
     experiment_code: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Any = None  # any JSON value (contract 2.4)
     created_at: Moment | None = None
     experiment: Maybe[dict[str, Any]] = None
 
