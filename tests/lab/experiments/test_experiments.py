@@ -191,6 +191,21 @@ def test_targets(core):
     assert get(core, "/targets", sort="-catalog_number", limit="1")["items"][0] == every["items"][-1]
 
 
+def test_the_search_of_targets_looks_into_names_and_catalog_numbers_only(core):
+    # contract 4.1: searchable (name/code) columns; contract 4.4: name and vendor have filters of their own
+    every = get(core, "/targets")["items"]
+    for target in every:
+        for field in ("name", "catalog_number"):
+            assert target in get(core, "/targets", search=target[field].lower())["items"]
+        for field in ("vendor_name", "uniprot_id"):
+            if target[field]:
+                assert get(core, "/targets", search=target[field])["total"] == 0
+    vendor = every[0]["vendor_name"]
+    assert get(core, "/targets", vendor_name=vendor)["total"] == sum(
+        t["vendor_name"] == vendor for t in every
+    )
+
+
 def test_costs_follow_the_order(core):
     experiment_id = order(core).body["experiment_id"]
     kinds = [get(core, f"/experiments/{experiment_id}")["costs"]["type"]]

@@ -36,7 +36,7 @@ LISTING: Final = Listing(
         "purity": Column("purity", "float"),
         "uniprot_id": Column("uniprot_id"),
     },
-    search=("name", "catalog_number", "vendor_name", "uniprot_id"),
+    search=("name", "catalog_number"),  # contract 4.1: names and codes; a vendor has a filter of its own
     plain=("name", "vendor_name", "vendor", "catalog_number"),
     order="targets.seq",
     by_org=False,
