@@ -55,6 +55,11 @@ def test_most_fields_are_closed_after_the_draft_and_open_in_review(org, status):
         else:
             refused(answer, 409, status)
             org.reads(Conflict, lambda client: client.modify(experiment_id, name="new"))
+    # Naming one is enough, whatever its value. A field that no experiment has is a 400 in every status.
+    for body in ({"n_replicates": 9}, {"name": ""}, {"sequences": []}, {"name": 1, "color": "red"}):
+        refused(patch(org, experiment_id, body), 400 if status in EDITABLE else 409)
+    for body in ({"color": "red"}, {"webhook_url": "http://example.org"}, [], "name"):
+        refused(patch(org, experiment_id, body), 400)
     assert patch(org, experiment_id, {"webhook_url": "https://example.org/y"}).json()["updated"] is True
     assert org.client.modify(experiment_id, webhook_url=None).updated is True
 

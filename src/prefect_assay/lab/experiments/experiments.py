@@ -150,8 +150,8 @@ def modify(call: Call) -> Answer:
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
         raw = call.json()
-        wanted = validation.read(ModifyExperiment, raw)
         _check_status(experiment, raw)
+        wanted = validation.read(ModifyExperiment, raw)
         entries = sequences.entries_of(wanted.sequences) if wanted.sequences is not None else None
         spec = _merged(json.loads(experiment["spec"]), raw)
         validation.refuse(_violations(call, db, raw, spec, entries))
@@ -164,8 +164,10 @@ def modify(call: Call) -> Answer:
     return Answer({"id": experiment["id"], "message": message, "updated": updated})
 
 
-def _check_status(experiment: Row, raw: Mapping[str, Any]) -> None:
-    late = sorted(set(raw) - _EDITABLE_FOR_LIFE)
+def _check_status(experiment: Row, raw: Any) -> None:
+    """409 for a locked field, whatever its value (contract 4.2, PATCH rule 1)."""
+    named = set(raw) & ModifyExperiment.model_fields.keys() if isinstance(raw, dict) else set()
+    late = sorted(named - _EDITABLE_FOR_LIFE)
     if late and experiment["status"] not in _EDITABLE:
         raise Refusal(
             409, f"{', '.join(late)}: cannot be changed while the experiment is {experiment['status']}"
