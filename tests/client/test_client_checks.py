@@ -210,7 +210,6 @@ def test_added_sequences_are_checked_like_ordered_ones():
         ProteinSequence(name="a", aa_string="MKX"),
         ProteinSequence(name="", aa_string=""),
         ProteinSequence(name="b", aa_string="mkt"),
-        ProteinSequence(name="f", aa_string="MKT", metadata={"type": "FAB"}),
     ]
     found = findings(lambda: sequences.add_sequences("", wrong))
     assert [
@@ -220,6 +219,21 @@ def test_added_sequences_are_checked_like_ordered_ones():
     ] == []
     assert len(found) >= 6
     starts(findings(lambda: sequences.add_sequences("c", [])), "sequences")
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"type": "VHH"}, {"type": "FAB"}, {"type": "ScFv"}, {"tag_location": ["C"]}]
+)
+def test_metadata_of_added_and_replaced_sequences_is_free(metadata):
+    # contract 2.4: free-form; what each kind of construct needs is asked for at creation (shapes)
+    free = [ProteinSequence(name="a", aa_string="MKT", metadata=metadata)]
+    for made in (sequences.add_sequences("c", free), experiments.modify("e", sequences=free)):
+        assert made.request.json["sequences"][0]["metadata"] == metadata
+    ordered = GOOD.model_copy(update={"sequences": {"a": SequenceValue(aa_string="MKT", metadata=metadata)}})
+    refused = findings(lambda: experiments.create(order(ordered)), errors.InvalidSpec)
+    assert all(finding.startswith("sequences['a'].metadata.") for finding in refused)
+    odd = [ProteinSequence(name="a", aa_string="MKT", metadata={"score": float("nan")})]
+    assert "not JSON" in findings(lambda: sequences.add_sequences("c", odd))[0]
 
 
 def test_small_bodies_are_checked():

@@ -97,7 +97,8 @@ def entries(designs: Sequence[ProteinSequence]) -> Iterator[str]:
         [
             (d.name, SequenceValue(aa_string=d.aa_string, control=d.control, metadata=d.metadata or None))
             for d in designs
-        ]
+        ],
+        free_metadata=True,
     )
 
 

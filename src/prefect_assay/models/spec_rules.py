@@ -47,9 +47,15 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
     )
 
 
-def check_sequences(entries: Sequence[tuple[str, SequenceValue]]) -> tuple[str, ...]:
-    """Every violation in named sequences (contract 2.3 and 2.4); a list form may repeat a name."""
-    return (*_sequences(entries), *_names(entries), *_duplicates(entries))
+def check_sequences(
+    entries: Sequence[tuple[str, SequenceValue]], *, free_metadata: bool = False
+) -> tuple[str, ...]:
+    """Every violation in named sequences (contract 2.3 and 2.4); a list form may repeat a name.
+
+    Metadata has rules at the creation of an experiment (service-shapes, Sequences); `free_metadata` is for the sequences that
+    are added or replaced later (contract 2.4).
+    """
+    return (*_sequences(entries, free_metadata=free_metadata), *_names(entries), *_duplicates(entries))
 
 
 def _method(spec: ExperimentSpec) -> Iterator[str]:
@@ -128,13 +134,14 @@ def _fits_binning(count: int) -> bool:
     return BINNING_SEQUENCES_MIN <= count <= BINNING_SEQUENCES_MAX and count % BINNING_SEQUENCES_STEP == 0
 
 
-def _sequences(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
+def _sequences(entries: Sequence[tuple[str, SequenceValue]], *, free_metadata: bool) -> Iterator[str]:
     for name, value in entries:
         place = f"sequences[{quoted(name)}]"
         if not name.strip():
             yield f"{place}: a sequence without a name"
         yield from _letters(place, value.aa_string)
-        yield from _metadata(f"{place}.metadata", value.metadata or {})
+        if not free_metadata:
+            yield from _metadata(f"{place}.metadata", value.metadata or {})
         yield from _json(f"{place}.metadata", value.metadata)
 
 
