@@ -1,5 +1,6 @@
 """The per-field filter form, and this deployment's words in every form of a field name (contract 1 and 4.1)."""
 
+import json
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlsplit
 
@@ -99,9 +100,15 @@ def test_the_providers_word_is_put_into_names_and_not_into_values(params, wire):
 
 
 def test_bodies_are_sent_in_the_deployments_words():
-    body = {"provider_invoice_id": 1, "metadata": {"provider_x": 1}, "headers": {"provider_y": "1"}}
+    own = {
+        name: {"provider_x": 1} for name in ("metadata", "headers", "parameters", "sequences", "json_body")
+    }
+    body = {"provider_invoice_id": 1} | own
     request = Request(method="POST", path="/x", json=body)
     wire = Wire.of("https://lab.example.org", "t", ACME, 1.0)
     with AssayClient("https://lab.example.org", "t") as client:
         content = wire.outgoing(client._http, Attempt(request=request)).content
-    assert content == b'{"acme_invoice_id": 1, "metadata": {"provider_x": 1}, "headers": {"provider_y": "1"}}'
+    assert (
+        json.loads(content) == {"acme_invoice_id": 1} | own
+    )  # contract 1: field names, not the user's own keys
+    assert ACME.from_wire({"json_body": {"acme_x": 1}}) == {"json_body": {"acme_x": 1}}  # the lab's side

@@ -15,7 +15,7 @@ NEUTRAL_PROVIDER: Final = "provider"
 NEUTRAL_SERVICE: Final = "Service"
 
 # Keys below these are the user's own, such as sequence names: a design called `<provider>_1` keeps its name.
-_USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary", "headers"})
+_USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary", "headers", "json_body"})
 
 
 class WireWords(Model):
