@@ -178,6 +178,7 @@ def design_build_test(
         poll=options.poll,
         timeout=options.round_timeout,
         scope=lambda: options.scope,
+        placed=options.placed,
     )
     run = LoopRun(options, loop, rules, ask_each_round)
     _check(run)

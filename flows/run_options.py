@@ -69,6 +69,10 @@ class RunOptions:
         """Separates this run's children from those at another service, organisation or archive."""
         return self.books.scope(address(self.credentials.base_url))
 
+    def placed(self, campaign_id: str, order_key: str) -> bool:
+        """Whether the service has an order, or may have it, by the order's log."""
+        return self.books.order(campaign_id, order_key).read().placed
+
     @property
     def patience(self) -> timedelta:
         """How long to wait for an experiment, counted from its order."""

@@ -4,6 +4,9 @@ import pytest
 from scipy import stats
 
 from prefect_assay.archive import LocalStore
+from prefect_assay.books import Books
+from prefect_assay.books.log import Ordered
+from prefect_assay.looping.candidates import rebuild_candidates
 from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.selection import read_history
 from support.archive.campaigns import archive_rows, row
@@ -55,6 +58,23 @@ def test_one_loop_on_the_screen_and_as_a_table_for_the_next_selection(archive, t
         ("d0", "d1", "d2", "d3"), "1"
     )
     assert len(history.residues()) == 4
+
+
+def test_designs_that_were_ordered_and_have_no_results_are_in_the_table_as_pending(tmp_path):
+    store = LocalStore(tmp_path / "archive")
+    fixed = selected_round(store, "")
+    plan = archive_plan(store, "", fixed.campaign_id, [choice.design() for choice in fixed.choices])
+    rebuild_candidates(store, "")
+    arguments = ("designs", "history", str(store.root), "--csv", "h.csv")
+    assert command(*arguments, cwd=tmp_path).code == 0
+    assert len(read_history(tmp_path / "h.csv")) == 0
+    order = Books(store, "", "org-1").order(fixed.campaign_id, plan.order_keys[0])
+    order.record(lambda _: Ordered(experiment_id="e-1"))
+    assert command(*arguments, cwd=tmp_path).code == 0
+    designs = read_history(tmp_path / "h.csv").designs
+    assert {(each.name, each.outcome, each.aa_string) for each in designs} == {
+        (choice.candidate.name, "pending", choice.candidate.sequence) for choice in fixed.choices
+    }
 
 
 def test_an_archive_without_a_history_says_what_to_do(archive, tmp_path):

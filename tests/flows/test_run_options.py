@@ -74,6 +74,7 @@ def test_a_loop_hands_a_campaign_all_its_parameters():
         poll=OPTIONS.poll,
         timeout=OPTIONS.round_timeout,
         scope=lambda: OPTIONS.scope,
+        placed=OPTIONS.placed,
     )
     run = LoopRun(OPTIONS, loop, StopRules(objective=None, max_rounds=1, goals={}))
     pool = PoolFile(name="one.fasta", key="POOLS/0.fasta", sha256="0", size=1, designs=1)

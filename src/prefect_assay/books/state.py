@@ -57,6 +57,11 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         """Money may depend on the recorded experiment, so the order cannot move to another one."""
         return self.confirmed or self.payment is not None or self.settled is not None
 
+    @property
+    def placed(self) -> bool:
+        """The service has the order, or may have it: an unanswered create may be one. A withdrawn order is not."""
+        return bool(self.open_attempts) or (self.ordered is not None and not self.withdrawn)
+
     def _become(self, state: type[S], **changes: Any) -> S:
         """The state after a record that moves the order."""
         return state(**{**dict(self), "count": self.count + 1, "withdrawn": False, **changes})

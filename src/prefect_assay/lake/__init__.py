@@ -11,7 +11,7 @@ from prefect_assay.lake.candidates import (
     proposals,
     sequence_digest,
 )
-from prefect_assay.lake.designs import MeasuredDesigns, measured_designs
+from prefect_assay.lake.designs import MeasuredDesigns, Unanswered, measured_designs
 from prefect_assay.lake.parts import Rebuilt, add, rebuild
 from prefect_assay.lake.query import Query, query
 
@@ -21,6 +21,7 @@ __all__ = [
     "ProposedRound",
     "Query",
     "Rebuilt",
+    "Unanswered",
     "add",
     "add_candidates",
     "candidates_location",

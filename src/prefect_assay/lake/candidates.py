@@ -79,6 +79,7 @@ class Decision(NamedTuple):
 
     control: bool
     attributes: dict[str, str]
+    sequence: str | None
 
 
 def sequence_digest(residues: str) -> str:
@@ -136,7 +137,7 @@ def chosen(
         for batch in file.iter_batches(_BATCH):
             for row in batch.filter(_is_bought(batch)).to_pylist():
                 own = found.setdefault(row["campaign_id"], {}).setdefault(row["sequence_sha256"], {})
-                own[row["name"]] = Decision(row["control"], _attributes(row))
+                own[row["name"]] = Decision(row["control"], _attributes(row), row["sequence"])
     return found
 
 

@@ -14,24 +14,29 @@ from prefect_assay.archive import Store, latest
 from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, REPORT_CODE, experiment_folder, lake_folder
 from prefect_assay.archive.read import chosen_version
 from prefect_assay.errors import ArchiveError
-from prefect_assay.lake.candidates import chosen, sequence_digest
+from prefect_assay.lake.candidates import Decision, chosen, sequence_digest
 from prefect_assay.lake.query import Query, query
 from prefect_assay.models.spec import Plan
-from prefect_assay.results import COLUMNS, DesignSummary, ResultRow, summarize
+from prefect_assay.results import COLUMNS, DesignSummary, Outcome, ResultRow, summarize
 from prefect_assay.results.formats import csv_lines
 from prefect_assay.results.tables import guarded
 
 _SUMMARY: Final = "summary.csv"
 
 
-class MeasuredDesigns(NamedTuple):
-    """Designs with a row of results, open ones included, and a line for what could not be read.
+class Unanswered(NamedTuple):
+    """A candidate that was chosen, no control, and has no row yet: pending, if its order was placed."""
 
-    `unanswered` has the columns of each candidate that was chosen, no control, and has no row yet.
-    """
+    campaign_id: str
+    order_key: str | None  # by the campaign's plan
+    design: DesignSummary
+
+
+class MeasuredDesigns(NamedTuple):
+    """Designs with a row of results, open ones included, and a line for what could not be read."""
 
     designs: tuple[DesignSummary, ...]
-    unanswered: tuple[dict[str, str], ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -69,14 +74,31 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
                 "attributes": {**design.attributes, **(decided[name].attributes if name in decided else {})},
             }
             found.append(DesignSummary.model_validate(dict(design) | own))
-    unanswered = (
-        decision.attributes
-        for campaign_id, own in decisions.items()
-        for digest, named in own.items()
-        for name, decision in named.items()
-        if not decision.control and (campaign_id, digest, name) not in answered
-    )
+    unanswered: list[Unanswered] = []
+    for campaign_id, by_residues in decisions.items():
+        absent = {
+            name: decision
+            for digest, named in by_residues.items()
+            for name, decision in named.items()
+            if not decision.control and (campaign_id, digest, name) not in answered
+        }
+        if absent:
+            keys = _order_keys(store, prefix, campaign_id)
+            unanswered += (
+                Unanswered(campaign_id, keys.get(name), _pending(name, decision))
+                for name, decision in absent.items()
+            )
     return MeasuredDesigns(tuple(found), tuple(unanswered), tuple(notes))
+
+
+def _pending(name: str, decision: Decision) -> DesignSummary:
+    return DesignSummary(
+        name=name,
+        experiment_code="",
+        outcome=Outcome.PENDING,
+        aa_string=decision.sequence,
+        attributes=decision.attributes,
+    )
 
 
 def _rows(
@@ -97,6 +119,16 @@ def _rows(
 def _plan(store: Store, prefix: str, campaign_id: str) -> Plan | None:
     version = chosen_version(store, experiment_folder(prefix, campaign_id, PLAN_CODE))
     return Plan.model_validate_json(version.read(PLAN_PATH)) if version else None
+
+
+def _order_keys(store: Store, prefix: str, campaign_id: str) -> dict[str, str]:
+    """The order of each planned design; empty without a plan that this version reads."""
+    try:
+        plan = _plan(store, prefix, campaign_id)
+    except (ArchiveError, ValidationError):
+        return {}
+    planned = plan.experiments if plan else ()
+    return {name: each.order_key for each in planned for name in each.spec.sequences}
 
 
 def _residues(plan: Plan | None) -> dict[str, str]:

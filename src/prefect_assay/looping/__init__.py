@@ -10,12 +10,12 @@ from prefect_assay.looping.book import (
     designs_address,
     of_designs_address,
 )
+from prefect_assay.looping.history import loop_history
 from prefect_assay.looping.proposals import (
     Loop,
     NothingToMeasure,
     OverBudget,
     UnreadableDesigns,
-    loop_history,
     next_round,
 )
 from prefect_assay.looping.report import loop_report, round_line

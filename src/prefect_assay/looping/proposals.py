@@ -17,17 +17,17 @@ from prefect_assay.errors import DesignerFailed, InvalidSequences, InvalidSpec
 from prefect_assay.looping.book import LoopBook, PoolFile, Round, RoundFixed
 from prefect_assay.looping.deployed import proposed_pool, run_designer
 from prefect_assay.looping.files import DesignFiles, campaign_of, design_files, snapshot, without_rounds
+from prefect_assay.looping.history import Placed, loop_history
 from prefect_assay.looping.rules import Stop, affordable
 from prefect_assay.models.billing import usd
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Choice, KeptFates, Selection, SelectionSettings
 from prefect_assay.models.sequences import Pool, Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec
-from prefect_assay.results import DesignSummary, summarize, summary_csv
+from prefect_assay.results import summary_csv
 from prefect_assay.runs import PollPolicy, wait_until
 from prefect_assay.selection import history_of, select
 from prefect_assay.sources import Listed
-from prefect_assay.tasks.collate import kept_plan, kept_table
 from prefect_assay.tasks.estimate import estimate_cost, resolve_target
 from prefect_assay.tasks.propose import is_function, propose_designs
 from prefect_assay.waiting import WaitsFor
@@ -78,6 +78,7 @@ class Loop:
     poll: PollPolicy
     timeout: timedelta
     scope: Callable[[], str]  # separates its runs from those of another archive; asks the service
+    placed: Placed
 
     @cached_property
     def book(self) -> LoopBook:
@@ -112,7 +113,7 @@ def next_round(
         return None
     rounds = loop.book.read().rounds
     if is_function(loop.designer):
-        history = loop_history(loop.archive, rounds)
+        history = loop_history(loop.archive, rounds, loop.placed)
         candidates = propose_designs(loop.designer, history, loop.n, budget_left, number)
         pool = loop.book.keep_candidates(candidates, loop.designer)
         return _chosen(loop, number, pool, pool_of(candidates, loop.designer), budget_left)
@@ -159,27 +160,9 @@ def _has_designs(loop: Loop, number: int, skip: frozenset[str], *, writes: bool)
         return False
 
 
-def loop_history(archive: Archive, rounds: Sequence[Round]) -> tuple[DesignSummary, ...]:
-    """One entry per design that the loop has measured, with the designer's columns and the column `round`."""
-    found: list[DesignSummary] = []
-    for entry in rounds:
-        table = kept_table(archive, entry.fixed.campaign_id)
-        plan = kept_plan(archive, entry.fixed.campaign_id)
-        if table is None or plan is None:
-            continue
-        number = {"round": str(entry.fixed.number)}
-        names = {row.name for row in table.rows}
-        found += summarize(
-            table.rows,
-            attributes={name: plan.attributes.get(name, {}) | number for name in names},
-            targets={row.experiment_code: plan.target_name for row in table.rows},
-        )
-    return tuple(found)
-
-
 def _kept_history(loop: Loop, rounds: Sequence[Round]) -> str | None:
-    """The address of the history as a table; None before the first results."""
-    history = loop_history(loop.archive, rounds)
+    """The address of the history as a table; None before the first order."""
+    history = loop_history(loop.archive, rounds, loop.placed)
     if not history:
         return None
     key = join_key(loop.book.folder, "HISTORY", f"after-{len(rounds):06d}.csv")
@@ -263,7 +246,7 @@ def _chosen(
     if whole:
         return decided
     if loop.selection is not None:
-        history = history_of(loop_history(loop.archive, loop.book.read().rounds))
+        history = history_of(loop_history(loop.archive, loop.book.read().rounds, loop.placed))
         selected = select(designs, history, count, loop.selection, price_cents=price_cents)
         if not selected.choices:
             raise NothingToMeasure(

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from prefect_assay import lake
 from prefect_assay.archive import Store
+from prefect_assay.books import Books, known_archive_id
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
 from prefect_assay.errors import ArchiveError
@@ -63,7 +64,7 @@ def show_history(
     for line in not_chosen:
         over[line.method] += line.candidates
         why[line.fate] += line.candidates
-    later = Counter(method_of(own) for own in measured.unanswered)
+    later = Counter(method_of(each.design.attributes) for each in measured.unanswered)
     wanted = columns or [name for name in score_columns(measured.designs) if name not in _NO_SCORES]
     track = Track(
         methods=method_records(measured.designs, settings, over, later),
@@ -73,11 +74,28 @@ def show_history(
         notes=(*measured.notes, *_problems(store, prefix, {line.loop_id for line in proposals})),
     )
     if csv_file is not None:
-        write_table(csv_file, summary_csv(track.designs), len(track.designs))
+        written = (*track.designs, *_ordered(store, prefix, measured.unanswered))
+        write_table(csv_file, summary_csv(written), len(written))
     if as_json:
         print(json.dumps(_summary(track), indent=2))
     elif csv_file != "-":
         _show(Console(), track)
+
+
+def _ordered(store: Store, prefix: str, unanswered: Sequence[lake.Unanswered]) -> Iterator[DesignSummary]:
+    """The designs whose orders were placed: without them the next selection would buy these designs again."""
+    if known_archive_id(store, prefix) is None:
+        return
+    every = Books.every(store, prefix)
+    placed: dict[tuple[str, str], bool] = {}
+    for campaign_id, key, design in unanswered:
+        if key is None:
+            continue
+        order = (campaign_id, key)
+        if order not in placed:
+            placed[order] = any(each.order(*order).read().placed for each in every)
+        if placed[order]:
+            yield design
 
 
 def _problems(store: Store, prefix: str, loops: set[str]) -> Iterator[str]:

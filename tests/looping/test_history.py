@@ -1,0 +1,124 @@
+"""What a loop knows of its earlier rounds: what was measured, and what was ordered and has no results."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from prefect_assay.archive import Document, archive_version
+from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
+from prefect_assay.blocks import LocalArchive
+from prefect_assay.books import Books
+from prefect_assay.books.log import Ordered, Refused, Sending, Withdrawn
+from prefect_assay.designs import pool_of
+from prefect_assay.looping import LoopBook, RoundFixed, loop_history
+from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.selection import Fate, SelectionSettings
+from prefect_assay.models.sequences import ProteinSequence, Sequences
+from prefect_assay.models.spec import Assay
+from prefect_assay.results import Outcome, to_csv
+from prefect_assay.selection import history_of, select
+from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.read import plan_campaign
+from support.archive.campaigns import row
+
+DESIGNS = {"a0": "ACDE", "a1": "ACDF", "b0": "ACDG", "b1": "ACDH"}
+SENDING = Sending(attempt=1, route="quoted", rail="async_invoice")
+ORDERED = Ordered(experiment_id="e-2")
+
+
+class Campaign:
+    """A round of two experiments of two designs each; the first one was ordered."""
+
+    def __init__(self, folder):
+        self.archive = LocalArchive(root=str(folder))
+        self.store = self.archive.get_store()
+        items = tuple(ProteinSequence(name, text, attributes={"m": name}) for name, text in DESIGNS.items())
+        self.plan = plan_campaign.fn(
+            Sequences(source="x", items=items),
+            Assay(experiment_type="expression"),
+            None,
+            campaign_id="loop-1",
+            per_experiment=2,
+        )
+        keep_plan.fn(self.archive, self.plan)
+        self.books = Books(self.store, "", "org-1")
+        self.log(0, SENDING, Ordered(experiment_id="e-1"))
+        book = LoopBook(self.store, "", "loop")
+        pool = book.keep_candidates([Candidate(name=n, sequence=s) for n, s in DESIGNS.items()], "f")
+        book.fix(RoundFixed(loop_id="loop", number=1, name="1", campaign_id="loop-1", origin="f", pool=pool))
+        self.rounds = book.read().rounds
+
+    def log(self, batch, *records):
+        """The records of one order."""
+        book = self.books.order("loop-1", self.plan.order_keys[batch])
+        for record in records:
+            book.record(lambda _, record=record: record)
+
+    def table(self, *names):
+        """The campaign's table with a value for these designs, without their residues."""
+        body = to_csv([row(name, "E-1", concentration_nM=5.0, result_type="expression") for name in names])
+        archive_version(
+            self.store,
+            "",
+            campaign_id="loop-1",
+            experiment_id="loop-1",
+            experiment_code=TABLE_CODE,
+            results_status="all",
+            documents=[Document(path=TABLE_PATH, content_type="text/csv", body=body)],
+            now=datetime.now(UTC),
+        )
+
+    def history(self):
+        return loop_history(
+            self.archive, self.rounds, lambda campaign, key: self.books.order(campaign, key).read().placed
+        )
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    return Campaign(tmp_path)
+
+
+def fates(designs):
+    pool = pool_of([Candidate(name=name, sequence=text) for name, text in DESIGNS.items()])
+    found = select(pool, history_of(designs), 4, SelectionSettings(policy="random"))
+    return {name: found.fate(at) for at, name in enumerate(DESIGNS)}
+
+
+def test_what_was_ordered_and_has_no_results_is_not_bought_again(campaign):
+    campaign.table("a0", "a1")
+    campaign.log(1, SENDING, ORDERED)
+    found = {design.name: design for design in campaign.history()}
+    assert history_of(found.values()).residues() == set(DESIGNS.values())
+    assert set(fates(found.values()).values()) == {Fate.MEASURED}
+    assert (found["b0"].outcome, found["b0"].result_type) == (Outcome.PENDING, "expression")
+    assert found["b0"].attributes == {"m": "b0", "round": "1"}
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (),
+        (SENDING, Refused(attempt=1, reason="no such target")),
+        (SENDING, ORDERED, Withdrawn(reason="the quote was rejected")),
+    ],
+)
+def test_what_was_not_ordered_in_the_end_is_offered_again(campaign, records):
+    campaign.table("a0", "a1")
+    campaign.log(1, *records)
+    designs = campaign.history()
+    assert {design.name for design in designs} == {"a0", "a1"}
+    assert [name for name, fate in fates(designs).items() if fate is Fate.CHOSEN] == ["b0", "b1"]
+
+
+def test_an_order_whose_answer_was_lost_may_be_one(campaign):
+    campaign.table("a0", "a1")
+    campaign.log(1, SENDING)
+    assert {design.name for design in campaign.history()} == set(DESIGNS)
+
+
+def test_a_round_without_any_table_counts_with_what_it_ordered(campaign):
+    assert {(design.name, design.outcome) for design in campaign.history()} == {
+        ("a0", Outcome.PENDING),
+        ("a1", Outcome.PENDING),
+    }
