@@ -10,6 +10,7 @@ from prefect_assay.looping.book import (
     designs_address,
     of_designs_address,
 )
+from prefect_assay.looping.check import check_loops
 from prefect_assay.looping.history import loop_history
 from prefect_assay.looping.proposals import (
     Loop,
@@ -47,6 +48,7 @@ __all__ = [
     "UnreadableDesigns",
     "best_of",
     "best_value",
+    "check_loops",
     "designs_address",
     "has_measurement",
     "loop_history",

@@ -75,7 +75,7 @@ def rebuild_candidates(store: Store, prefix: str) -> lake.Rebuilt:
     added, notes = 0, []
     for folder in _loops(store, prefix):
         try:
-            loop_id = _loop_id(store, folder)
+            loop_id = loop_id_of(store, folder)
             for entry in LoopBook(store, prefix, loop_id).read().rounds:
                 if candidates_folder(prefix, loop_id, entry.fixed.number) not in folders:
                     add_round(store, prefix, entry.fixed)
@@ -95,7 +95,7 @@ def _loops(store: Store, prefix: str) -> list[str]:
     )
 
 
-def _loop_id(store: Store, folder: str) -> str:
+def loop_id_of(store: Store, folder: str) -> str:
     """The loop's own name; that of its folder may be another, safe one."""
     key = join_key(folder, _FIRST)
     try:

@@ -2,14 +2,22 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rich.console import Console
 from rich.status import Status
 
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
-from prefect_assay.archive.layout import BOOKS_FOLDER, candidates_folder, lake_folder
+from prefect_assay.archive.layout import (
+    BOOKS_FOLDER,
+    LOOPS_FOLDER,
+    candidates_folder,
+    lake_folder,
+    safe_prefix,
+)
+from prefect_assay.archive.store import join_key
+from prefect_assay.archive.verify import Finding
 from prefect_assay.books import check_orders
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.errors import ArchiveError, ConfigurationError
@@ -26,9 +34,10 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
         store, prefix = _in_its_archive(store.root)
     console = Console(stderr=True)
     with console.status("Verifying …") as status:
-        report = verify(_StoreWithProgress(store, status), prefix)
+        watched = _StoreWithProgress(store, status)
+        report = verify(watched, prefix)
         if prefix == root:  # the whole archive
-            findings = (*report.findings, *check_orders(store, prefix))
+            findings = (*report.findings, *check_orders(store, prefix), *_check_loops(watched, prefix))
             report = report.model_copy(update={"findings": findings})
     if not report.versions and report.ok:
         raise ArchiveError(
@@ -40,6 +49,15 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
         show_report(Console(), report)
     if not report.ok:
         raise SystemExit(FAILED)
+
+
+def _check_loops(store: Store, prefix: str) -> Iterable[Finding]:
+    """`check_loops`, and with it Prefect, only where there is a loop: most archives have none."""
+    if not any(True for _ in store.keys(join_key(safe_prefix(prefix), LOOPS_FOLDER))):
+        return ()
+    from prefect_assay.looping import check_loops
+
+    return check_loops(store, prefix)
 
 
 def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None:
