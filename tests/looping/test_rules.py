@@ -117,6 +117,16 @@ def test_the_best_value_is_that_of_a_measured_design(objective, best):
     assert best_value(table, objective) == best
 
 
+def test_a_limit_is_the_best_value_only_where_the_design_is_at_least_that_good():
+    binders = [row(kd_M=5e-9, qualifier=">"), row(kd_M=3e-8), row(kd_M=2e-8, qualifier="<")]
+    assert best_value(binders, AFFINITY) == 2e-8
+    assert best_value(binders[:1], AFFINITY) is None
+    levels = [row(concentration_nM=9.0, qualifier="<"), row(concentration_nM=3.0), row(concentration_nM=2.0)]
+    assert best_value(levels, Objective.EXPRESSION) == 3.0
+    both = row(kd_M=5e-9, qualifier="<", concentration_nM=4.0)
+    assert best_value([*levels, both], Objective.EXPRESSION) == 4.0
+
+
 def test_a_non_binder_is_a_measurement_and_no_expression_is_none():
     assert has_measurement([row(outcome="no_binding")])
     assert not has_measurement([row(outcome="no_expression"), row(outcome="missing")])

@@ -101,5 +101,14 @@ def test_best_binders_first_and_nobody_who_does_not_bind():
     assert [found.name for found in best_binders(TABLE, controls=True)][:3] == ["limit", "control", "best"]
 
 
+def test_a_lower_limit_follows_every_affinity():
+    table = [
+        row("open", kd_M=1e-10, qualifier=">"),
+        row("known", kd_M=1e-6),
+        row("called", outcome="binding"),
+    ]
+    assert [found.name for found in best_binders(table)] == ["known", "open", "called"]
+
+
 def test_a_kd_of_zero_is_no_affinity():
     assert best_binders([row("zero", kd_M=0.0)]) == ()

@@ -191,6 +191,22 @@ def test_calls_and_numbers_are_read_in_any_notation():
     assert (row.binding, row.kd_M, row.koff_per_s) == ("true", 1e-9, None)
 
 
+def test_a_text_in_place_of_a_number_is_kept():
+    entry = {
+        "sequence_name": "a",
+        "kd_mean": ">1e-4",
+        "tm": "<25",
+        "concentration_value": "< 5",
+        "replicates": [{"kd": ">1e-4", "kon": "", "tm": "<25", "koff": "2e-3"}],
+    }
+    whole, replicate = rows([result(entry)])
+    kept = {"kd_mean": ">1e-4", "tm": "<25", "concentration_value": "< 5"}
+    assert json.loads(whole.extra) == kept
+    assert json.loads(replicate.extra) == {"kd": ">1e-4", "tm": "<25"}
+    assert (whole.kd_M, whole.tm_C, whole.outcome) == (None, None, Outcome.UNKNOWN)
+    assert replicate.koff_per_s == 2e-3
+
+
 def test_models_made_in_python_keep_their_entries():
     made = result(AFFINITY)
     again = Result(id="r-1", result_type="affinity", summary=made.summary)

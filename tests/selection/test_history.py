@@ -18,7 +18,7 @@ from prefect_assay.results import (
     summary_csv,
     to_csv,
 )
-from prefect_assay.selection import hit_rates, is_hit, read_history
+from prefect_assay.selection import hit_rates, is_hit, objective_value, read_history
 from prefect_assay.selection.rates import HitRate, beta_quantile
 
 AFFINITY = SelectionSettings()
@@ -159,6 +159,30 @@ def design(outcome, **values):
         (design(Outcome.MEASURED, kd_M=1e-8), {}, True),
         (design(Outcome.MEASURED, kd_M=1e-8), {"hit_limit": 5}, False),
         (design(Outcome.MEASURED, kd_M=1e-8), {"hit_limit": 10.1}, True),
+        (design(Outcome.MEASURED, kd_M=1e-4, qualifier=">"), {}, None),
+        (design(Outcome.MEASURED, kd_M=1e-4, qualifier=">", binding="true"), {}, True),
+        (design(Outcome.MEASURED, kd_M=1e-7, qualifier=">"), {"hit_limit": 99}, False),
+        (design(Outcome.MEASURED, kd_M=1e-8, qualifier=">"), {"hit_limit": 100}, None),
+        (design(Outcome.MEASURED, kd_M=1e-8, qualifier="<"), {}, True),
+        (design(Outcome.MEASURED, kd_M=1e-8, qualifier="<"), {"hit_limit": 100}, True),
+        (design(Outcome.MEASURED, kd_M=1e-8, qualifier="<"), {"hit_limit": 5}, None),
+        (design(Outcome.MEASURED, kd_M=1e-4, qualifier=">", tm_C=60), {"objective": "melting"}, True),
+        (design(Outcome.MEASURED, concentration_nM=5, qualifier="<"), {"objective": "expression"}, None),
+        (
+            design(Outcome.MEASURED, concentration_nM=5, qualifier="<"),
+            {"objective": "expression", "hit_limit": 5},
+            False,
+        ),
+        (
+            design(Outcome.MEASURED, concentration_nM=9, qualifier=">"),
+            {"objective": "expression", "hit_limit": 5},
+            True,
+        ),
+        (
+            design(Outcome.MEASURED, kd_M=1e-4, qualifier=">", concentration_nM=9),
+            {"objective": "expression", "hit_limit": 5},
+            True,
+        ),
         (design(Outcome.BINDING), {}, True),
         (design(Outcome.BINDING), {"hit_limit": 5}, None),
         (design(Outcome.NO_BINDING), {"hit_limit": 5}, False),
@@ -177,6 +201,31 @@ def design(outcome, **values):
 )
 def test_what_counts_as_a_hit(found, chosen, hit):
     assert is_hit(found, SelectionSettings(**chosen)) is hit
+
+
+@pytest.mark.parametrize(
+    ("cells", "qualifier", "kd"),
+    [
+        ((">1e-4",), ">", 1e-4),
+        (("> 1e-5", ">1e-4"), ">", 1e-5),
+        (("<1e-12", "< 1e-11"), "<", 1e-11),
+        ((">1e-4", "1e-9", "4e-9"), None, 2e-9),
+        ((">1e-4", "<1e-12"), None, None),
+        (("~1e-9",), None, 1e-9),
+    ],
+)
+def test_a_limit_is_not_read_as_a_measurement(cells, qualifier, kd):
+    lines = "".join(f"x,{cell},ACD\n" for cell in cells)
+    (found,) = read_history(f"name,kd,sequence\n{lines}").designs
+    assert (found.outcome, found.qualifier) == (Outcome.MEASURED, qualifier)
+    assert found.kd_M == (None if kd is None else pytest.approx(kd))
+    measured = kd is not None and qualifier is None
+    assert (objective_value(found, AFFINITY.objective) is not None) is measured
+
+
+def test_a_lower_limit_of_a_competition_is_no_hit_and_no_miss():
+    (found,) = read_history("name,kd,sequence\nx,>1e-4,ACD\n").designs
+    assert is_hit(found, AFFINITY) is None
 
 
 def test_rates_count_outcomes_only_and_have_intervals():

@@ -228,6 +228,14 @@ def test_gp_learns_from_what_did_not_bind():
     assert sum(choice.candidate.name[2] in "AC" for choice in selection.choices) >= 10
 
 
+def test_gp_does_not_learn_from_limits():
+    chance = random.Random(4)
+    designs = bought(chance.sample(VARIANTS, 10), chance)
+    limit = designs[0].model_copy(update={"qualifier": ">"})
+    known, values, _ = gp.training([limit, *designs[1:]], GP)
+    assert (limit.name in {design.name for design in known}, len(values)) == (False, 9)
+
+
 def test_gp_reads_odd_letters_of_a_history():
     chance = random.Random(6)
     history = bought(chance.sample(VARIANTS, 20), chance)

@@ -33,16 +33,22 @@ def objective_of(kind: ExperimentType) -> Objective | None:
 
 
 def best_value(rows: Iterable[ResultRow], objective: Objective | None) -> float | None:
-    """The best value of a table, controls left out; None if no design has one."""
+    """The best value of a table, controls left out; None if no design has one.
+
+    A limit counts if the design is at least that good: K_D below a value, a concentration above one.
+    """
     rows = tuple(rows)
     match objective:
         case Objective.AFFINITY:
-            found = [row.kd_M for row in best_binders(rows) if row.outcome is Outcome.MEASURED]
+            binders = [row for row in best_binders(rows) if row.outcome is Outcome.MEASURED]
+            found = [row.kd_M for row in binders if row.qualifier != ">"]
             return min((kd for kd in found if kd is not None), default=None)
         case Objective.MELTING:
             return max((row.tm_C for row in _measured(rows) if row.tm_C is not None), default=None)
         case Objective.EXPRESSION:
-            found = [row.concentration_nM for row in _measured(rows)]
+            # Beside a K_D the qualifier is that of the K_D.
+            known = [row for row in _measured(rows) if row.kd_M is not None or row.qualifier != "<"]
+            found = [row.concentration_nM for row in known]
             return max((value for value in found if value is not None), default=None)
         case None:
             return None

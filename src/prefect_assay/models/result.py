@@ -5,9 +5,10 @@ Null is not zero; `none`, `unknown` and "no expression" are three different outc
 """
 
 import math
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from prefect_assay.models.base import Moment, WireModel
 
@@ -63,7 +64,30 @@ class ResultSummary(WireModel):
     size_bytes: int | None = None
 
 
-class Replicate(WireModel):
+class _Measured(WireModel):
+    """A record of numbers, which keeps the texts that are none."""
+
+    _unread: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_unread(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        made = handler(data)
+        if isinstance(data, Mapping):
+            made._unread = {  # noqa: SLF001  its own model
+                name: text
+                for name in cls.model_fields
+                if isinstance(text := data.get(name), str) and text.strip() and getattr(made, name) is None
+            }
+        return made
+
+    @property
+    def unread(self) -> Mapping[str, str]:
+        """The texts, such as `>1e-4`, that came in place of a number, by field."""
+        return self._unread
+
+
+class Replicate(_Measured):
     """One measured replicate of an affinity or screening result."""
 
     replicate: Annotated[int | None, BeforeValidator(_whole)] = None
@@ -75,7 +99,7 @@ class Replicate(WireModel):
     fit_quality: Word = None
 
 
-class ResultEntry(WireModel):
+class ResultEntry(_Measured):
     """One entry of `summary`. Fields that are not named here stay available in `model_extra`."""
 
     result_type: Word = None

@@ -89,7 +89,7 @@ class ArchivedResults(Model):
 
 
 class CampaignTable(Model):
-    """All rows of a campaign. `best_kd_M` is the lowest mean K_D of its designs, in M."""
+    """All rows of a campaign. `best_kd_M` is the lowest mean K_D of its designs, in M; lower limits do not count."""
 
     location: str | None
     rows: tuple[ResultRow, ...]
@@ -133,8 +133,9 @@ def best_binders(
 ) -> tuple[ResultRow, ...]:
     """Summary rows of binders: measured ones by K_D (M, ascending), then those with only a binding call.
 
-    A screening call is not an affinity: designs without a K_D follow all that have one, strong before medium before
-    weak. Non-binders, designs that did not express and unknown outcomes are left out.
+    A lower limit is not an affinity: a K_D of more than a value follows all others. Nor is a screening call: designs
+    without a K_D follow all that have one, strong before medium before weak. Non-binders, designs that did not express
+    and unknown outcomes are left out.
     """
     candidates = [
         row
@@ -146,7 +147,7 @@ def best_binders(
     return tuple(sorted(candidates, key=_order)[:limit])
 
 
-def _order(row: ResultRow) -> tuple[int, float, int, str]:
+def _order(row: ResultRow) -> tuple[int, bool, float, int, str]:
     affinity = row.kd_M if row.kd_M is not None else float("inf")
     strength = _STRENGTHS.get(row.binding_strength or "", len(_STRENGTHS))
-    return _TIERS[row.outcome], affinity, strength, row.name
+    return _TIERS[row.outcome], row.qualifier == ">", affinity, strength, row.name

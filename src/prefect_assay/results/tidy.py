@@ -23,6 +23,7 @@ _REPLICATE_COLUMNS: Final = frozenset(
     {"replicate", "kd", "kon", "koff", "binding", "expression", "fit_quality"}
     | {"tm", "binding_strength", "concentration_value"}
 )
+_NUMBERS: Final = ("tm", "concentration_value")  # columns of numbers that the models do not name everywhere
 # service-shapes, Results: M. How many of the unit are one M.
 _KD_UNITS: Final = {"M": 1.0, "nM": 1e9}
 _NO_EXPRESSION: Final = frozenset({"none", "no", "false", "no_expression", "not_expressed", "failed"})
@@ -122,6 +123,7 @@ def _result_rows(
 def _summary_row(entry: ResultEntry, shared: Mapping[str, Any]) -> ResultRow:
     raw = without_open_links(entry.model_dump(mode="json"))
     extra = {key: value for key, value in raw.items() if key not in _ENTRY_COLUMNS and value is not None}
+    extra |= _unread(entry, raw)
     _keep_rest_of_sequence(extra)
     values = {
         **_kd_columns("kd_mean", raw, _kd_unit(raw), extra),
@@ -139,6 +141,7 @@ def _replicate_row(replicate: Replicate, shared: Mapping[str, Any], entry: Resul
     raw = without_open_links(replicate.model_dump(mode="json"))
     unit = _kd_unit(raw, entry.model_extra or {})
     extra = {key: value for key, value in raw.items() if key not in _REPLICATE_COLUMNS and value is not None}
+    extra |= _unread(replicate, raw)
     values = {
         "replicate": replicate.replicate,
         **_kd_columns("kd", raw, unit, extra),
@@ -149,6 +152,13 @@ def _replicate_row(replicate: Replicate, shared: Mapping[str, Any], entry: Resul
         "expression": _text(replicate.expression),
     }
     return _row(Level.REPLICATE, shared, values, raw, extra)
+
+
+def _unread(part: ResultEntry | Replicate, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Texts in place of a column's number, such as `>1e-4`: they fit no column."""
+    named = {field: text for field in _NUMBERS if isinstance(text := raw.get(field), str)}
+    kept: dict[str, Any] = without_open_links({**part.unread, **named})
+    return kept
 
 
 def _row(

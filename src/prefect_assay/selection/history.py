@@ -147,7 +147,10 @@ def _competition(
 def _competitor(
     name: str, residues: str, rows: Sequence[Mapping[str, str]], keys: Mapping[str, str]
 ) -> DesignSummary:
-    """K_D is the geometric mean of the replicates that share the outcome of most of them; equals favour the better one."""
+    """K_D is the geometric mean of the replicates that share the outcome of most of them; equals favour the better one.
+
+    Limits are left out of the mean. Where all are limits, the one that all agree with is kept.
+    """
     values = [_values(row) for row in rows]
     outcomes = [outcome_of(ExperimentType.AFFINITY, value, {}) for value in values]
     counts = Counter(outcomes)
@@ -157,13 +160,14 @@ def _competitor(
         for key, title in keys.items()
         if key not in _READ and key not in _CALLS and (cell := _first(rows, key))
     }
-    constants = [value["kd_M"] for value in values if value["kd_M"]] if outcome is Outcome.MEASURED else []
+    qualifier, kd = _constant(values) if outcome is Outcome.MEASURED else (None, None)
     return DesignSummary(
         name=name,
         experiment_code="",
         result_type=ExperimentType.AFFINITY,
         outcome=outcome,
-        kd_M=_geometric_mean(constants) if constants else None,
+        qualifier=qualifier,
+        kd_M=kd,
         replicates=len(rows),
         aa_string=residues or None,
         attributes=own,
@@ -171,6 +175,20 @@ def _competitor(
         binding_strength=_said(values, "binding_strength"),
         expression=_said(values, "expression"),
     )
+
+
+def _constant(values: Sequence[Mapping[str, Any]]) -> tuple[str | None, float | None]:
+    """K_D of the replicates in M, with `<` or `>` for a limit."""
+    found: defaultdict[str | None, list[float]] = defaultdict(list)
+    for value in values:
+        if value["kd_M"]:
+            found[value["qualifier"]].append(value["kd_M"])
+    if None in found:
+        return None, _geometric_mean(found[None])
+    if len(found) != 1:  # nothing, or limits on both sides
+        return None, None
+    ((qualifier, limits),) = found.items()
+    return qualifier, min(limits) if qualifier == ">" else max(limits)
 
 
 def _geometric_mean(values: Sequence[float]) -> float:
@@ -187,7 +205,7 @@ def _said(values: Sequence[Mapping[str, Any]], call: str) -> str | None:
 
 
 def _values(row: Mapping[str, str]) -> dict[str, Any]:
-    """The columns of one replicate; K_D in M, None for what is no positive number."""
+    """The columns of one replicate; K_D in M, None for what is no positive number, and `<` or `>` for a limit."""
     cell = next((row[key] for key in _KD if row.get(key)), "")
     try:
         kd = float(cell.lstrip("<>~ ")) if cell else None
@@ -196,5 +214,6 @@ def _values(row: Mapping[str, str]) -> dict[str, Any]:
     calls = {call: row.get(call, "").lower() for call in _CALLS}
     return {
         "kd_M": kd if kd is not None and math.isfinite(kd) and kd > 0 else None,
+        "qualifier": cell[0] if cell[:1] in {"<", ">"} else None,
         **{call: _WORDS.get(word, word) or None for call, word in calls.items()},
     }

@@ -40,36 +40,67 @@ class HitRate:
 
 
 def is_hit(design: DesignSummary, settings: SelectionSettings) -> bool | None:
-    """Return True for a hit, False for a miss, None where the history does not say."""
+    """Return True for a hit, False for a miss, None where the history does not say.
+
+    A limit counts where it decides: K_D > 100 nM misses 100 nM, and says nothing about 200 nM.
+    """
     if design.control:
         return None
     if design.outcome is Outcome.NO_EXPRESSION:
         return False
-    value, limit = objective_value(design, settings.objective), settings.hit_limit
     affinity = settings.objective is Objective.AFFINITY
     if affinity and design.outcome is Outcome.NO_BINDING:
         return False
-    if value is not None:
-        return limit is None or (value <= limit if affinity else value >= limit)
-    return _called(design, settings.objective) if limit is None else None
+    value, limit = _value(design, settings.objective), settings.hit_limit
+    qualifier = _qualifier(design, settings.objective)
+    if limit is None:
+        measured = value is not None and qualifier != (">" if affinity else "<")
+        return True if measured else _called(design, settings.objective)
+    return None if value is None else _reaches(value, qualifier, limit, low=affinity)
+
+
+def _reaches(value: float, qualifier: str | None, limit: float, *, low: bool) -> bool | None:
+    """Whether a value reaches the hit limit; `low`: a lower one is better. None if it is a limit that leaves this open."""
+    signed, wanted = (-value, -limit) if low else (value, limit)
+    if qualifier is None:
+        return signed >= wanted
+    if (qualifier == "<") is low:  # at least so good
+        return True if signed >= wanted else None
+    return False if signed <= wanted else None
 
 
 def _called(design: DesignSummary, objective: Objective) -> bool | None:
     """A hit without a number, in the laboratory's words."""
     if objective is Objective.AFFINITY:
-        return True if design.outcome is Outcome.BINDING else None
+        binds = design.outcome is Outcome.BINDING or (design.binding or "").casefold() == "true"
+        return True if binds else None
     if objective is Objective.EXPRESSION and design.expression:
         return design.expression.casefold() not in _NO_EXPRESSION
     return None
 
 
 def objective_value(design: DesignSummary, objective: Objective) -> float | None:
-    """K_D in nM, melting temperature in degrees Celsius or concentration in nM; None if it was not measured."""
+    """K_D in nM, melting temperature in degrees Celsius or concentration in nM; None if it was not measured.
+
+    A limit is no measurement.
+    """
+    return None if _qualifier(design, objective) else _value(design, objective)
+
+
+def _value(design: DesignSummary, objective: Objective) -> float | None:
     if objective is Objective.AFFINITY:
         found = design.kd_M / _NM if design.kd_M and design.outcome is Outcome.MEASURED else None
     else:
         found = design.tm_C if objective is Objective.MELTING else design.concentration_nM
     return found if found is not None and math.isfinite(found) else None
+
+
+def _qualifier(design: DesignSummary, objective: Objective) -> str | None:
+    """`<` or `>` if the value is a limit: the qualifier is that of K_D or, without one, of the concentration."""
+    of_kd = design.kd_M is not None
+    applies = of_kd if objective is Objective.AFFINITY else objective is Objective.EXPRESSION and not of_kd
+    sign = (design.qualifier or "")[:1]
+    return sign if applies and sign in {"<", ">"} else None
 
 
 def hit_rates(

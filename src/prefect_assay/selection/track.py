@@ -71,7 +71,7 @@ def score_record(designs: Iterable[DesignSummary], column: str, settings: Select
     pairs = [
         (score, sign * value)
         for design in designs
-        if not (design.control or design.qualifier)
+        if not design.control
         and (value := objective_value(design, settings.objective)) is not None
         and (score := _number(design.attributes.get(column, ""))) is not None
     ]
