@@ -16,9 +16,10 @@ import pytest
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.books import check_orders
 from prefect_assay.models.archived import is_open_link
-from prefect_assay.reporting.page import figures
+from prefect_assay.reporting.page import documents, figures
 from prefect_assay.reporting.page.documents import archive_report, kept_report, make_report
 from prefect_assay.reporting.page.images import IMAGES_BYTES_MAX, experiment_images
+from prefect_assay.results.kinetics.analysis import ReplicateMelting
 
 CAMPAIGN = "round-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -171,6 +172,26 @@ def test_the_same_archive_gives_the_same_bytes_elsewhere(made, archive):
     assert elsewhere(archive, seed="17")["digests"] == here
     assert {"report.html", "summary.csv", "competition.csv", "plots/overview.svg"} <= here.keys()
     assert str(archive).encode() not in made.page
+
+
+def test_names_that_differ_only_in_a_slash_have_files_of_their_own(made, tmp_path):
+    names = ("VHH/1", "VHH_1", "vhh-1")
+    curves = [
+        figures.CurveFigure(
+            experiment_code="E-1",
+            result_id="r",
+            fit=ReplicateMelting(name=name, replicate=1, verdict="agrees"),
+            svg=name,
+        )
+        for name in names
+    ]
+    drawn = figures.CampaignFigures(predicted={name: name for name in names})
+    plots = tuple(documents._plots(drawn, curves))
+    assert [plot.body.decode() for plot in plots] == [*names, *names]
+    store = LocalStore(tmp_path)
+    archive_report(store, "", made.model_copy(update={"documents": plots}), now=NOW)
+    kept = kept_report(store, "", CAMPAIGN).files
+    assert len([path for path in kept if path.startswith("plots/")]) == 2 * len(names)
 
 
 def test_an_unchanged_report_writes_nothing_and_the_archive_stays_intact(made, archive, store):

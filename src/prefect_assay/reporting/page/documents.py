@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, latest
-from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH
+from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH, safe_name
 from prefect_assay.archive.store import Store
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
@@ -145,12 +145,17 @@ def _plots(figures: CampaignFigures, curves: list[CurveFigure]) -> Iterator[Docu
     named = {"overview": figures.overview, "ranked": figures.ranked, "calls": figures.calls}
     for name, svg in [*named.items(), *((f"predicted-{c}", svg) for c, svg in figures.predicted.items())]:
         if svg:
-            yield _plot(name.replace("/", "_"), svg)
+            yield _plot(_segment(name), svg)
     drawn = ((curve, curve.svg) for curve in curves if curve.svg)
     for curve, svg in islice(drawn, PLOT_FILES_MAX):
         kind = "sensorgrams" if isinstance(curve.fit, ReplicateKinetics) else "melting"
         number = "" if curve.fit.replicate is None else f"-{curve.fit.replicate}"
-        yield _plot(f"{kind}/{curve.result_id}/{curve.fit.name.replace('/', '_')}{number}", svg)
+        yield _plot(f"{kind}/{curve.result_id}/{_segment(curve.fit.name)}{number}", svg)
+
+
+def _segment(name: str) -> str:
+    """One part of a path for any name, and another one for each name: `VHH/1` and `VHH_1` may both be there."""
+    return safe_name(name) if "/" in name else name
 
 
 def _plot(name: str, svg: str) -> Document:
