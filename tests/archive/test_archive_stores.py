@@ -101,6 +101,11 @@ def test_a_link_inside_the_archive_does_not_lead_outside(tmp_path):
     assert list(outside.iterdir()) == []
 
 
+def test_a_name_that_is_too_long_is_named(tmp_path):
+    with pytest.raises(ArchiveError, match="too long"):
+        LocalStore(tmp_path).put_if_absent("n" * 300, b"1", "text/plain")
+
+
 def test_a_root_that_is_a_file_is_named(tmp_path):
     (tmp_path / "archive").write_text("")
     with pytest.raises(ArchiveError, match=f"{tmp_path}/archive"):

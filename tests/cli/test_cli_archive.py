@@ -68,3 +68,10 @@ def test_a_folder_without_an_archive_is_never_called_intact(tmp_path):
         assert done.code == 1
         assert "intact" not in done.out
         assert "Traceback" not in done.err
+
+
+def test_a_path_that_cannot_be_looked_at_is_named(tmp_path):
+    done = command("archive", "verify", str(tmp_path / ("n" * 300)))
+    assert done.code == 1
+    assert "Error: " in done.err
+    assert "Traceback" not in done.err

@@ -38,6 +38,13 @@ def test_a_file_that_is_no_package_is_named(tmp_path):
     assert "there is no data package" in missing.json()["error"]["message"]
 
 
+def test_a_path_that_cannot_be_looked_at_is_named(tmp_path):
+    done = command("kinetics", str(tmp_path / ("n" * 300)))
+    assert done.code == 2
+    assert "name the zip of a result" in done.err
+    assert "Traceback" not in done.err
+
+
 def test_without_the_extra_one_line_says_how_to_get_it(tmp_path, package):
     (tmp_path / "scipy.py").write_text("raise ImportError('not installed')\n")
     done = command("kinetics", package, PYTHONPATH=str(tmp_path))

@@ -3,11 +3,13 @@
 import inspect
 import json
 import sys
+from contextlib import contextmanager
 from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed, Suspended
 from rich.console import Console
 from typer.testing import CliRunner
@@ -17,6 +19,7 @@ from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import known_runs, status
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
+from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.looping.book import PoolFile
@@ -105,6 +108,19 @@ def test_what_cannot_work_starts_nothing(started, arguments, words):
     assert done.exit_code == 2
     assert words in " ".join(done.stderr.split())
     assert started == []
+
+
+def test_a_schedule_of_a_loop_that_is_not_deployed_names_the_next_step(monkeypatch):
+    @contextmanager
+    def client(**_):
+        yield SimpleNamespace(read_deployment_by_name=absent)
+
+    def absent(name):
+        raise ObjectNotFound(LookupError(name))
+
+    monkeypatch.setattr("prefect.client.orchestration.get_client", client)
+    with pytest.raises(ConfigurationError, match=f"no deployment {loop.DEPLOYMENT}; .* prefect-assay deploy"):
+        loop.schedule_loop("egfr", "0 6 * * 1-5", {"loop_id": "egfr"})
 
 
 def loop_run(archive, state, **changes):

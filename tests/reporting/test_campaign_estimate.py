@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.models.sequences import ProteinSequence, Sequences
+from prefect_assay.models.sequences import Duplicate, ProteinSequence, Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.reporting import artifacts
@@ -31,6 +31,14 @@ def test_a_control_of_every_experiment_is_counted_once(shown):
     assert "Source: `designs.fasta`" in shown
     warning = "- `1 of 4 designs have an odd number of cysteines, so at least one is unpaired: 'control'`"
     assert shown[-4:] == ["", "Worth a second look:", "", warning]
+
+
+def test_a_name_in_the_list_of_duplicates_is_no_markup(shown):
+    given = plan(ProteinSequence("d", PLAIN))
+    name = "<img src=x>"
+    odd = given.model_copy(update={"duplicates": (Duplicate(name=name, same_as="[d](http://y)"),)})
+    artifacts.show_campaign_estimate(odd, {})
+    assert [line for line in shown if "img" in line] == [f"- `{name}` (same as `[d](http://y)`)"]
 
 
 def test_plain_designs_have_no_such_section(shown):

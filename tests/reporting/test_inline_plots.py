@@ -1,10 +1,16 @@
 """Artifacts with inline plots: images beside the table, and notes that cannot become markup."""
 
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
 from prefect_assay.models.archived import ArchiveRecord
-from prefect_assay.models.report import CampaignReport
-from prefect_assay.models.spec import Assay, Plan
+from prefect_assay.models.billing import CostEstimate
+from prefect_assay.models.report import CampaignExperiment, CampaignReport, LoopReport, RoundReport
+from prefect_assay.models.spec import Assay, ExperimentSpec, Plan
+from prefect_assay.models.update import Update
 from prefect_assay.reporting import artifacts
 from prefect_assay.reporting.page.images import Image
+from prefect_assay.reporting.progress import progress_of
 from prefect_assay.results.row import ArchivedResults, CampaignTable
 
 IMAGE = Image(alt="curves of <b>](x", svg="<svg/>")
@@ -48,3 +54,33 @@ def test_an_experiment_shows_its_plots_below_the_table(monkeypatch):
     text = shown(monkeypatch, lambda: artifacts.show_results("c-1", kept, images=[IMAGE], notes=["a note"]))
     assert text.index("No results.") < text.index(SHOWN)
     assert "- `a note`" in text
+
+
+ODD = "<img src=x> |\n\n# [y](http://z)"
+PLAIN = "`<img src=x> / # [y](http://z)`"
+
+
+def test_reasons_and_warnings_of_others_are_no_markup(monkeypatch):
+    line = CampaignExperiment(order_key="k", batch_index=0, problem=ODD)
+    report = CampaignReport(campaign_id="c", experiments=(line,), rows=0, table=None)
+    text = shown(monkeypatch, lambda: artifacts.show_campaign(PLAN, report, TABLE))
+    assert f"\n- {PLAIN}\n" in text
+
+    of_round = RoundReport(name="r", campaign_id="c", table=None, best_kd_M=None, problem=ODD)
+    loop = LoopReport(loop_id="l", rounds=(of_round,), stopped=ODD)
+    text = shown(monkeypatch, lambda: artifacts.show_loop(loop))
+    assert f"Stopped: {PLAIN}." in text
+    assert f"| {PLAIN} |" in text
+
+    unavailable = SimpleNamespace(materials_unavailable=SimpleNamespace(reason=ODD))
+    estimate = CostEstimate.model_construct(incomplete=unavailable, warnings=(ODD,))
+    spec = ExperimentSpec.model_validate({"experiment_type": "expression", "sequences": {"a": "ACD"}})
+    text = shown(monkeypatch, lambda: artifacts.show_estimate("l", "n", spec, estimate))
+    assert f"No price yet: {PLAIN}. " in text
+    assert text.endswith(f"\n- {PLAIN}")
+
+
+def test_the_name_of_an_update_is_no_markup():
+    update = Update(id="u", experiment_id="e", name=ODD, timestamp=datetime(2026, 1, 2, tzinfo=UTC))
+    found = SimpleNamespace(status="in_production", results_status="none", code="E-1")
+    assert f"| 2 Jan 2026 | {PLAIN} |" in progress_of(found, [update]).markdown

@@ -39,9 +39,9 @@ class LocalStore:
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:  # noqa: ARG002  files carry no media type
         """See `Store`."""
         path = self._path(key)
-        if path.exists():
-            return False
         with _readable_errors(path):
+            if path.exists():
+                return False
             _make_folders(path.parent)
             self._check_inside(path)
             written = self._link(data, path, sha256)

@@ -47,6 +47,7 @@ __all__ = [
     "show_payment",
     "show_results",
     "show_surplus",
+    "verbatim",
 ]
 
 
@@ -71,14 +72,14 @@ def show_estimate(label: str, name: str, spec: ExperimentSpec, estimate: CostEst
         lines.append(f"| **total without VAT** | **{usd(parts.total_cents)}** |")
     elif estimate.incomplete:
         reason = estimate.incomplete.materials_unavailable.reason
-        lines.append(f"No price yet: {reason}. The experiment is ordered by quote.")
-    lines += ["", *(f"- {warning}" for warning in estimate.warnings)]
+        lines.append(f"No price yet: {verbatim(str(reason))}. The experiment is ordered by quote.")
+    lines += ["", *(f"- {verbatim(str(warning))}" for warning in estimate.warnings)]
     _show(lines, key=f"assay-estimate-{label}", description=f"Estimate for {name}")
 
 
 def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None:
     """The prices of a campaign's experiments that are not ordered yet."""
-    lines = [f"# Estimate for campaign {plan.campaign_id}", "", f"Source: `{plan.source}`", ""]
+    lines = [f"# Estimate for campaign {plan.campaign_id}", "", f"Source: {verbatim(plan.source)}", ""]
     lines += ["| experiment | designs | price without VAT |", "|---:|---:|---:|"]
     for planned in plan.experiments:
         if planned.order_key in totals:
@@ -89,10 +90,11 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
     lines.append(f"| **total** | | **{usd(known)}** |")
     if plan.duplicates:
         lines += ["", f"{len(plan.duplicates)} duplicates are left out:", ""]
-        lines += [f"- {d.name} (same as {d.same_as})" for d in plan.duplicates[:_ROWS_SHOWN]]
+        shown = plan.duplicates[:_ROWS_SHOWN]
+        lines += [f"- {verbatim(d.name)} (same as {verbatim(d.same_as)})" for d in shown]
     residues = {n: s.aa_string for planned in plan.experiments for n, s in planned.spec.sequences.items()}
     if warnings := design_warnings(residues.items()):
-        lines += ["", "Worth a second look:", "", *(f"- {_verbatim(warning)}" for warning in warnings)]
+        lines += ["", "Worth a second look:", "", *(f"- {verbatim(warning)}" for warning in warnings)]
     _show(lines, key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}", description=plan.campaign_id)
 
 
@@ -152,8 +154,8 @@ def show_payment(label: str, payment: Payment, *, run_id: UUID | None = None) ->
     lines += [f"| state | {payment.state} |", f"| rail | {payment.method} |"]
     lines.append(f"| amount | {usd(payment.amount_cents)} |")
     if payment.remark:
-        lines.append(f"| remark | {_verbatim(payment.remark)}; the invoice is paid |")
-    lines += [f"| {name} | {_verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
+        lines.append(f"| remark | {verbatim(payment.remark)}; the invoice is paid |")
+    lines += [f"| {name} | {verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
     if hosted:
         states = {
             PaymentState.SETTLED: "is paid",
@@ -194,9 +196,10 @@ def _show(lines: list[str], *, key: str, description: str) -> None:
     create_markdown_artifact("\n".join(lines), key=key, description=description)
 
 
-def _verbatim(text: str) -> str:
-    """Foreign text in a table cell: without markup, links or further cells."""
-    return f"`{text.replace('`', chr(39)).replace('|', '/')}`"
+def verbatim(text: str) -> str:
+    """Foreign text in a list or a table cell, in one line: without markup, links or further cells."""
+    line = " ".join(text.split()).replace("`", "'").replace("|", "/")
+    return f"`{line}`" if line else ""
 
 
 def show_results(
@@ -208,7 +211,7 @@ def show_results(
         "",
         f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
         "",
-        *(f"- {_verbatim(line)}" for line in (*kept.notes, *notes)),
+        *(f"- {verbatim(line)}" for line in (*kept.notes, *notes)),
         "",
         markdown_table(kept.rows, limit=_ROWS_SHOWN),
         *_inline(images),
@@ -236,8 +239,8 @@ def show_campaign(
         "",
         f"Report: `{report.report}`" if report.report else "No report page.",
         "",
-        *(f"- {problem}" for problem in report.problems),
-        *(f"- {_verbatim(note)}" for note in notes),
+        *(f"- {verbatim(problem)}" for problem in report.problems),
+        *(f"- {verbatim(note)}" for note in notes),
         *_inline(images),
         "",
         markdown_table(table.rows, limit=_ROWS_SHOWN) if table.rows else "",
@@ -254,14 +257,16 @@ def _inline(images: Sequence[Image]) -> Iterator[str]:
 
 def show_loop(report: LoopReport) -> None:
     """The rounds of a design-build-test loop."""
-    lines = [f"# Loop {report.loop_id}", "", f"Stopped: {report.stopped}.", ""]
+    lines = [f"# Loop {report.loop_id}", "", f"Stopped: {verbatim(report.stopped)}.", ""]
     if report.best:
         lines += [f"Best: {report.best}. Spent: {usd(report.spent_cents)} without VAT.", ""]
     lines += ["| round | designs | best | spent | table | problem |", "|---|---:|---:|---:|---|---|"]
     for entry in report.rounds:
         spent = "" if entry.spent_cents is None else usd(entry.spent_cents)
         cells = (entry.designs or "", entry.best or "none", spent, entry.table or "")
-        lines.append(f"| {_verbatim(entry.name)} | {' | '.join(map(str, cells))} | {entry.problem or ''} |")
+        lines.append(
+            f"| {verbatim(entry.name)} | {' | '.join(map(str, cells))} | {verbatim(entry.problem or '')} |"
+        )
     _show(lines, key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id)
 
 
@@ -289,5 +294,5 @@ def payment_lines(status: PaymentStatus) -> dict[str, str]:
         lines["sent"] = f"{entry.sent_at:%Y-%m-%d %H:%M:%S} UTC"
         lines["valid until"] = f"{entry.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         if entry.remark:
-            lines["remark"] = _verbatim(entry.remark)
+            lines["remark"] = verbatim(entry.remark)
     return lines

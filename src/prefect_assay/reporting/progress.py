@@ -17,7 +17,7 @@ from prefect.types import DateTime
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.update import Update
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
-from prefect_assay.reporting.artifacts import label_of_run
+from prefect_assay.reporting.artifacts import label_of_run, verbatim
 from prefect_assay.runs.tags import ETA_LABEL
 
 __all__ = ["Progress", "progress_of", "show_progress"]
@@ -132,4 +132,4 @@ def _day(moment: datetime) -> str:
 
 
 def _cell(update: Update) -> str:
-    return (update.name or update.description or str(update.type or "")).replace("|", "/").replace("\n", " ")
+    return verbatim(update.name or update.description or str(update.type or ""))

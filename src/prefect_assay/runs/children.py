@@ -64,10 +64,7 @@ def start_run(
             timeout=0,
         )
     except ObjectNotFound as error:
-        raise ConfigurationError(
-            f"there is no deployment {deployment}; create it with: prefect-assay deploy. A campaign also runs in "
-            "one process, with: prefect-assay run --here"
-        ) from error
+        raise no_deployment(deployment) from error
     except PrefectHTTPStatusError as error:
         if error.response.status_code != HTTPStatus.CONFLICT:
             raise
@@ -75,6 +72,14 @@ def start_run(
             f"Prefect does not start {deployment}, and nothing was ordered: {error.response.json()['detail']}"
         ) from error
     return cast("FlowRun", run)
+
+
+def no_deployment(name: str) -> ConfigurationError:
+    """The error of a deployment that Prefect does not have, with the next step."""
+    return ConfigurationError(
+        f"there is no deployment {name}; create it with: prefect-assay deploy. A campaign also runs in one process, "
+        "with: prefect-assay run --here"
+    )
 
 
 def start_child(

@@ -118,7 +118,7 @@ def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
         raise ConfigurationError("name one archive: a folder, or a block with --archive")
     if path is not None:
         folder = path.expanduser()
-        if not folder.is_dir():
+        if not _is_folder(folder):
             raise ArchiveError(f"there is no folder {path}; name the root of an archive, or a folder in it")
         return LocalStore(folder), ""
     from prefect_assay.cli.prefect_api import api_errors, load_archive
@@ -128,11 +128,20 @@ def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
     return block.get_store(), block.prefix
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:  # a folder above it may not be entered, or the name is too long
+        raise ArchiveError(
+            f"{path} cannot be looked at: {error.strerror or error}; correct the path, or give this user access to it"
+        ) from None
+
+
 def _in_its_archive(folder: Path) -> tuple[LocalStore, str]:
     """A campaign's or experiment's folder as part of its archive, whose register lists its contents."""
     folder = Path(os.path.normpath(folder))
     for root in (folder, *folder.parents[:2]):
-        if (root / BOOKS_FOLDER).is_dir():
+        if _is_folder(root / BOOKS_FOLDER):
             return LocalStore(root), folder.relative_to(root).as_posix().removeprefix(".")
     return LocalStore(folder), ""
 

@@ -33,7 +33,13 @@ def show_kinetics(packages: Sequence[Path], *, as_json: bool) -> None:
     console = Console()
     results = []
     for path in packages:
-        if not path.is_file():
+        try:
+            found = path.is_file()
+        except OSError as error:  # a folder above it may not be entered, or the name is too long
+            raise InputError(
+                f"{path} cannot be looked at: {error.strerror or error}; name the zip of a result"
+            ) from None
+        if not found:
             raise InputError(f"there is no data package {path}; name the zip of a result")
         analysis = analyze(path).analysis
         results.append({"package": str(path), **analysis.model_dump(mode="json")})

@@ -90,13 +90,16 @@ def schedule_loop(loop_id: str, cron: str, parameters: dict[str, Any]) -> None:
 
     Raises:
         InputError: the text is no cron expression; nothing was started.
+        ConfigurationError: the loop is not deployed; nothing was started.
     """
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import DeploymentScheduleCreate
     from prefect.client.schemas.schedules import CronSchedule
+    from prefect.exceptions import ObjectNotFound
     from pydantic import ValidationError
 
     from prefect_assay.runs.block_references import as_parameter
+    from prefect_assay.runs.children import no_deployment
 
     try:
         schedule = CronSchedule(cron=cron)
@@ -105,7 +108,10 @@ def schedule_loop(loop_id: str, cron: str, parameters: dict[str, Any]) -> None:
     kept = {name: as_parameter(value) for name, value in parameters.items()}
     made = DeploymentScheduleCreate(schedule=schedule, slug=loop_id, parameters=kept)
     with get_client(sync_client=True) as client:
-        deployment = client.read_deployment_by_name(DEPLOYMENT)
+        try:
+            deployment = client.read_deployment_by_name(DEPLOYMENT)
+        except ObjectNotFound as error:
+            raise no_deployment(DEPLOYMENT) from error
         for earlier in client.read_deployment_schedules(deployment.id):
             if earlier.slug == loop_id:
                 values = made.model_dump(mode="json", include={"parameters"})
