@@ -55,20 +55,20 @@ def listed(source: str) -> list[Listed]:
                     found.append(Listed(path.name, str(path), stat.st_size, stat.st_mtime, atomic=False))
     except (FileNotFoundError, NotADirectoryError):
         raise UnreadableSource("no such folder; create it and put design files into it") from None
+    except (ValueError, RuntimeError):  # a NUL in the path, or no such user behind the tilde
+        raise UnreadableSource("not a valid path") from None
     except OSError as error:
         raise UnreadableSource(f"cannot be read: {error.strerror or type(error).__name__}") from None
     return sorted(found, key=lambda file: file.name)
 
 
 def _objects(source: str) -> Iterator[Listed]:
-    import boto3  # noqa: PLC0415 - half a second that only s3:// users pay
-
     bucket, _, prefix = source.removeprefix(S3).partition("/")
     if not bucket:
         raise UnreadableSource("not a prefix; write s3://bucket/path/to/folder/")
     folder = prefix.strip("/") and f"{prefix.strip('/')}/"
     with _s3_errors(source):
-        pages = boto3.client("s3").get_paginator("list_objects_v2")
+        pages = _s3().get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=bucket, Prefix=folder, Delimiter="/"):
             for entry in page.get("Contents", []):
                 # The answer has all of them; its type declares none as required.
@@ -127,13 +127,20 @@ def _file(source: str) -> Path:
 
 @contextmanager
 def _from_s3(source: str) -> Iterator[BinaryIO]:
-    import boto3  # noqa: PLC0415 - half a second that only s3:// users pay
-
     bucket, key = _address(source)
     with _s3_errors(source):
-        body = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"]
-        with io.BufferedReader(body) as stream:  # type: ignore[type-var]  # StreamingBody is a readable raw stream
+        body = _s3().get_object(Bucket=bucket, Key=key)["Body"]
+        with io.BufferedReader(body) as stream:
             yield stream
+
+
+def _s3() -> Any:
+    import boto3  # noqa: PLC0415 - half a second that only s3:// users pay
+
+    try:
+        return boto3.client("s3")
+    except ValueError as error:  # a malformed AWS_ENDPOINT_URL
+        raise UnreadableSource(f"cannot be read from S3: {error}") from None
 
 
 @contextmanager

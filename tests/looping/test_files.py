@@ -114,6 +114,18 @@ def test_objects_of_a_prefix_are_complete_at_once(bucket):
         design_files("s3://absent-bucket/designs", now=OLD, settle=0)
 
 
+@pytest.mark.parametrize("source", ["~nosuchuser/designs", "nul\0"])
+def test_what_is_no_path_is_an_error_of_the_source(source):
+    with pytest.raises(InvalidSequences, match="not a valid path"):
+        design_files(source, now=OLD, settle=0)
+
+
+def test_a_malformed_endpoint_of_s3_is_an_error_of_the_source(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "no address")
+    with pytest.raises(InvalidSequences, match="cannot be read from S3: Invalid endpoint"):
+        design_files("s3://lab/designs", now=OLD, settle=0)
+
+
 def test_a_file_that_is_gone_is_named(tmp_path):
     file = Listed("a.csv", str(tmp_path / "a.csv"), 1, OLD, atomic=False)
     with pytest.raises(InvalidSequences, match="no such file"), snapshot(file):

@@ -91,6 +91,19 @@ def test_a_folder_that_the_sweep_cannot_see_is_left_to_the_loop(folder):
     assert woken(run, now=NOW + timedelta(hours=1))[0]
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"source": "~nosuchuser/designs"}, {"source": "nul\0"}, {"settle_seconds": "soon"}]
+)
+def test_a_loop_that_cannot_be_looked_at_keeps_no_other_asleep(folder, wrong):
+    broken, other = waiting(folder, **wrong), waiting(folder)
+    (folder / "b.fasta").write_text(">b\nACD\n")
+    os.utime(folder / "b.fasta", (1e9, 1e9))
+    problems = []
+    assert wakes.loops_to_wake(None, [broken, other], NOW, problems) == [other.id]
+    assert [broken.name in line and "cannot see them" in line for line in problems] == [True]
+    assert woken(broken, now=NOW + timedelta(hours=1))[0]
+
+
 @pytest.mark.parametrize("key", ["children-round-x", "again-propose", "approve-x-until-1-y"])
 def test_a_loop_that_waits_for_something_else_stays_asleep(key):
     assert not woken(suspended(key))[0]

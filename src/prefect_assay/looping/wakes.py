@@ -14,7 +14,7 @@ from uuid import UUID
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 
-from prefect_assay.errors import InvalidSequences, ServiceUnavailable
+from prefect_assay.errors import AssayError
 from prefect_assay.looping.files import design_files
 from prefect_assay.runs.children import older_run
 from prefect_assay.runs.queries import read_runs, run_filter
@@ -46,7 +46,10 @@ def run_elsewhere(loop_id: str, scope: str) -> FlowRun | None:
 def loops_to_wake(
     client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime, problems: list[str]
 ) -> list[UUID]:
-    """Of these suspended runs, the loops whose designer has ended or whose source has changed."""
+    """Of these suspended runs, the loops whose designer has ended or whose source has changed.
+
+    A loop whose files cannot be looked at is a line of `problems`, and goes on itself an hour after it was suspended.
+    """
     found = []
     for run in runs:
         if LOOPS_TAG not in run.tags or waits_for_input(run):
@@ -77,9 +80,8 @@ def _has_files(run: FlowRun, now: datetime, problems: list[str]) -> bool:
     settle = run.parameters.get("settle_seconds", SETTLE_SECONDS)
     try:
         files = design_files(source, now=time.time(), settle=float(settle))
-    except (InvalidSequences, ServiceUnavailable) as error:
-        problems.append(
-            f"loop run {run.name} waits for files, and the sweep cannot see them: {error.message}"
-        )
+    except Exception as error:  # noqa: BLE001 - what is wrong with one loop must not keep the others asleep
+        said = error.message if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
+        problems.append(f"loop run {run.name} waits for files, and the sweep cannot see them: {said}")
         return run.state is not None and now >= run.state.timestamp + _BLIND
     return files.fingerprint() != key["seen"]
