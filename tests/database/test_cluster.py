@@ -136,6 +136,26 @@ def test_one_that_was_not_finished_is_made_again(database):
         assert answers(database)
 
 
+def test_it_admits_this_process_whatever_user_the_environment_names(database, monkeypatch):
+    for name in ("LOGNAME", "USER"):
+        monkeypatch.setenv(name, "somebody")  # as `su` leaves it
+    with database:
+        assert answers(database)
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_one_that_admits_only_another_user_is_mended_at_its_next_start(database, open_folder, running):
+    other = EmbeddedDatabase.of(open_folder)
+    with database:
+        (database.data / "pg_ident.conf").write_text(f"prefect-assay somebody {NAME}\n")
+        database.place.run([find_programs()["pg_ctl"], "-D", str(database.data), "reload"])
+        eventually(lambda: not answers(database), seconds=10, what="the refusal")
+        if not running:
+            database.stop()
+        with other:
+            eventually(lambda: answers(other), seconds=10, what="an answer")
+
+
 def test_a_copy_is_put_back_whole(database):
     copy = io.BytesIO()
     with database:

@@ -5,8 +5,8 @@ this machine uses it; after a process died without stopping it, the next one tak
 """
 
 import fcntl
-import getpass
 import os
+import pwd
 import shutil
 import socket
 import threading
@@ -69,6 +69,7 @@ class EmbeddedDatabase:
             programs = self._programs()
             if not self.exists:
                 self._make(programs)
+            self._admit(programs)
             self._run(programs)
             if not self.exists:
                 self._fill(empty=empty)
@@ -153,9 +154,23 @@ class EmbeddedDatabase:
         with (self.data / "postgresql.conf").open("a") as settings:
             settings.write(f"{_SETTINGS}unix_socket_directories = '{self.place.sockets}'\n")
         (self.data / "pg_hba.conf").write_text("local all all peer map=prefect-assay\n")
-        users = {getpass.getuser(), *({self.place.owner.pw_name} if self.place.owner else ())}
-        lines = "".join(f"prefect-assay {user} {NAME}\n" for user in sorted(users))
-        (self.data / "pg_ident.conf").write_text(lines)
+
+    def _admit(self, programs: Programs) -> None:
+        """Admit this user and the owner, by the names that the system gives; `su` can leave another in the environment."""
+        try:
+            user = pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            raise ConfigurationError(
+                f"PostgreSQL admits users by their names, and user {os.geteuid()} has no name on this machine"
+            ) from None
+        users = {user, *({self.place.owner.pw_name} if self.place.owner else ())}
+        lines = [f"prefect-assay {user} {NAME}" for user in sorted(users)]
+        ident = self.data / "pg_ident.conf"
+        if ident.is_file() and set(lines) <= set(ident.read_text().splitlines()):
+            return
+        ident.write_text("".join(f"{line}\n" for line in lines))
+        if self.running():  # it reads the file when it starts, or now
+            self._must([programs["pg_ctl"], "-D", str(self.data), "reload"], "was not changed")
 
     def _run(self, programs: Programs) -> None:
         """Start it and wait until it answers. A killed one needs a moment, until its last process is gone."""
