@@ -156,6 +156,35 @@ def test_one_that_admits_only_another_user_is_mended_at_its_next_start(database,
             eventually(lambda: answers(other), seconds=10, what="an answer")
 
 
+def test_one_whose_first_start_was_killed_is_ended_and_made_again(database, open_folder):
+    program = (
+        "import os, signal, sys; from pathlib import Path; from prefect_assay.database import EmbeddedDatabase\n"
+        "EmbeddedDatabase._fill = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "EmbeddedDatabase.of(Path(sys.argv[1])).start()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(open_folder)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert database.running()
+    left = postmaster(database)
+    with database:
+        assert answers(database)
+        assert postmaster(database) != left
+    assert not database.running()
+
+
+def test_an_interrupted_first_start_leaves_none_running(database, monkeypatch):
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "_fill", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            database.start()
+    assert not database.running()
+    with database:
+        assert answers(database)
+
+
 def test_a_copy_is_put_back_whole(database):
     copy = io.BytesIO()
     with database:

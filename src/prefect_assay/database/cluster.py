@@ -69,10 +69,14 @@ class EmbeddedDatabase:
             programs = self._programs()
             if not self.exists:
                 self._make(programs)
-            self._admit(programs)
-            self._run(programs)
-            if not self.exists:
-                self._fill(empty=empty)
+            try:
+                self._admit(programs)
+                self._run(programs)
+                if not self.exists:
+                    self._fill(empty=empty)
+            except BaseException:  # an interruption too: it is in a session of its own, and would run on
+                self._end_unfinished(programs)
+                raise
             self._users = self._open("users")
             fcntl.flock(self._users, fcntl.LOCK_SH)
 
@@ -146,7 +150,8 @@ class EmbeddedDatabase:
         return find_programs(int(version.read_text()) if self.exists and version.is_file() else None)
 
     def _make(self, programs: Programs) -> None:
-        shutil.rmtree(self.data, ignore_errors=True)  # an unfinished one
+        self._end_unfinished(programs)  # of a process that was killed before it was ready
+        shutil.rmtree(self.data, ignore_errors=True)
         # Nothing is lost with an empty database, so nothing has to reach the disk at once.
         initdb = [programs["initdb"], "--no-sync", "--no-instructions", "--encoding=UTF8", "--no-locale"]
         access = ["--auth-local=peer", "--auth-host=reject", f"--username={NAME}"]
@@ -154,6 +159,11 @@ class EmbeddedDatabase:
         with (self.data / "postgresql.conf").open("a") as settings:
             settings.write(f"{_SETTINGS}unix_socket_directories = '{self.place.sockets}'\n")
         (self.data / "pg_hba.conf").write_text("local all all peer map=prefect-assay\n")
+
+    def _end_unfinished(self, programs: Programs) -> None:
+        # Only one that answers: the number in the file of a dead one may be another process by now.
+        if not self.exists and self.running() and (self.data / "postmaster.pid").is_file():
+            self.place.run([programs["pg_ctl"], "-D", str(self.data), "-m", "immediate", "-w", "stop"])
 
     def _admit(self, programs: Programs) -> None:
         """Admit this user and the owner, by the names that the system gives; `su` can leave another in the environment."""
