@@ -131,8 +131,11 @@ class EmbeddedDatabase:
             shutil.copyfileobj(source, to)
         made.unlink()
 
-    def load(self, source: IO[bytes]) -> None:
-        """Replace its contents by a copy from `dump`, all or nothing; ConfigurationError while a server uses it."""
+    def load(self, source: IO[bytes], *, then: str = "") -> None:
+        """Replace its contents by a copy from `dump`, all or nothing; ConfigurationError while a server uses it.
+
+        `then` is SQL for the copy's contents, run before anybody else can use them.
+        """
         given = self.place.folder / "restore"
         with given.open("wb") as to:
             shutil.copyfileobj(source, to)
@@ -143,7 +146,14 @@ class EmbeddedDatabase:
             self._must(
                 self._client("pg_restore", *arguments, f"--dbname={NAME}", str(given)), "was not replaced"
             )
+            if then:
+                self._query(then)
         given.unlink()
+
+    def change(self, sql: str) -> list[str]:
+        """The rows of this SQL; ConfigurationError while another process uses the database."""
+        with self._exclusive():
+            return self._query(sql)
 
     def _programs(self) -> Programs:
         version = self.data / "PG_VERSION"
@@ -211,10 +221,15 @@ class EmbeddedDatabase:
     def _client(self, program: str, *arguments: str) -> list[str]:
         return [self._programs()[program], "-h", str(self.place.sockets), "-U", NAME, *arguments]
 
-    def _must(self, arguments: list[str], what: str) -> None:
+    def _query(self, sql: str) -> list[str]:
+        options = ["-q", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", NAME]
+        return self._must(self._client("psql", *options, "-c", sql), "was not changed").splitlines()
+
+    def _must(self, arguments: list[str], what: str) -> str:
         done = self.place.run(arguments)
         if done.returncode:
             raise self._failure(what, done.stdout)
+        return done.stdout
 
     def _failure(self, what: str, said: str) -> ConfigurationError:
         log = self._log.read_text(errors="replace").splitlines()[-10:] if self._log.is_file() else []
@@ -240,15 +255,19 @@ class EmbeddedDatabase:
     def _exclusive(self) -> Iterator[None]:
         if self._users is None:
             raise ConfigurationError(f"the database in {self.place.folder} is not started")
-        try:
-            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            fcntl.flock(self._users, fcntl.LOCK_SH)
-            raise ConfigurationError(
-                f"a server uses the database in {self.place.folder}; stop it, then run this again"
-            ) from None
-        yield
-        fcntl.flock(self._users, fcntl.LOCK_SH)
+        # To change a lock gives it up for a moment, in which another could stop the database.
+        with self._alone():
+            try:
+                fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                fcntl.flock(self._users, fcntl.LOCK_SH)
+                raise ConfigurationError(
+                    f"a server uses the database in {self.place.folder}; stop it, then run this again"
+                ) from None
+            try:
+                yield
+            finally:
+                fcntl.flock(self._users, fcntl.LOCK_SH)
 
     def _open(self, name: str) -> IO[str]:
         return (self.place.folder / name).open("w")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from prefect_assay.cli.services.slots import free_lost_slots, freeing_slots
 from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, set_defaults, settings_of
 from prefect_assay.errors import ConfigurationError
 
@@ -116,6 +117,7 @@ def server_database(arguments: Sequence[str]) -> Iterator[None]:
     try:
         database.keep_running()
         set_defaults({**settings_of(EMBEDDED), URL: database.url})
+        free_lost_slots(database)
         yield
     finally:
         database.stop()
@@ -145,7 +147,7 @@ def run_restore(file: Path) -> None:
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
     with source, _started(make=True) as database:
-        database.load(source)
+        database.load(source, then=freeing_slots())  # a copy has no leases
     print(
         f"{file} is restored. Start the server, and start campaigns of which it knows nothing again with the same "
         "campaign id: they find in the archive's log what was ordered and paid."
