@@ -42,7 +42,7 @@ def test_a_version_that_cannot_be_read_is_named_and_is_exit_code_1(tmp_path):
     (tmp_path / "round-1/LAB-002/v001/results.csv").write_bytes(b"")
     done = command("archive", "lake", str(tmp_path))
     assert done.code == 1
-    assert "round-1/LAB-002/v001 is not in the lake: not a results table" in done.err
+    assert "round-1/LAB-002/v001/results.csv has changed since it was archived" in done.err
     assert "5 files, 5 of them new" in done.out
 
 
