@@ -201,7 +201,7 @@ def _record_approval(
     for planned in plan.experiments:
         total = totals.get(planned.order_key)
         if total is not None:
-            approved = Approved(amount_cents=total, approver=approval.approver, by_person=True)
+            approved = Approved(amount_cents=total, approver=approval.approver, by_person=approval.by_person)
             run.book(plan, planned).record(
                 lambda state, new=approved: (
                     None  # type: ignore[misc]

@@ -4,6 +4,7 @@ Once the laboratory works on an experiment, no question is asked: a payment prob
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
@@ -236,9 +237,8 @@ def _within_sums(run: ExperimentRun, order: Order, limit: int, *, asks: bool, pa
             what = f"All machine payments {which}, with the invoice of {run.name},"
             approval = _approve_sum(run, over, cap=over.cap, what=what, otherwise=_UNPAID, may_ask=asks)
             sums[over.cap] = approval.cents
-            _record_approval(
-                run, Approval(limit, f"{approval.approver}, over the {over.cap} cap", by_person=True)
-            )
+            approver = f"{approval.approver}, over the {over.cap} cap"
+            _record_approval(run, replace(approval, cents=limit, approver=approver))
 
 
 def _approve_sum(

@@ -33,7 +33,8 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     SWEEP_SILENT: AlertKind(
         "no sweep has completed for a while",
         "Look at the deployment sweep/prefect-assay. If all its runs are canceled, free its slot with prefect gcl update "
-        "deployment:ID --active-slots 0 (prefect deployment inspect has the id). Else: is it paused, has it a schedule, is a worker online?",
+        "deployment:ID --active-slots 0 (prefect deployment inspect has the id). Else: is it paused, has it a schedule, is a worker "
+        "online?",
     ),
     INVOICE_UNPAID: AlertKind(
         "an invoice is open longer than the limit",

@@ -52,14 +52,17 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
     found: list[DesignSummary] = []
     answered: set[tuple[str, str, str]] = set()
     notes: list[str] = []
+    plans: dict[str, Plan | None] = {}
     for campaign_id, (rows, targets) in _rows(store, prefix, campaigns).items():
         try:
             plan = _plan(store, prefix, campaign_id)
             verdicts, prices = _reported(store, prefix, campaign_id)
         except (ArchiveError, ValidationError, ValueError) as error:
-            cause = error.message if isinstance(error, ArchiveError) else "another version wrote its plan"
-            notes.append(f"campaign {campaign_id}: without its designers' columns and prices: {cause}")
+            notes.append(
+                f"campaign {campaign_id}: without its designers' columns and prices: {_cause(error)}"
+            )
             plan, verdicts, prices = None, {}, {}
+        plans[campaign_id] = plan
         residues = _residues(plan)
         designs = summarize(rows, attributes=plan.attributes if plan else {}, targets=targets, prices=prices)
         for design in designs:
@@ -83,7 +86,9 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
             if not decision.control and (campaign_id, digest, name) not in answered
         }
         if absent:
-            keys = _order_keys(store, prefix, campaign_id)
+            if campaign_id not in plans:
+                plans[campaign_id] = _noted_plan(store, prefix, campaign_id, notes)
+            keys = _order_keys(plans[campaign_id])
             unanswered += (
                 Unanswered(campaign_id, keys.get(name), _pending(name, decision))
                 for name, decision in absent.items()
@@ -121,20 +126,28 @@ def _plan(store: Store, prefix: str, campaign_id: str) -> Plan | None:
     return Plan.model_validate_json(version.read(PLAN_PATH)) if version else None
 
 
-def _order_keys(store: Store, prefix: str, campaign_id: str) -> dict[str, str]:
-    """The order of each planned design; empty without a plan that this version reads."""
+def _noted_plan(store: Store, prefix: str, campaign_id: str, notes: list[str]) -> Plan | None:
+    """The plan; where it cannot be read, a note: it would say which open designs were ordered."""
     try:
-        plan = _plan(store, prefix, campaign_id)
-    except (ArchiveError, ValidationError):
-        return {}
+        return _plan(store, prefix, campaign_id)
+    except (ArchiveError, ValidationError) as error:
+        notes.append(f"campaign {campaign_id}: without its open designs, as pending: {_cause(error)}")
+        return None
+
+
+def _cause(error: Exception) -> str:
+    return error.message if isinstance(error, ArchiveError) else "another version wrote its plan"
+
+
+def _order_keys(plan: Plan | None) -> dict[str, str]:
+    """The order of each planned design."""
     planned = plan.experiments if plan else ()
     return {name: each.order_key for each in planned for name in each.spec.sequences}
 
 
 def _residues(plan: Plan | None) -> dict[str, str]:
-    """What was ordered under each name, which is unique in a campaign."""
-    planned = plan.experiments if plan else ()
-    return {name: value.aa_string for each in planned for name, value in each.spec.sequences.items()}
+    """What was ordered under each name."""
+    return {name: value.aa_string for name, value in plan.sequences.items()} if plan else {}
 
 
 def _reported(

@@ -25,7 +25,7 @@ def loop_history(archive: Archive, rounds: Sequence[Round], placed: Placed) -> t
             continue
         table = kept_table(archive, entry.fixed.campaign_id)
         rows = table.rows if table else ()
-        planned = {name: value for each in plan.experiments for name, value in each.spec.sequences.items()}
+        planned = plan.sequences
         names = {row.name for row in rows}
         attributes = {
             name: plan.attributes.get(name, {}) | {"round": str(entry.fixed.number)}

@@ -253,6 +253,11 @@ class Plan(StoredModel):
     attributes_left_out: tuple[str, ...] = ()  # titles of columns beyond the plan's size
 
     @property
+    def sequences(self) -> dict[str, SequenceValue]:
+        """What is ordered under each name, which is unique in a campaign."""
+        return {name: value for each in self.experiments for name, value in each.spec.sequences.items()}
+
+    @property
     def order_keys(self) -> tuple[str, ...]:
         """The order keys, in batch order."""
         return tuple(e.order_key for e in self.experiments)

@@ -92,7 +92,7 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
         lines += ["", f"{len(plan.duplicates)} duplicates are left out:", ""]
         shown = plan.duplicates[:_ROWS_SHOWN]
         lines += [f"- {verbatim(d.name)} (same as {verbatim(d.same_as)})" for d in shown]
-    residues = {n: s.aa_string for planned in plan.experiments for n, s in planned.spec.sequences.items()}
+    residues = {name: value.aa_string for name, value in plan.sequences.items()}
     if warnings := design_warnings(residues.items()):
         lines += ["", "Worth a second look:", "", *(f"- {verbatim(warning)}" for warning in warnings)]
     _show(lines, key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}", description=plan.campaign_id)

@@ -33,6 +33,7 @@ from prefect_assay.waiting import WaitsFor, is_worth_waking, waits_for
 _OVERLAP: Final = timedelta(minutes=10)
 _SEEN_MAX: Final = 200  # a Prefect variable holds 5,000 characters
 _DIGEST: Final = 12
+_SHOWN: Final = 3  # experiments in a message
 _BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _IDS_PER_REQUEST: Final = 40
 # Temporary errors in a row: the service is away, and every further request would be retried for long.
@@ -213,7 +214,7 @@ def select_runs_to_wake(
 
 
 def _not_seen(experiment_ids: Sequence[str]) -> NotFound:
-    shown = ", ".join(experiment_ids[:3]) + (", ..." if len(experiment_ids) > 3 else "")  # noqa: PLR2004 - some
+    shown = ", ".join(experiment_ids[:_SHOWN]) + (", ..." if len(experiment_ids) > _SHOWN else "")
     return NotFound(
         f"its token does not see {len(experiment_ids)} of the experiments that runs wait for ({shown}). Is it of another "
         "organisation, or restricted? Save the block with a token that sees them"
