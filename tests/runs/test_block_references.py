@@ -1,7 +1,7 @@
 """A run whose blocks were deleted: what it goes on without, what it asks for, and how a saved block comes back."""
 
 from types import SimpleNamespace
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from prefect.blocks.core import Block
@@ -41,11 +41,17 @@ def deleted(monkeypatch):
 
     monkeypatch.setattr(Block, "load_from_ref", classmethod(load_from_ref))
     monkeypatch.setattr(durable, "is_gone", lambda _ref: True)
+    monkeypatch.setattr(run_blocks, "get_client", lambda **_: Prefect())
 
 
 class Prefect:
-    def __init__(self):
-        self.labels, self.parameters = {}, {}
+    def __init__(self, *documents):
+        self.labels, self.parameters, self.documents, self.asked = {}, {}, documents, []
+
+    def request(self, method, path, *, json):
+        self.asked.append((method, path, json))
+        wanted = json["block_documents"]["id"]["any_"]
+        return SimpleNamespace(json=lambda: [made for made in self.documents if made["id"] in wanted])
 
     def __enter__(self):
         return self
@@ -90,6 +96,55 @@ def test_a_deleted_block_does_not_end_a_run_before_it_begins(deleted, flow):
     assert (known["wallet"], known["webhook"]) == (None, None)
     assert flow.validate_parameters(own | {n: GIVEN[n] for n in ("credentials", "policy", "archive")})
     assert flow.gone == {}
+
+
+def document(block, **data):
+    """As `POST /block_documents/filter` answers it."""
+    kind = {"id": str(uuid4()), "name": type(block).__name__, "slug": block.get_block_type_slug()}
+    schema = {
+        "id": str(uuid4()),
+        "checksum": "c",
+        "fields": {},
+        "block_type_id": kind["id"],
+        "block_type": kind,
+    }
+    return {
+        "id": str(uuid4()),
+        "name": "saved",
+        "data": data,
+        "block_schema": schema,
+        "block_schema_id": schema["id"],
+        "block_type_id": kind["id"],
+        "block_type": kind,
+    }
+
+
+def test_all_blocks_of_a_run_are_read_with_one_request_and_prefect_names_what_is_wrong(monkeypatch):
+    saved = [
+        document(CREDENTIALS, base_url=CREDENTIALS.base_url, token="t"),
+        document(POLICY, per_experiment_cents=1, per_campaign_cents=1),
+        document(ARCHIVE, root=7),  # not usable
+    ]
+    server = Prefect(*saved)
+    monkeypatch.setattr(run_blocks, "get_client", lambda **_: server)
+    monkeypatch.setattr("prefect.blocks.core.emit_event", lambda **_: None)  # it would start a server
+    names = ("credentials", "policy", "archive", "wallet")
+    given = {
+        name: {"$ref": {"block_document_id": made["id"]}} for name, made in zip(names, saved, strict=False)
+    }
+    given |= {"wallet": reference(), "spec": SPEC}
+
+    found = run_blocks.with_blocks(given)
+
+    ((_, path, query),) = server.asked
+    assert (path, query["include_secrets"]) == ("/block_documents/filter", True)
+    assert isinstance(found["credentials"], AssayCredentials)
+    assert found["policy"].per_campaign_cents == 1
+    assert found["credentials"]._block_document_id == UUID(saved[0]["id"])
+    assert found["credentials"].token.get_secret_value() == "t"
+    assert {name: found[name] for name in ("archive", "wallet", "spec")} == {
+        name: given[name] for name in ("archive", "wallet", "spec")
+    }
 
 
 def test_other_wrong_parameters_end_it_as_before(deleted):

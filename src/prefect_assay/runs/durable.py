@@ -20,7 +20,13 @@ from prefect.flows import Flow
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.events import EVENTS_LABEL, recording
-from prefect_assay.runs.block_references import is_gone, placeholder, references, with_saved_blocks
+from prefect_assay.runs.block_references import (
+    is_gone,
+    placeholder,
+    references,
+    with_blocks,
+    with_saved_blocks,
+)
 from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
 from prefect_assay.runs.suspend import can_suspend, is_made_for_run
 from prefect_assay.runs.tags import own_label, set_labels
@@ -71,7 +77,7 @@ class DurableFlow(Flow[P, R]):
     def _validated(self, parameters: dict[str, Any]) -> dict[str, Any]:
         self.gone: dict[str, Any] = {}
         try:
-            return super().validate_parameters(parameters)
+            return super().validate_parameters(with_blocks(parameters))
         except ParameterTypeError as error:
             if not isinstance(error.__cause__, ValueError):
                 raise
