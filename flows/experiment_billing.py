@@ -175,17 +175,15 @@ def pay(run: ExperimentRun, order: Order) -> Payment:
     """
     by_machine = run.options.payment_method in MACHINE_RAILS
     payment = _by_machine(run, order) if by_machine else _invoice(run, order, 0, pays=False)
-    artifacts.show_payment(run.label, payment)
-    facts.payment(run.book, order, payment)
-    _note_for_status(payment)
-    return payment
-
-
-def _note_for_status(payment: Payment) -> None:
+    # The labels are set last, so with them an earlier execution has shown the payment as well.
     notes = artifacts.payment_labels(payment)
-    changed = {name: value for name, value in notes.items() if (own_label(name) or "") != value}
+    changed = {name: value for name, value in notes.items() if own_label(name) != value}
+    if changed:
+        artifacts.show_payment(run.label, payment)
+    facts.payment(run.book, order, payment)
     if changed and can_suspend():
         set_labels(current_run.id, changed)
+    return payment
 
 
 def _by_machine(run: ExperimentRun, order: Order) -> Payment:

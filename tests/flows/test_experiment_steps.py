@@ -22,7 +22,7 @@ from prefect_assay.flows import experiment_steps as steps
 from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
 from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.job import Order, OrderRoute
+from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create, order_key
@@ -139,6 +139,23 @@ def test_what_a_rule_approved_does_not_outlive_a_lowered_cap():
     assert price(amount_cents=90_000) == 100_000
     work.book.record(lambda _: Approved(amount_cents=400_000, approver="Ada", by_person=True))
     assert price(amount_cents=400_000) == 400_000
+
+
+def test_a_payment_is_shown_once_and_again_when_it_has_changed(monkeypatch):
+    """Looking for the artifact of an earlier execution costs Prefect more than all else that a wake-up reads."""
+    labels, shown = {}, []
+    page = "https://pay.example/1"
+    open_ = Payment(invoice_id="i", method=HAND, state="intended", amount_cents=5, hosted_invoice_url=page)
+    monkeypatch.setattr(billing_steps, "own_label", labels.get)
+    monkeypatch.setattr(billing_steps, "set_labels", lambda _run, new: labels.update(new))
+    monkeypatch.setattr(billing_steps, "can_suspend", lambda: True)
+    monkeypatch.setattr(billing_steps, "current_run", SimpleNamespace(id="r"))
+    monkeypatch.setattr(billing_steps.artifacts, "show_payment", lambda _label, made: shown.append(made))
+    monkeypatch.setattr(billing_steps.facts, "payment", lambda *_: None)
+    for made in (open_, open_, paid := open_.model_copy(update={"state": PaymentState.SETTLED}), paid):
+        monkeypatch.setattr(billing_steps, "_invoice", lambda *_, made=made, **__: made)
+        assert billing_steps.pay(a_run(), None) == made
+    assert shown == [open_, paid]
 
 
 def test_an_experiment_that_cannot_be_seen_is_no_question(service, asked):
