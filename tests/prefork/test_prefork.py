@@ -111,6 +111,23 @@ def test_a_run_has_its_own_environment_and_folder(starter, tmp_path, silent_api)
     assert run(starter, env, cwd=tmp_path, meanwhile=meanwhile).returncode == -signal.SIGKILL
 
 
+def test_a_run_does_not_ask_for_the_servers_version_as_its_runner_did(starter, tmp_path):
+    asked = []
+
+    def meanwhile(process):
+        server.settimeout(30)
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(30)
+            asked.append(connection.recv(4096))
+        os.kill(process.pid, signal.SIGKILL)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
+        run(starter, environment(tmp_path, PREFECT_API_URL=url), meanwhile=meanwhile)
+    assert asked[0].startswith(b"GET /api/flow_runs/"), asked
+
+
 def test_runs_at_the_same_time_are_kept_apart(starter, tmp_path, silent_api):
     env = environment(tmp_path, PREFECT_API_URL=silent_api)
 

@@ -19,6 +19,7 @@ import threading
 import warnings
 from typing import Any, Final, NoReturn
 
+from prefect_assay.client.http.wire import certificates
 from prefect_assay.prefork.starter import ENGINE
 
 _LENGTH_BYTES: Final = 4
@@ -30,7 +31,7 @@ IMPORTED_BY_RUNS: Final = (
     "anyio._backends._asyncio",
     "encodings.idna",
     "rich._emoji_codes",
-    # By every run that archives results, where the extras are installed: 1.7 s of CPU (docs/waiting.md).
+    # By every run that archives results, where the extras are installed: 1.9 s of CPU (docs/waiting.md).
     "prefect_assay.reporting.page.template",
     "prefect_assay.results.kinetics.melting",
     "prefect_assay.results.kinetics.package",
@@ -39,12 +40,14 @@ IMPORTED_BY_RUNS: Final = (
     "matplotlib.backends.backend_svg",
     "matplotlib.figure",
     "matplotlib.style",
+    "pyarrow.parquet",
+    "pandas",  # pyarrow imports it at its first table, wherever it is installed
 )
 
 
 def main() -> None:
     """Import everything, then fork on request until the other end is closed."""
-    _import_all()
+    import_all()
     # The collector must not write to the pages that all children share.
     gc.collect()
     gc.freeze()
@@ -57,13 +60,17 @@ def main() -> None:
         _run_engine(request)
 
 
-def _import_all() -> None:
+def import_all() -> None:
+    """What every run would do again: import, register Prefect's collections, read the certificates."""
     for module in IMPORTED_BY_RUNS:
         with contextlib.suppress(ImportError):  # each run then imports it, in some milliseconds
             importlib.import_module(module)
     from prefect.plugins import load_prefect_collections  # noqa: PLC0415
 
     load_prefect_collections()  # as the first run with a block among its parameters does
+    for trust_env in (True, False):
+        with contextlib.suppress(OSError):  # a variable names a file that is not there: the run says so
+            certificates(trust_env=trust_env)
 
 
 class _ForkServer:

@@ -106,6 +106,8 @@ class ForkingStarter:
         self, env: dict[str, str], cwd: Path | str | None
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, int] | None:
         """Request a child; None only if no child was made, so that no run is started twice."""
+        # This process has compared Prefect's version with its server's when it started; each run would twice more.
+        env.setdefault("PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED", "false")
         ours, theirs = socket.socketpair()
         with theirs:
             try:

@@ -6,15 +6,14 @@ import sys
 from contextlib import suppress
 
 import pydantic
-from prefect.plugins import load_prefect_collections
 
-from prefect_assay.prefork.server import IMPORTED_BY_RUNS
+from prefect_assay.prefork.server import import_all
 
 
 def warm_up(*further: str) -> None:
     """Do what every fork would do again: import these modules and those of the fork server, build deferred models."""
-    load_prefect_collections()
-    for name in ("prefect.engine", *IMPORTED_BY_RUNS, *further):
+    import_all()
+    for name in ("prefect.engine", *further):
         importlib.import_module(name)
     del sys.modules["prefect.engine"]  # it is run as a program in the forks
     kinds: list[type[pydantic.BaseModel]] = [pydantic.BaseModel]

@@ -4,6 +4,7 @@ No text of an httpx error reaches a message where it could quote a header that w
 """
 
 import logging
+import os
 import re
 import ssl
 from collections.abc import Generator, Iterator
@@ -29,6 +30,7 @@ _CONNECT_SECONDS: Final = 10.0
 # Idle connections are dropped before servers usually drop them: an order that is sent into a connection which is
 # just being closed has an unknown outcome.
 _IDLE_SECONDS: Final = 2.0
+_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # that httpx reads
 _CONNECTIONS: Final = 20
 _TOTAL_FACTOR: Final = 10.0
 _DOWNLOAD_ADVICE: Final = "If the file is what it should be, raise max_package_gb of the AssayCredentials block, or max_download of the client"
@@ -97,9 +99,17 @@ class BearerAuth(httpx.Auth):
         yield request
 
 
+def certificates(*, trust_env: bool) -> ssl.SSLContext:
+    """The certificates that a server's is checked with, read once per process and environment.
+
+    Reading them takes longer than a request, and each look at an experiment makes a client.
+    """
+    named = tuple(os.environ.get(name) for name in _CERTIFICATE_VARIABLES) if trust_env else ()
+    return _certificates(trust_env, named)
+
+
 @cache
-def _certificates(*, trust_env: bool) -> ssl.SSLContext:
-    """Reading the certificates takes longer than a request, and each look at an experiment makes a client."""
+def _certificates(trust_env: bool, _named: tuple[str | None, ...]) -> ssl.SSLContext:  # noqa: FBT001
     return httpx.create_ssl_context(trust_env=trust_env)
 
 
@@ -135,7 +145,7 @@ class Wire:
         # A proxy of the environment must not see what was meant for this machine.
         trust_env = not is_loopback(urlsplit(self.base_url).hostname or "")
         return {
-            "verify": _certificates(trust_env=trust_env),
+            "verify": certificates(trust_env=trust_env),
             "timeout": httpx.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_SECONDS)),
             "limits": httpx.Limits(
                 max_connections=_CONNECTIONS,
