@@ -30,7 +30,7 @@ from typing import Any, Final
 
 import httpx
 
-_POLL_SECONDS: Final = 0.25
+_POLL_SECONDS: Final = 1.0  # the shipped interval is 2 (deployments/runner.env)
 _TURN_SECONDS: Final = 0.004
 _RECOVER_SECONDS: Final = 3.0
 _PAGE: Final = 200

@@ -33,7 +33,11 @@ from support.runs.world import _saved_blocks
 
 _START_SECONDS: Final = 900.0
 # A line in Prefect's log costs a request; what a soak needs to know stands in the worker's own log.
-_ENVIRONMENT: Final = {"PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_LOGGING_LEVEL": "WARNING"}
+_ENVIRONMENT: Final = {
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+    "PREFECT_LOGGING_LEVEL": "WARNING",
+    "PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED": "false",  # as the runs of the product's fork server have it
+}
 
 
 @dataclass
