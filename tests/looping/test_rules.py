@@ -132,6 +132,11 @@ def test_a_non_binder_is_a_measurement_and_no_expression_is_none():
     assert not has_measurement([row(outcome="no_expression"), row(outcome="missing")])
 
 
+def test_a_control_is_no_measurement_of_a_design():
+    """Else a round whose designs all failed would not stop the loop before it buys more."""
+    assert not has_measurement([row(outcome="no_expression"), row(outcome="measured", control=True)])
+
+
 def test_goals_of_another_assay_do_not_fit():
     assert rules(goals={AFFINITY: 1e-9}).misfits() == []
     assert len(rules(goals={Objective.MELTING: 50.0}).misfits()) == 1

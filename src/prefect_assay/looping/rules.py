@@ -64,7 +64,8 @@ def _measured(rows: Iterable[ResultRow]) -> list[ResultRow]:
 
 def has_measurement(rows: Iterable[ResultRow]) -> bool:
     """Return True if the laboratory could say anything about at least one design."""
-    return any(row.outcome not in _NOT_MEASURED for row in rows if row.level is Level.SUMMARY)
+    designs = (row for row in rows if row.level is Level.SUMMARY and not row.control)
+    return any(row.outcome not in _NOT_MEASURED for row in designs)
 
 
 def is_better(value: float, than: float | None, objective: Objective) -> bool:
