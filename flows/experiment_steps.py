@@ -258,10 +258,10 @@ def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: E
         order=order,
         payment=payment,
         spec=run.spec,
-        results_status=str(found.results_status),
+        results_status=str(found.reported),
     )
     facts.archived(found, kept, news=_is_own(order))
-    if kept.record.unchanged and found.results_status != ResultsStatus.ALL:
+    if kept.record.unchanged and found.reported != ResultsStatus.ALL:
         return kept.record  # a wake-up while the rest is measured: its artifact is there
     plots = plot_results(run.options.archive, run.campaign_id, kept.record.experiment_code)
     artifacts.show_results(run.label, kept, images=plots.images, notes=plots.notes)

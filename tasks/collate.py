@@ -12,6 +12,7 @@ from prefect_assay.archive.read import choose_version, chosen_version
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
 from prefect_assay.models.spec import Plan
+from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import best_binders, collate, from_csv, to_csv
 from prefect_assay.results.row import CampaignTable
 from prefect_assay.runs.transient_failures import READ
@@ -74,17 +75,19 @@ def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
 def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Sequence[str]) -> CampaignTable:
     """Join the archived tables of a campaign's experiments into one, and archive it."""
     store = archive.get_store()
-    found = [latest(store, archive.prefix, campaign_id, code) for code in experiment_codes]
-    table = collate(from_csv(version.read(TABLE_PATH)) for version in found if version is not None)
+    versions = [latest(store, archive.prefix, campaign_id, code) for code in experiment_codes]
+    found = [version for version in versions if version is not None]
+    table = collate(from_csv(version.read(TABLE_PATH)) for version in found)
     if not table:
         return CampaignTable(location=None, rows=(), best_kd_M=None)
+    complete = all(version.manifest.results_status == ResultsStatus.ALL for version in found)
     record = archive_version(
         store,
         archive.prefix,
         campaign_id=campaign_id,
         experiment_id=campaign_id,
         experiment_code=TABLE_CODE,
-        results_status="all",
+        results_status=ResultsStatus.ALL if complete else ResultsStatus.PARTIAL,
         documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))],
         now=datetime.now(UTC),
     )

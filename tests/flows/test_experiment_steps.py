@@ -21,7 +21,7 @@ from prefect_assay.flows import experiment_billing as billing_steps
 from prefect_assay.flows import experiment_steps as steps
 from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
-from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.experiment import CreateRequest, Experiment
 from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
@@ -269,3 +269,33 @@ def test_each_stage_of_billing_has_its_own_end(stage, error):
         return
     with pytest.raises(error):
         steps._is_invoiced(*given)
+
+
+@pytest.mark.parametrize(
+    ("status", "results", "sealed"),
+    [
+        ("in_production", "partial", "partial"),
+        ("in_review", "all", "partial"),
+        ("canceled", "all", "partial"),
+        ("done", "all", "all"),
+        ("done", "new_word", "new_word"),
+    ],
+)
+def test_results_are_sealed_as_complete_only_once_they_are_released(monkeypatch, status, results, sealed):
+    """Contract 3: `all` before Done is preliminary; a design without a row is `pending` there and not `missing`."""
+    given = []
+
+    def archive_experiment(*_, results_status, **__):
+        given.append(results_status)
+        return SimpleNamespace(record=SimpleNamespace(unchanged=True, experiment_code="E-1"))
+
+    monkeypatch.setattr(steps, "archive_experiment", archive_experiment)
+    monkeypatch.setattr(steps.facts, "archived", lambda *_, **__: None)
+    monkeypatch.setattr(steps, "_is_own", lambda _order: True)
+    monkeypatch.setattr(steps, "plot_results", lambda *_: SimpleNamespace(images=(), notes=()))
+    monkeypatch.setattr(steps.artifacts, "show_results", lambda *_, **__: None)
+    found = Experiment(
+        id="e", code="E-1", status=status, results_status=results, created_at="2026-01-01T00:00:00Z"
+    )
+    steps._archive(a_run(experiment="e"), order_of("e"), None, found)
+    assert given == [sealed]

@@ -1,16 +1,20 @@
-"""A campaign's plan: it carries the designer's columns, and they refuse nothing."""
+"""A campaign's plan: it carries the designer's columns, and they refuse nothing. Its table says what is preliminary."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
-from prefect_assay.archive import LocalStore, verify
+from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
+from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.sequences import ProteinSequence, Sequences
 from prefect_assay.models.spec import Assay, Plan
 from prefect_assay.models.vocabulary import ExperimentType
-from prefect_assay.tasks.collate import keep_plan, kept_plan
+from prefect_assay.results import to_csv
+from prefect_assay.results.row import ResultRow
+from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
 from prefect_assay.tasks.read import plan_campaign
 
 ASSAY = Assay(experiment_type=ExperimentType.EXPRESSION)
@@ -82,3 +86,38 @@ def test_of_two_plans_fixed_at_once_the_run_that_goes_on_keeps_its_own(tmp_path,
     fix(one)
     fix(two)
     assert set(went_on) == {went_on[0]}
+
+
+def test_a_table_over_preliminary_results_is_not_sealed_as_complete(tmp_path):
+    """The same rows, once all of them are released, are a version of their own."""
+    archive = LocalArchive(root=str(tmp_path))
+
+    def archived(code, status):
+        row = ResultRow(
+            experiment_code=code,
+            result_id="r",
+            result_type="expression",
+            level="summary",
+            name="a",
+            outcome="measured",
+        )
+        archive_version(
+            archive.get_store(),
+            "",
+            campaign_id="c",
+            experiment_id=code,
+            experiment_code=code,
+            results_status=status,
+            documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv([row]))],
+            now=datetime.now(UTC),
+        )
+
+    archived("E-1", "all")
+    archived("E-2", "partial")
+    sealed = []
+    for _ in range(2):
+        collate_campaign.fn(archive, "c", ["E-1", "E-2"])
+        manifest = latest(archive.get_store(), "", "c", TABLE_CODE).manifest
+        sealed.append((manifest.version, manifest.results_status))
+        archived("E-2", "all")
+    assert sealed == [(1, "partial"), (2, "all")]

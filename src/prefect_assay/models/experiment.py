@@ -10,6 +10,7 @@ from prefect_assay.models.vocabulary import (
     AnyExperimentStatus,
     AnyExperimentType,
     AnyResultsStatus,
+    ExperimentStatus,
     PaymentMethod,
     ResultsStatus,
 )
@@ -92,6 +93,13 @@ class ExperimentSummary(WireModel):
     experiment_url: str | None = None
     provider_quote_url: str | None = None
     provider_invoice_url: str | None = None
+
+    @property
+    def reported(self) -> AnyResultsStatus:
+        """The results status to archive: `all` before Done is preliminary, as nothing is released yet (contract 3)."""
+        if self.results_status == ResultsStatus.ALL and self.status != ExperimentStatus.DONE:
+            return ResultsStatus.PARTIAL
+        return self.results_status
 
 
 class Experiment(ExperimentSummary):

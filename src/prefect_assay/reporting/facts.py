@@ -28,7 +28,7 @@ from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import RoundReport
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ExperimentStatus, PaymentMethod, ResultsStatus
+from prefect_assay.models.vocabulary import PaymentMethod, ResultsStatus
 from prefect_assay.results.row import ArchivedResults, CampaignTable
 from prefect_assay.runs.tags import set_labels
 
@@ -134,7 +134,7 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
             files=record.files,
             total_bytes=record.total_bytes,
             manifest_sha256=record.manifest_sha256,
-            results_status=found.results_status,
+            results_status=found.reported,
         ),
         news=news,
     )
@@ -142,9 +142,7 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
         _asset("experiment", record, name=f"{record.campaign_id} {found.code}", rows=len(kept.rows)),
         news=news,
     )
-    # `all` before `done` is not released yet (contract 3).
-    released = found.results_status == ResultsStatus.ALL and found.status == ExperimentStatus.DONE
-    kind = kinds.ResultsReady if released else kinds.PartialResults
+    kind = kinds.ResultsReady if found.reported == ResultsStatus.ALL else kinds.PartialResults
     emit(
         kind(
             experiment_id=found.id,
