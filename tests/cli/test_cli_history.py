@@ -77,6 +77,31 @@ def test_designs_that_were_ordered_and_have_no_results_are_in_the_table_as_pendi
     }
 
 
+@pytest.mark.parametrize("measured", [False, True])
+def test_designs_of_a_plain_campaign_that_are_in_the_laboratory_are_pending_too(tmp_path, measured):
+    """No loop knows of them, and the next selection must not buy them again."""
+    store = LocalStore(tmp_path / "archive")
+    designs = [
+        ProteinSequence("h1", "MKVAA", attributes={"method": "rfd"}),
+        ProteinSequence("h2", "MKVGG", attributes={"method": "rfd"}),
+        ProteinSequence("c1", "MKVCC", control=True),
+    ]
+    plan = archive_plan(store, "", "By hand", designs)
+    archive_plan(store, "", "not-ordered", [ProteinSequence("n1", "MKVDD")])
+    if measured:
+        archive_rows(store, "", "By hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])
+        assert command("archive", "lake", str(store.root)).code == 0
+    Books(store, "", "org-1").order("By hand", plan.order_keys[0]).record(
+        lambda _: Ordered(experiment_id="e-1")
+    )
+    done = command("designs", "history", str(store.root), "--csv", "h.csv", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    found = {each.name: (each.outcome, each.aa_string) for each in read_history(tmp_path / "h.csv").designs}
+    first = "measured" if measured else "pending"
+    assert found == {"h1": (first, "MKVAA"), "h2": ("pending", "MKVGG")}
+    assert [(each["method"], each["bought"]) for each in done.json()["methods"]] == [("rfd", 2)]
+
+
 def test_an_archive_without_a_history_says_what_to_do(archive, tmp_path):
     for arguments, what in (
         ((str(tmp_path),), "of any design"),

@@ -5,14 +5,25 @@ read, so that no file changes when a result comes later. A decision is joined by
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
 from prefect_assay.archive import Store, latest
-from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, REPORT_CODE, experiment_folder, lake_folder
+from prefect_assay.archive.layout import (
+    BOOKS_FOLDER,
+    PLAN_CODE,
+    PLAN_PATH,
+    REPORT_CODE,
+    VERSIONS_FOLDER,
+    experiment_folder,
+    lake_folder,
+    safe_name,
+    safe_prefix,
+)
 from prefect_assay.archive.read import chosen_version
+from prefect_assay.archive.store import join_key
 from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.candidates import Decision, chosen, sequence_digest
 from prefect_assay.lake.query import Query, query
@@ -25,7 +36,7 @@ _SUMMARY: Final = "summary.csv"
 
 
 class Unanswered(NamedTuple):
-    """A candidate that was chosen, no control, and has no row yet: pending, if its order was placed."""
+    """A design that was chosen or planned, no control, and has no row yet: pending, if its order was placed."""
 
     campaign_id: str
     order_key: str | None  # by the campaign's plan
@@ -33,10 +44,14 @@ class Unanswered(NamedTuple):
 
 
 class MeasuredDesigns(NamedTuple):
-    """Designs with a row of results, open ones included, and a line for what could not be read."""
+    """Designs with a row of results, open ones included, and a line for what could not be read.
+
+    `unanswered` were chosen by a loop, `planned` are in the plan of a campaign only.
+    """
 
     designs: tuple[DesignSummary, ...]
     unanswered: tuple[Unanswered, ...] = ()
+    planned: tuple[Unanswered, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -53,9 +68,13 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
     answered: set[tuple[str, str, str]] = set()
     notes: list[str] = []
     plans: dict[str, Plan | None] = {}
+    known = {
+        campaign_id: {name for named in by_residues.values() for name in named}
+        for campaign_id, by_residues in decisions.items()
+    }
     for campaign_id, (rows, targets) in _rows(store, prefix, campaigns).items():
         try:
-            plan = _plan(store, prefix, campaign_id)
+            plan = _plan(store, experiment_folder(prefix, campaign_id, PLAN_CODE))
             verdicts, prices = _reported(store, prefix, campaign_id)
         except (ArchiveError, ValidationError, ValueError) as error:
             notes.append(
@@ -63,6 +82,7 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
             )
             plan, verdicts, prices = None, {}, {}
         plans[campaign_id] = plan
+        known.setdefault(campaign_id, set()).update(row.name for row in rows)
         residues = _residues(plan)
         designs = summarize(rows, attributes=plan.attributes if plan else {}, targets=targets, prices=prices)
         for design in designs:
@@ -87,13 +107,48 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
         }
         if absent:
             if campaign_id not in plans:
-                plans[campaign_id] = _noted_plan(store, prefix, campaign_id, notes)
+                folder = experiment_folder(prefix, campaign_id, PLAN_CODE)
+                plans[campaign_id] = _noted_plan(store, folder, campaign_id, notes)
             keys = _order_keys(plans[campaign_id])
             unanswered += (
                 Unanswered(campaign_id, keys.get(name), _pending(name, decision))
                 for name, decision in absent.items()
             )
-    return MeasuredDesigns(tuple(found), tuple(unanswered), tuple(notes))
+    if loop_id is None:
+        _read_other_plans(store, prefix, plans, notes)
+    planned = tuple(
+        design
+        for plan in plans.values()
+        if plan
+        for design in _open(plan, known.get(plan.campaign_id, set()))
+    )
+    return MeasuredDesigns(tuple(found), tuple(unanswered), planned, tuple(notes))
+
+
+def _read_other_plans(store: Store, prefix: str, plans: dict[str, Plan | None], notes: list[str]) -> None:
+    """Add the plans of campaigns without results, which only the archive's register names."""
+    root = join_key(safe_prefix(prefix), BOOKS_FOLDER, VERSIONS_FOLDER)
+    places = (key.removeprefix(f"{root}/").split("/") for key in store.keys(root))
+    campaigns = {campaign for campaign, code, *_ in places if code == PLAN_CODE}
+    for campaign in sorted(campaigns - {safe_name(campaign_id) for campaign_id in plans}):
+        folder = join_key(safe_prefix(prefix), campaign, PLAN_CODE)
+        plans[campaign] = _noted_plan(store, folder, campaign, notes)
+
+
+def _open(plan: Plan, known: set[str]) -> Iterator[Unanswered]:
+    """The planned designs that are not known, controls left out."""
+    for each in plan.experiments:
+        for name, value in each.spec.sequences.items():
+            if name not in known and not value.control:
+                design = DesignSummary(
+                    name=name,
+                    experiment_code="",
+                    target=plan.target_name,
+                    outcome=Outcome.PENDING,
+                    aa_string=value.aa_string,
+                    attributes=plan.attributes.get(name, {}),
+                )
+                yield Unanswered(plan.campaign_id, each.order_key, design)
 
 
 def _pending(name: str, decision: Decision) -> DesignSummary:
@@ -121,15 +176,15 @@ def _rows(
     return found
 
 
-def _plan(store: Store, prefix: str, campaign_id: str) -> Plan | None:
-    version = chosen_version(store, experiment_folder(prefix, campaign_id, PLAN_CODE))
+def _plan(store: Store, folder: str) -> Plan | None:
+    version = chosen_version(store, folder)
     return Plan.model_validate_json(version.read(PLAN_PATH)) if version else None
 
 
-def _noted_plan(store: Store, prefix: str, campaign_id: str, notes: list[str]) -> Plan | None:
+def _noted_plan(store: Store, folder: str, campaign_id: str, notes: list[str]) -> Plan | None:
     """The plan; where it cannot be read, a note: it would say which open designs were ordered."""
     try:
-        return _plan(store, prefix, campaign_id)
+        return _plan(store, folder)
     except (ArchiveError, ValidationError) as error:
         notes.append(f"campaign {campaign_id}: without its open designs, as pending: {_cause(error)}")
         return None

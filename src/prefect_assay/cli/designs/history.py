@@ -54,7 +54,8 @@ def show_history(
     store, prefix = opened(path, archive)
     proposals = lake.proposals(store, prefix, loop)
     measured = lake.measured_designs(store, prefix, loop)
-    if not proposals and not measured.designs:
+    planned = tuple(_ordered(store, prefix, measured.planned))
+    if not proposals and not measured.designs and not planned:
         what = f"of loop {loop}" if loop else "of any design"
         raise ArchiveError(
             f"{store.location(prefix)} has no history {what} in its lake; `prefect-assay archive lake` writes it"
@@ -64,7 +65,9 @@ def show_history(
     for line in not_chosen:
         over[line.method] += line.candidates
         why[line.fate] += line.candidates
-    later = Counter(method_of(each.design.attributes) for each in measured.unanswered)
+    later = Counter(
+        method_of(design.attributes) for design in (*(each.design for each in measured.unanswered), *planned)
+    )
     wanted = columns or [name for name in score_columns(measured.designs) if name not in _NO_SCORES]
     track = Track(
         methods=method_records(measured.designs, settings, over, later),
@@ -74,7 +77,7 @@ def show_history(
         notes=(*measured.notes, *_problems(store, prefix, {line.loop_id for line in proposals})),
     )
     if csv_file is not None:
-        written = (*track.designs, *_ordered(store, prefix, measured.unanswered))
+        written = (*track.designs, *_ordered(store, prefix, measured.unanswered), *planned)
         write_table(csv_file, summary_csv(written), len(written))
     if as_json:
         print(json.dumps(_summary(track), indent=2))
