@@ -236,6 +236,17 @@ def test_gp_does_not_learn_from_limits():
     assert (limit.name in {design.name for design in known}, len(values)) == (False, 9)
 
 
+def test_gp_does_not_learn_from_controls():
+    """A control of another length would change how sequences are compared, and its K_D is no design's best."""
+    chance = random.Random(4)
+    designs = bought(chance.sample(VARIANTS, 10), chance)
+    control = designs[0].model_copy(
+        update={"name": "control", "control": True, "kd_M": 1e-15, "aa_string": "MK" * 90}
+    )
+    assert gp.training([control, *designs], GP)[0] == gp.training(designs, GP)[0]
+    assert gp.training([control, *designs], GP)[2] == gp.training(designs, GP)[2]
+
+
 def test_gp_reads_odd_letters_of_a_history():
     chance = random.Random(6)
     history = bought(chance.sample(VARIANTS, 20), chance)

@@ -115,7 +115,7 @@ class GaussianProcessRanking:
 def training(
     designs: Sequence[DesignSummary], settings: SelectionSettings
 ) -> tuple[list[DesignSummary], Floats, float]:
-    """Measured designs with what is modelled, higher is better, and the best value in the objective's unit.
+    """Measured designs, controls left out, with what is modelled, higher is better, and the best value in the objective's unit.
 
     K_D and concentration are modelled as square roots of what they are beside the best one: 1 for the best, 0 for a design that
     does not bind or express. A melting temperature is modelled as it is, and a design that does not express as the lowest.
@@ -123,6 +123,8 @@ def training(
     found: defaultdict[str, list[float]] = defaultdict(list)
     first: dict[str, DesignSummary] = {}
     for design in designs:
+        if design.control:
+            continue
         value = objective_value(design, settings.objective)
         failed = design.outcome is Outcome.NO_EXPRESSION or (
             settings.objective is Objective.AFFINITY and design.outcome in _FAILED
