@@ -41,6 +41,7 @@ from prefect_assay.looping import (
     next_round,
     objective_of,
     stop_reason,
+    with_newest_tables,
 )
 from prefect_assay.looping.wakes import SETTLE_SECONDS, run_elsewhere
 from prefect_assay.models.report import LoopReport, RoundReport
@@ -267,11 +268,15 @@ def _measured(run: LoopRun, tried: _Tried) -> _Tried:
         waiting = [r.fixed for r in rounds if r.ended is None and r.fixed.number not in tried.failed]
         if not waiting or (tried.failed and run.loop.designer):
             report_rounds(run)
-            return replace(tried, rounds=rounds)
+            return replace(tried, rounds=run.outlasting("tables", partial(_newest, run, rounds)))
         for fixed in waiting:
             if not run.outlasting(f"round-{fixed.campaign_id}", partial(measure, run, fixed)):
                 tried = replace(tried, failed=tried.failed | {fixed.number})
                 break
+
+
+def _newest(run: LoopRun, rounds: tuple[Round, ...]) -> tuple[Round, ...]:
+    return with_newest_tables(run.options.archive, rounds, run.rules.objective)
 
 
 def _reason_to_stop(run: LoopRun, tried: _Tried) -> tuple[Stop, str] | None:
@@ -318,9 +323,15 @@ def _ended(run: LoopRun, tried: _Tried, stop: Stop, words: str) -> State[LoopRep
     """Show the report, and return it in the final state; a loop that failed raises LoopFailed with it."""
     if stop is Stop.FAILED:
         words = f"{words}; nothing further was ordered"
-    state, objective = run.loop.book.read(), run.rules.objective
-    unreadable = tried.unreadable.values()
-    report = loop_report(run.loop.loop_id, state, objective, stopped=words, stop=stop, unreadable=unreadable)
+    rounds = _newest(run, run.loop.book.read().rounds)
+    report = loop_report(
+        run.loop.loop_id,
+        rounds,
+        run.rules.objective,
+        stopped=words,
+        stop=stop,
+        unreadable=tried.unreadable.values(),
+    )
     if not run.loop.designer:
         by_name = tuple(sorted(report.rounds, key=lambda line: line.name))
         report = report.model_copy(update={"rounds": by_name})

@@ -13,7 +13,7 @@ from prefect_assay.errors import AssayError
 from prefect_assay.events import is_news
 from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.run_options import LoopRun
-from prefect_assay.looping import RoundEnded, RoundFailed, RoundFixed, best_value, has_measurement, round_line
+from prefect_assay.looping import RoundEnded, RoundFailed, RoundFixed, round_line, summary_of
 from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.models.billing import usd
 from prefect_assay.reporting import facts
@@ -53,13 +53,9 @@ def measure(run: LoopRun, fixed: RoundFixed) -> bool:
     run.loop.book.end(
         RoundEnded(
             number=fixed.number,
-            table=table.location,
-            rows=len(table.rows),
-            best=best_value(table.rows, run.rules.objective),
-            best_kd_M=table.best_kd_M,
             spent_cents=run.options.books.budget.read().campaign_cents(fixed.campaign_id),
-            measured=has_measurement(table.rows),
             problem=problem,
+            **summary_of(table, run.rules.objective),
         )
     )
     return True

@@ -28,7 +28,7 @@ from prefect_assay.looping import LoopBook, proposals
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.spec import Assay
 from prefect_assay.results import ResultRow, to_csv
-from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.collate import keep_plan, kept_table
 
 flow_module = sys.modules["prefect_assay.flows.design_build_test"]
 rounds_module = sys.modules["prefect_assay.flows.loop_rounds"]
@@ -70,9 +70,13 @@ class Laboratory:
             )
             for s in sequences.items
         ]
+        self.archive_table(campaign_id, rows)
+        return Completed()
+
+    def archive_table(self, campaign_id, rows):
         archive_version(
-            archive.get_store(),
-            archive.prefix,
+            self.archive.get_store(),
+            self.archive.prefix,
             campaign_id=campaign_id,
             experiment_id=campaign_id,
             experiment_code=TABLE_CODE,
@@ -80,7 +84,6 @@ class Laboratory:
             now=datetime.now(UTC),
             documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(rows))],
         )
-        return Completed()
 
     def campaign_cents(self, campaign_id):
         return self.spent.get(campaign_id, 0)
@@ -203,6 +206,19 @@ def test_a_goal_ends_the_loop(loop):
     assert report.stop == "goal"
     assert len(report.rounds) == 3
     assert "round-003 reached the goal of 80 nM" in report.stopped
+
+
+def test_a_goal_that_only_preliminary_results_reached_stops_no_later_run(loop):
+    """The round of an overdue campaign ends with preliminary results, and the released ones are archived later."""
+    first = loop(designer="loop_designers:longer", max_rounds=9, goal_kd_nM=80)
+    assert (first.stop, first.best) == ("goal", "K_D 76.9 nM")
+    table = kept_table(loop.laboratory.archive, "loop-round-003")
+    released = [row.model_copy(update={"kd_M": 3e-5}) for row in table.rows]
+    loop.laboratory.archive_table("loop-round-003", released)
+    again = loop(designer="loop_designers:longer", max_rounds=4, goal_kd_nM=80)
+    assert [line.best for line in again.rounds[2:]] == ["K_D 3e+04 nM", "K_D 71.4 nM"]
+    assert "/TABLE/v002/" in again.rounds[2].table
+    assert "round-004 reached the goal" in again.stopped
 
 
 def test_rounds_without_an_improvement_end_the_loop(loop):

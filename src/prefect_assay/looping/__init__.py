@@ -11,7 +11,7 @@ from prefect_assay.looping.book import (
     of_designs_address,
 )
 from prefect_assay.looping.check import check_loops
-from prefect_assay.looping.history import loop_history
+from prefect_assay.looping.history import loop_history, summary_of, with_newest_tables
 from prefect_assay.looping.proposals import (
     Loop,
     NothingToMeasure,
@@ -25,8 +25,6 @@ from prefect_assay.looping.rules import (
     Stop,
     StopRules,
     best_of,
-    best_value,
-    has_measurement,
     objective_of,
     shown,
     stop_reason,
@@ -47,10 +45,8 @@ __all__ = [
     "StopRules",
     "UnreadableDesigns",
     "best_of",
-    "best_value",
     "check_loops",
     "designs_address",
-    "has_measurement",
     "loop_history",
     "loop_report",
     "next_round",
@@ -59,4 +55,6 @@ __all__ = [
     "round_line",
     "shown",
     "stop_reason",
+    "summary_of",
+    "with_newest_tables",
 ]

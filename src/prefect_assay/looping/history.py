@@ -1,11 +1,17 @@
 """What a loop has measured and ordered, from the archive: what its designers and its selection learn from."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from prefect_assay.archive.layout import TABLE_CODE
 from prefect_assay.blocks import Archive
 from prefect_assay.looping.book import Round
+from prefect_assay.looping.rules import best_value, has_measurement
+from prefect_assay.models.selection import Objective
 from prefect_assay.models.spec import Plan
 from prefect_assay.results import DesignSummary, Outcome, summarize
+from prefect_assay.results.row import CampaignTable
+from prefect_assay.tasks.archive import kept_location
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
 # Whether the laboratory has an order, or may have it: by the campaign's id and the order key.
@@ -44,6 +50,38 @@ def loop_history(archive: Archive, rounds: Sequence[Round], placed: Placed) -> t
                 found.append(design)
         found += _open(plan, names, attributes, placed)
     return tuple(found)
+
+
+def with_newest_tables(
+    archive: Archive, rounds: Iterable[Round], objective: Objective | None
+) -> tuple[Round, ...]:
+    """The rounds with what their campaigns' newest tables say.
+
+    A round of an overdue campaign ends with preliminary results; the log keeps that end, and the released ones come later.
+    """
+    return tuple(_with_newest_table(archive, entry, objective) for entry in rounds)
+
+
+def _with_newest_table(archive: Archive, entry: Round, objective: Objective | None) -> Round:
+    if entry.ended is None:
+        return entry
+    newest = kept_location(archive, entry.fixed.campaign_id, TABLE_CODE)
+    if newest is None or entry.ended.table.startswith(f"{newest.rstrip('/')}/"):
+        return entry
+    table = kept_table(archive, entry.fixed.campaign_id)
+    found = table and summary_of(table, objective)
+    return entry.model_copy(update={"ended": entry.ended.model_copy(update=found)}) if found else entry
+
+
+def summary_of(table: CampaignTable, objective: Objective | None) -> dict[str, Any]:
+    """What the end of a round says of its table."""
+    return {
+        "table": table.location,
+        "rows": len(table.rows),
+        "best": best_value(table.rows, objective),
+        "best_kd_M": table.best_kd_M,
+        "measured": has_measurement(table.rows),
+    }
 
 
 def _open(

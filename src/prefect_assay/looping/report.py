@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from prefect_assay.looping.book import LoopState, Round
+from prefect_assay.looping.book import Round
 from prefect_assay.looping.rules import Stop, best_of, shown
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.selection import Objective
@@ -10,7 +10,7 @@ from prefect_assay.models.selection import Objective
 
 def loop_report(
     loop_id: str,
-    state: LoopState,
+    rounds: Iterable[Round],
     objective: Objective | None,
     *,
     stopped: str,
@@ -18,10 +18,11 @@ def loop_report(
     unreadable: Iterable[RoundReport] = (),
 ) -> LoopReport:
     """The rounds in their order, and the files that could not be read."""
-    ended = [entry.ended for entry in state.rounds if entry.ended]
+    rounds = tuple(rounds)
+    ended = [entry.ended for entry in rounds if entry.ended]
     return LoopReport(
         loop_id=loop_id,
-        rounds=(*(round_line(entry, objective) for entry in state.rounds), *unreadable),
+        rounds=(*(round_line(entry, objective) for entry in rounds), *unreadable),
         stopped=stopped,
         stop=stop,
         best=shown(best_of([end.best for end in ended], objective), objective),

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.errors import ArchiveError
-from prefect_assay.looping import LoopBook, loop_report, objective_of
+from prefect_assay.looping import LoopBook, loop_report, objective_of, with_newest_tables
 from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.spec import Assay
@@ -30,12 +30,13 @@ def loop_rounds(client: SyncPrefectClient, run_ids: Sequence[str]) -> LoopReport
         return None
     run = client.read_flow_run(UUID(run_ids[-1]))
     archive = _archive_of(run)
-    state = LoopBook(archive.get_store(), archive.prefix, run.parameters["loop_id"]).read()
+    log = LoopBook(archive.get_store(), archive.prefix, run.parameters["loop_id"])
     ended = bool(run.state and run.state.is_final())
     words = (run.state.message if run.state else None) or "without a message"
     assay = Assay.model_validate(run.parameters.get("assay") or {})
     objective = objective_of(assay.experiment_type)
-    return loop_report(run.parameters["loop_id"], state, objective, stopped=words if ended else "it goes on")
+    rounds = with_newest_tables(archive, log.read().rounds, objective)
+    return loop_report(log.loop_id, rounds, objective, stopped=words if ended else "it goes on")
 
 
 def rounds_table(report: LoopReport) -> Table:
