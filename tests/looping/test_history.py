@@ -54,9 +54,10 @@ class Campaign:
         for record in records:
             book.record(lambda _, record=record: record)
 
-    def table(self, *names):
-        """The campaign's table with a value for these designs, without their residues."""
-        body = to_csv([row(name, "E-1", concentration_nM=5.0, result_type="expression") for name in names])
+    def table(self, *names, **fields):
+        """The campaign's table with a value for these designs, without their residues unless given."""
+        values = {"concentration_nM": 5.0, "result_type": "expression", **fields}
+        body = to_csv([row(name, "E-1", **values) for name in names])
         archive_version(
             self.store,
             "",
@@ -93,6 +94,13 @@ def test_what_was_ordered_and_has_no_results_is_not_bought_again(campaign):
     assert set(fates(found.values()).values()) == {Fate.MEASURED}
     assert (found["b0"].outcome, found["b0"].result_type) == (Outcome.PENDING, "expression")
     assert found["b0"].attributes == {"m": "b0", "round": "1"}
+
+
+def test_a_design_is_known_by_what_was_ordered_and_not_by_what_the_result_says(campaign):
+    """A service may name the construct with its tag; such a design would be ordered again in the next round."""
+    campaign.table("a0", "a1", aa_string="MKTHHHHHH")
+    found = {design.name: design.aa_string for design in campaign.history()}
+    assert found == {name: DESIGNS[name] for name in ("a0", "a1")}
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,9 @@ def loop_history(archive: Archive, rounds: Sequence[Round], placed: Placed) -> t
             targets={row.experiment_code: plan.target_name for row in rows},
         )
         for design in measured:
-            if not design.aa_string and design.name in planned:  # some results come without residues
-                own = {"aa_string": planned[design.name].aa_string}
-                found.append(design.model_copy(update=own))
-            else:
-                found.append(design)
+            # What was ordered: results may come without residues, or with those of the construct and its tag.
+            ordered = planned.get(design.name)
+            found.append(design.model_copy(update={"aa_string": ordered.aa_string}) if ordered else design)
         found += _open(plan, names, attributes, placed)
     return tuple(found)
 
