@@ -117,6 +117,13 @@ def test_a_single_replicate_has_the_interval_of_its_own_fit_if_it_holds_the_valu
     assert kd_interval(1e-9, [], [curves()]) == (0.8e-9, 1.2e-9)
 
 
+def test_a_limit_has_no_interval():
+    above = {"kd_M": 1e-4, "qualifier": ">"}
+    measured = [row("d1", level="replicate", replicate=number, **above) for number in (1, 2, 3)]
+    (found,) = summarize([row("d1", **above), *measured])
+    assert (found.kd_M, found.kd_low_M, found.kd_high_M) == (1e-4, None, None)
+
+
 def test_a_non_binder_has_no_constants():
     fields = {"kd_M": 1e-6, "kon_per_M_s": 1e4, "koff_per_s": 1e-2, "qualifier": ">", "binding": "false"}
     (found,) = summarize([row("d1", outcome="no_binding", **fields), *replicates("d1", 1e-6)])

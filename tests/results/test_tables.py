@@ -17,6 +17,7 @@ from prefect_assay.results.tables import (
     summary_csv,
     summary_parquet,
 )
+from prefect_assay.selection import read_history
 
 SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
 INVISIBLE = " \t\r\n\x00\x0b\x1f\xa0\u200b\u2028\u3000\ufeff"
@@ -135,6 +136,17 @@ def test_parquet_has_the_columns_of_the_csv_and_exact_texts():
 def replicate(**fields):
     values = {"experiment_code": "E-1", "result_id": "r", "result_type": "affinity", "level": "replicate"}
     return ResultRow.model_validate({**values, "name": "d1", "outcome": "measured", **fields})
+
+
+def test_a_limit_of_k_d_is_one_in_the_competition_files_too():
+    """Without its sign, whoever reads the file takes `>100 uM` for a measured K_D of 100 uM."""
+    above = {"kd_M": 1e-4, "qualifier": ">", "binding": "true"}
+    designs = summarize([replicate(level="summary", **above), replicate(replicate=1, **above)])
+    written = competition_csv(designs), competition_replicates_csv([replicate(replicate=1, **above)])
+    for table in written:
+        assert lines(table)[0]["kd"] == ">0.0001"
+        (found,) = read_history(table).designs
+        assert (found.qualifier, found.kd_M) == (">", 1e-4)
 
 
 def test_the_competition_files_are_as_published():

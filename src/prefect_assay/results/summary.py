@@ -186,7 +186,8 @@ def _binding_values(
         return {**words, "qualifier": row.qualifier if row.kd_M is None else None}
     kd = _finite(row.kd_M)
     kd = kd if kd is not None and kd > 0 else None
-    low, high = kd_interval(kd, replicates, curves) if kd is not None else (None, None)
+    exact = kd if row.qualifier is None else None  # a limit has no interval
+    low, high = kd_interval(exact, replicates, curves) if exact is not None else (None, None)
     return {
         **words,
         "qualifier": row.qualifier,

@@ -100,13 +100,16 @@ def summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
 
 
 def competition_csv(summaries: Iterable[DesignSummary]) -> bytes:
-    """One line per design with the column names and the null of the public EGFR competition's files; K_D in M."""
+    """One line per design with the column names and the null of the public EGFR competition's files; K_D in M.
+
+    A limit has its sign before the number, such as `>0.0001`.
+    """
     return _competition(
         COMPETITION_COLUMNS,
         (
             (
                 design.name,
-                design.kd_M,
+                _affinity(design),
                 design.binding_strength,
                 design.binding,
                 design.expression,
@@ -145,10 +148,15 @@ def _competition(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes
     return buffer.getvalue().encode()
 
 
-def _constants(row: ResultRow) -> tuple[float | None, float | None, float | None]:
+def _affinity(of: DesignSummary | ResultRow) -> str | float | None:
+    """K_D, a limit as text: read as a number, it would pass for a measurement."""
+    return of.kd_M if of.kd_M is None or of.qualifier is None else f"{of.qualifier}{of.kd_M}"
+
+
+def _constants(row: ResultRow) -> tuple[str | float | None, float | None, float | None]:
     """Fitted numbers of a non-binder are no constants."""
     if row.outcome in {Outcome.MEASURED, Outcome.BINDING}:
-        return row.kd_M, row.kon_per_M_s, row.koff_per_s
+        return _affinity(row), row.kon_per_M_s, row.koff_per_s
     return None, None, None
 
 
