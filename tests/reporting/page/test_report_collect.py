@@ -6,9 +6,13 @@ import shutil
 import pytest
 
 from prefect_assay.archive import latest
+from prefect_assay.books import Books
+from prefect_assay.books.log import Settled, Withdrawn
 from prefect_assay.errors import ArchiveError
 from prefect_assay.reporting.page.contents import collect
 from prefect_assay.reporting.page.documents import make_report
+from prefect_assay.reporting.page.orders import orders_of
+from prefect_assay.reporting.page.render import _tiles
 from prefect_assay.results import from_csv
 from prefect_assay.results.row import Outcome
 
@@ -38,6 +42,22 @@ def test_orders_prices_and_gaps_come_from_plan_and_log(store, lab_archive):
     assert (missing.batch_index, missing.order_key) == (2, plan.order_keys[2])
     assert missing.order.status == "ordered, not recorded as paid"
     assert contents.notes == ()
+
+
+def test_a_withdrawn_order_is_no_ordered_money_and_an_invoice_of_nothing_costs_nothing(store, lab_archive):
+    def headline():
+        *_, paid = _tiles(collect(store, "", CAMPAIGN), ())
+        return paid.meaning
+
+    def record(order_key, made):
+        Books(store, "", "the organization").order(CAMPAIGN, order_key).record(lambda _: made)
+
+    key = lab_archive[1].order_keys[2]
+    assert "more ordered" in headline()
+    record(key, Withdrawn(reason="the quote expired"))
+    assert "more ordered" not in headline()
+    record(key, Settled(invoice_id="inv-3", amount_cents=0))
+    assert orders_of(store, "", CAMPAIGN)[0][key].amount_cents == 0
 
 
 def test_the_rows_are_made_again_from_the_answers(store):

@@ -28,6 +28,7 @@ RAILS: Final = {
     PaymentMethod.MPP_SPT: "shared payment token (mpp-spt)",
 }
 PAID: Final = "paid"
+WITHDRAWN: Final = "quote came to nothing"
 
 
 class OrderFacts(Model):
@@ -50,6 +51,11 @@ class OrderFacts(Model):
     def is_paid(self) -> bool:
         """The log says that the invoice is paid."""
         return self.status == PAID
+
+    @property
+    def is_due(self) -> bool:
+        """The experiment was ordered, and its invoice is not paid or will come."""
+        return self.experiment_id is not None and self.status not in {PAID, WITHDRAWN}
 
 
 def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, OrderFacts], tuple[str, ...]]:
@@ -95,7 +101,7 @@ def _facts(order_key: str, state: OrderState) -> OrderFacts:
         order_key=order_key,
         experiment_id=state.ordered.experiment_id if state.ordered else None,
         status=_status(state),
-        amount_cents=next((amount for amount in amounts if amount), None),
+        amount_cents=next((amount for amount in amounts if amount is not None), None),
         approved_by=approved.approver if approved else None,
         ordered_at=state.ordered.at if state.ordered else None,
         paid_at=settled.at if settled else None,
@@ -116,7 +122,7 @@ def _status(state: OrderState) -> str:
         case PaymentRefused():
             return "payment refused, nothing paid"
         case Unpaid() | NotOrdered() if state.withdrawn:
-            return "quote came to nothing"
+            return WITHDRAWN
         case Unpaid():
             return "ordered, not recorded as paid"
         case NotOrdered() | NotBegun():

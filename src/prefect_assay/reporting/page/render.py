@@ -100,9 +100,7 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
         yield Tile(value=words.celsius(best.tm_C), meaning=f"highest melting temperature: {best.name}")
     orders = [e.order for e in contents.experiments] + [e.order for e in contents.missing]
     paid = sum(order.amount_cents or 0 for order in orders if order and order.is_paid)
-    due = sum(
-        order.amount_cents or 0 for order in orders if order and order.experiment_id and not order.is_paid
-    )
+    due = sum(order.amount_cents or 0 for order in orders if order and order.is_due)
     also = f"; {usd(due)} more ordered" if due else ""
     yield Tile(value=usd(paid), meaning=f"paid, without VAT{also}")
 
