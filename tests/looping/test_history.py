@@ -1,6 +1,8 @@
 """What a loop knows of its earlier rounds: what was measured, and what was ordered and has no results."""
 
+from collections import Counter
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,14 +12,15 @@ from prefect_assay.blocks import LocalArchive
 from prefect_assay.books import Books
 from prefect_assay.books.log import Ordered, Refused, Sending, Withdrawn
 from prefect_assay.designs import pool_of
-from prefect_assay.looping import LoopBook, RoundFixed, loop_history
+from prefect_assay.errors import DesignerFailed
+from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed, loop_history, proposals
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.models.sequences import ProteinSequence, Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.results import Outcome, to_csv
-from prefect_assay.selection import history_of, select
-from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.selection import history_of, read_history, select
+from prefect_assay.tasks.collate import keep_plan, kept_table
 from prefect_assay.tasks.read import plan_campaign
 from support.archive.campaigns import row
 
@@ -130,3 +133,40 @@ def test_a_round_without_any_table_counts_with_what_it_ordered(campaign):
         ("a0", Outcome.PENDING),
         ("a1", Outcome.PENDING),
     }
+
+
+def test_a_deployed_designer_gets_what_has_come_since_its_last_trial(campaign, monkeypatch):
+    """Results may come between a trial and its Retry, and after the round has ended."""
+    book = LoopBook(campaign.store, "", "loop")
+    loop = SimpleNamespace(
+        loop_id="loop",
+        source=None,
+        designer="design/gpu",
+        book=book,
+        archive=campaign.archive,
+        placed=lambda *_: True,
+        n=2,
+        scope=lambda: "s",
+        timeout=None,
+        poll=None,
+    )
+    offers = []
+
+    def run_designer(_designer, offered, **_):
+        offers.append(offered)
+        raise DesignerFailed("no GPU")
+
+    monkeypatch.setattr(proposals, "run_designer", run_designer)
+    for names in (("a0",), ("a0", "a1")):
+        campaign.table(*names)
+        if not offers:
+            first = kept_table(campaign.archive, "loop-1").location
+            book.end(RoundEnded(number=1, table=first, rows=1))
+        with pytest.raises(DesignerFailed):
+            proposals.next_round(loop, 2, None, since=datetime.now(UTC))
+    counts = [
+        Counter(design.outcome for design in read_history(offered["history"]).designs) for offered in offers
+    ]
+    assert counts == [{"measured": 1, "pending": 3}, {"measured": 2, "pending": 2}]
+    assert ["v001" in offered["measurements"] for offered in offers] == [True, False]
+    assert offers[1]["measurements"] == kept_table(campaign.archive, "loop-1").location

@@ -3,6 +3,7 @@
 Nothing here is ordered, and nothing is decided before it is written to the loop's log: each step may run twice.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from prefect_assay.errors import DesignerFailed, InvalidSequences, InvalidSpec
 from prefect_assay.looping.book import LoopBook, PoolFile, Round, RoundFixed
 from prefect_assay.looping.deployed import proposed_pool, run_designer
 from prefect_assay.looping.files import DesignFiles, campaign_of, design_files, snapshot, without_rounds
-from prefect_assay.looping.history import Placed, loop_history
+from prefect_assay.looping.history import Placed, loop_history, with_newest_tables
 from prefect_assay.looping.rules import Stop, affordable
 from prefect_assay.models.billing import usd
 from prefect_assay.models.candidate import Candidate
@@ -117,7 +118,7 @@ def next_round(
         candidates = propose_designs(loop.designer, history, loop.n, budget_left, number)
         pool = loop.book.keep_candidates(candidates, loop.designer)
         return _chosen(loop, number, pool, pool_of(candidates, loop.designer), budget_left)
-    before = rounds[-1] if rounds else None
+    before = next(iter(with_newest_tables(loop.archive, rounds[-1:], None)), None)
     offered = {
         "loop_id": loop.loop_id,
         "round": number,
@@ -165,8 +166,11 @@ def _kept_history(loop: Loop, rounds: Sequence[Round]) -> str | None:
     history = loop_history(loop.archive, rounds, loop.placed)
     if not history:
         return None
-    key = join_key(loop.book.folder, "HISTORY", f"after-{len(rounds):06d}.csv")
-    loop.book.store.put_if_absent(key, summary_csv(history), "text/csv")
+    body = summary_csv(history)
+    # Results also come after a round has ended, so that the rounds alone do not name the content.
+    name = f"after-{len(rounds):06d}-{hashlib.sha256(body).hexdigest()[:16]}.csv"
+    key = join_key(loop.book.folder, "HISTORY", name)
+    loop.book.store.put_if_absent(key, body, "text/csv")
     return loop.book.store.location(key)
 
 
