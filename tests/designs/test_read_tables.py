@@ -132,6 +132,14 @@ def test_a_design_and_a_control_with_the_same_residues_need_a_decision():
         ("name,sequence,Sequence\na,ACD,EFG\n", "two columns are called 'sequence'"),
         ("name,sequence\na,ACD\n,EFG\n", "line 3: a sequence without a name"),
         ("name,sequence\na,ACD\nb,\n", "line 3, sequence 'b': no residues"),
+        (
+            "name,sequence\na,ACD\nb,NA\n",
+            "line 3, sequence 'b': the sequence is 'NA', which R and pandas write",
+        ),
+        (
+            "name\tsequence\na\tACD\nb\tnan\n",
+            "line 3, sequence 'b': the sequence is 'nan', which R and pandas",
+        ),
         ("name,sequence\na,ACD\nb,EFG,oops\n", "line 3: 3 cells under 2 columns"),
         ('name,sequence\na,ACD\n"b,EFG\nc,KKK\n', "line 3: the row does not parse"),
         ('name,sequence\na,"ACD"x\n', "line 2: the row does not parse"),
