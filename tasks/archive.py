@@ -15,10 +15,11 @@ from prefect_assay import lake
 from prefect_assay.archive import Document, Measurement, archive_version, latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
-from prefect_assay.archive.store import digest_of
+from prefect_assay.archive.store import Digest, digest_of
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
+    AccessError,
     ArchiveError,
     AssayError,
     ConfigurationError,
@@ -180,9 +181,7 @@ def _packages(
             continue
         path = folder / f"{index}.zip"
         try:
-            with path.open("wb") as file:
-                digest = digest_of(_written(file, client.download(result.data_package_url)))
-            _refuse_page(path)
+            digest = _package(client, result.id, result.data_package_url, path)
         except OSError as error:
             if is_full(error):
                 raise out_of_space(path) from error
@@ -201,6 +200,29 @@ def _packages(
             yield Document(
                 path=f"packages/{result.id}.zip", content_type="application/zip", body=path, digest=digest
             )
+
+
+def _package(client: AssayClient, result_id: str, url: str, path: Path) -> Digest:
+    """Receive a package into a file. An address that is signed for a time may have expired: then it is read again, once."""
+    try:
+        return _received_file(client, url, path)
+    except AccessError:
+        try:
+            again = client.result(result_id).data_package_url
+        except TransientError:
+            raise
+        except AssayError:
+            again = None  # why the package was refused says more
+        if not again or again == url:
+            raise
+    return _received_file(client, again, path)
+
+
+def _received_file(client: AssayClient, url: str, path: Path) -> Digest:
+    with path.open("wb") as file:
+        digest = digest_of(_written(file, client.download(url)))
+    _refuse_page(path)
+    return digest
 
 
 def _refuse_page(path: Path) -> None:
