@@ -402,6 +402,29 @@ def test_the_files_of_a_source_come_before_the_designers_rounds(loop, folder):
     assert len(loop.book().read().rounds[1].fixed.choices[0].candidate.sequence) == 13
 
 
+def test_a_designers_round_gives_way_to_a_file_of_its_name(loop, folder):
+    write(folder, "round-002.fasta", "ACDEFGHIKLMN")
+    report = loop(source=str(folder), designer="loop_designers:longer", max_rounds=3)
+    assert [r.name for r in report.rounds] == ["round-002", "round-002-2", "round-003"]
+    assert [name for name, _ in loop.laboratory.measured] == [f"loop-{r.name}" for r in report.rounds]
+
+
+def test_a_file_named_as_a_designers_round_is_reported_and_hides_no_other(loop, folder):
+    """Its campaign id is taken, so it would never be measured."""
+    loop(designer="loop_designers:longer", max_rounds=2)
+    write(folder, "round-002.fasta", "ACDEF")
+    write(folder, "seeds.fasta", "ACDEFG")
+    with pytest.raises(
+        InvalidSequences, match=r"round-002\.fasta is not measured: round 2, of designer .*Rename"
+    ):
+        loop(source=str(folder), designer="loop_designers:longer", max_rounds=4)
+    report = loop(source=str(folder))
+    assert [name for name, _ in loop.laboratory.measured][2:] == ["loop-seeds"]
+    (bad,) = (line for line in report.rounds if line.problem)
+    assert ("Rename the file" in bad.problem, bad.campaign_id) == (True, "loop-round-002")
+    assert loop(source=str(folder)).rounds == report.rounds
+
+
 def test_a_round_that_another_run_finishes_meanwhile_counts_for_the_rules(loop, monkeypatch):
     """Between this run's decision to go on and its proposal another run fixes and measures the last round."""
     module = sys.modules[design_build_test.fn.__module__]

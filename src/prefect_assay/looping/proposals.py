@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
+from pathlib import PurePosixPath
 from time import sleep, time
 from typing import ClassVar, Final
 
@@ -36,6 +37,7 @@ from prefect_assay.waiting import WaitsFor
 # Prefect's time-out of a wait for files; the sweep wakes the run at its deadline long before.
 _BACKUP: Final = timedelta(days=30)
 _GIVEN_UP_SECONDS: Final = 3600  # a file that is empty or was not changed for so long is not being written
+_FILE: Final = "file "  # the first word of the origin of a file's round
 _CLOCK_STEP: Final = 0.01  # file systems round times
 
 
@@ -178,7 +180,22 @@ def _look(loop: Loop, skip: frozenset[str], *, settle: float) -> DesignFiles:
     if not loop.source:
         return DesignFiles()
     files = design_files(loop.source, now=time(), settle=settle)
-    return without_rounds(files, loop.loop_id, skip.union(loop.book.read().campaigns))
+    rounds = {entry.fixed.campaign_id: entry.fixed for entry in loop.book.read().rounds}
+    new = without_rounds(files, loop.loop_id, skip | rounds.keys())
+    for file in (*files.complete, *files.unfinished):
+        campaign_id = campaign_of(loop.loop_id, file.name)
+        other = rounds.get(campaign_id)
+        if other and campaign_id not in skip and not _is_of_file(other, file.name):
+            finding = (
+                f"{file.address} is not measured: round {other.number}, of {other.origin}, has its campaign id, {campaign_id}. "
+                "Rename the file, or move it away if it was measured under another name"
+            )
+            raise UnreadableDesigns(PurePosixPath(file.name).stem, campaign_id, InvalidSequences([finding]))
+    return new
+
+
+def _is_of_file(fixed: RoundFixed, name: str) -> bool:
+    return fixed.origin.startswith(_FILE) and fixed.pool.name == name
 
 
 def _next_file(loop: Loop, since: datetime, skip: frozenset[str]) -> Listed | None:
@@ -223,7 +240,7 @@ def _of_file(loop: Loop, number: int, file: Listed, budget_left: int | None) -> 
     whole = loop.designs_per_round is None and loop.selection is None
     fixed = _chosen(loop, number, pool, designs, budget_left, whole=whole)
     return fixed.model_copy(
-        update={"name": name, "campaign_id": campaign_id, "origin": f"file {file.address}"}
+        update={"name": name, "campaign_id": campaign_id, "origin": f"{_FILE}{file.address}"}
     )
 
 
@@ -236,11 +253,12 @@ def _chosen(
     """
     wanted = len(designs) if whole else min(loop.n, len(designs))
     count, price_cents = _affordable(loop, number, designs, wanted, wanted if whole else 1, budget_left)
+    name = _free_name(loop, number)
     decided = RoundFixed(
         loop_id=loop.loop_id,
         number=number,
-        name=f"round-{number:03d}",
-        campaign_id=f"{loop.loop_id}-round-{number:03d}",
+        name=name,
+        campaign_id=f"{loop.loop_id}-{name}",
         origin=f"designer {loop.designer}",
         pool=pool,
         limit_cents=budget_left,
@@ -275,6 +293,13 @@ def _chosen(
         for at in range(count)
     )
     return decided.model_copy(update={"choices": tuple(choices)})
+
+
+def _free_name(loop: Loop, number: int) -> str:
+    """The name of a designer's round; a file of that name may have been a round before."""
+    taken, name = loop.book.read().campaigns, f"round-{number:03d}"
+    names = (name, *(f"{name}-{again}" for again in range(2, len(taken) + 3)))
+    return next(free for free in names if f"{loop.loop_id}-{free}" not in taken)
 
 
 def _listed(selected: Selection) -> str:
