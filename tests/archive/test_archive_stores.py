@@ -183,6 +183,25 @@ def test_no_connection_is_worth_another_try():
     assert caught.value.retriable
 
 
+@pytest.mark.parametrize(
+    ("code", "status", "step"),
+    [
+        ("SlowDown", 503, "run again later"),
+        ("TooManyRequests", 429, "run again later"),
+        ("429", 429, "run again later"),
+        ("RequestTimeoutException", 408, "run again later"),
+        ("ExpiredToken", 400, "renew them"),
+        ("RequestTimeTooSkewed", 403, "set it by a time server"),
+    ],
+)
+def test_what_passes_or_is_mended_outside_ends_no_paid_run(code, status, step):
+    answer = {"Error": {"Code": code, "Message": "m"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    error = s3_module.archive_error("s3://b/k", ClientError(answer, "PutObject"))
+    assert isinstance(error, ArchiveUnavailable)
+    assert error.retriable
+    assert step in error.message
+
+
 def test_the_encryption_header_is_sent_where_wanted(moto_endpoint):
     client = s3_client(moto_endpoint)
     client.create_bucket(Bucket="encrypted")

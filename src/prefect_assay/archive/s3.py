@@ -248,6 +248,12 @@ _BUSY: Final = frozenset(
         "OperationAborted",
     }
 )
+_BUSY_STATUS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})  # under any code
+# A person mends these, and a run whose order is paid waits for it.
+_MENDED: Final = {
+    "ExpiredToken": "the credentials were temporary and have expired; renew them in the block or the environment",
+    "RequestTimeTooSkewed": "the clock of this machine is wrong; set it by a time server",
+}
 _CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "NoAuthTokenError"})
 
 
@@ -267,7 +273,10 @@ def archive_error(location: str, error: ClientError | BotoCoreError) -> ArchiveE
         return ArchiveUnavailable(f"{location}: {error}; check the endpoint and the network, then run again")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     cause = str(error.response.get("Error", {}).get("Message") or error)
-    if code in _BUSY or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and code != "NotImplemented"):
+    if code in _MENDED:
+        return ArchiveUnavailable(f"{location}: {code}: {cause}; {_MENDED[code]}, then run again")
+    failed = status >= HTTPStatus.INTERNAL_SERVER_ERROR and code != "NotImplemented"
+    if code in _BUSY or status in _BUSY_STATUS or failed:
         return ArchiveUnavailable(f"{location}: the server answers {code}: {cause}; run again later")
     step = _NEXT_STEP.get(code, "check bucket, prefix and permissions")
     return ArchiveError(f"{location}: {code}: {cause}; {step}", status_code=status or None)
