@@ -91,3 +91,18 @@ def test_an_experiment_without_a_readable_target(local_store):
     lake.rebuild(local_store, "")
     (found,) = lake.query(local_store, "", lake.Query(campaign="c")).to_pylist()
     assert (found["target"], found["target_id"]) == (None, None)
+
+
+def test_limits_and_zeros_are_no_affinities(local_store):
+    """As in `best_binders`: first what was measured, then what is only known to be above a value."""
+    found = [
+        row("above", "LAB-001", kd_M=1e-12, qualifier=">"),
+        row("zero", "LAB-001", kd_M=0.0),
+        row("none", "LAB-001"),
+        row("worse", "LAB-001", kd_M=5e-9),
+        row("below", "LAB-001", kd_M=1e-9, qualifier="<"),
+    ]
+    archive_rows(local_store, "", "limits", "LAB-001", found)
+    lake.rebuild(local_store, "")
+    best = lake.query(local_store, "", lake.Query(campaign="limits")).to_pylist()
+    assert [each["name"] for each in best] == ["below", "worse", "above", "none", "zero"]

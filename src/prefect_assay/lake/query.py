@@ -20,13 +20,13 @@ from prefect_assay.results import Level, Outcome
 from prefect_assay.results.formats import pyarrow_module
 
 _READERS: Final = 8  # requests at once
-_RANK: Final = "_rank"
 
 
 class Query(Model):
     """Which rows, in which order. Texts are compared without regard to case; `name` and `target` may be a part of it.
 
-    Without `sort` measured designs come first by K_D, then the other outcomes; empty values are always last.
+    Without `sort` measured designs come first by K_D, lower limits after all others, then the other outcomes; empty values
+    are always last.
     """
 
     campaign: str | None = None
@@ -117,13 +117,27 @@ def _all(conditions: Iterable[Any]) -> Any:
 def _sorted(table: Any, wanted: Query) -> Any:
     ties = [("campaign_id", "ascending"), ("experiment_code", "ascending"), ("name", "ascending")]
     if wanted.sort is None:
-        order = pyarrow_module().array([str(outcome) for outcome in Outcome])
-        ranks = compute_module().index_in(table["outcome"], value_set=order)
-        ranked = table.append_column(_RANK, ranks)
-        return ranked.sort_by([(_RANK, "ascending"), ("kd_M", "ascending"), *ties]).drop_columns(_RANK)
+        keys = _best_first(table)
+        ranked = table
+        for name, values in keys.items():
+            ranked = ranked.append_column(name, values)
+        return ranked.sort_by([*((name, "ascending") for name in keys), *ties]).drop_columns([*keys])
     if wanted.sort not in table.column_names:
         raise InputError(f"{wanted.sort!r} is not a column; choose one of {', '.join(table.column_names)}")
     return table.sort_by([(wanted.sort, "descending" if wanted.descending else "ascending"), *ties])
+
+
+def _best_first(table: Any) -> dict[str, Any]:
+    """Columns to sort by, as `best_binders` does: a lower limit follows all affinities, and what is no affinity comes last."""
+    pa, pc = pyarrow_module(), compute_module()
+    outcomes = pa.array([str(outcome) for outcome in Outcome])
+    known = pc.greater(table["kd_M"], 0)
+    is_limit = pc.fill_null(pc.equal(table["qualifier"], ">"), fill_value=False)
+    return {
+        "_rank": pc.index_in(table["outcome"], value_set=outcomes),
+        "_is_limit": pc.if_else(known, is_limit, pa.scalar(None, pa.bool_())),
+        "_affinity": pc.if_else(known, table["kd_M"], pa.scalar(None, pa.float64())),
+    }
 
 
 def compute_module() -> Any:
