@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
-from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
+from prefect_assay.archive.layout import PLAN_CODE, TABLE_CODE, TABLE_PATH, chosen_key, experiment_folder
+from prefect_assay.archive.read import choose_version
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.errors import InvalidSpec
+from prefect_assay.errors import ArchiveUnavailable, InvalidSpec
 from prefect_assay.models.sequences import ProteinSequence, Sequences
 from prefect_assay.models.spec import Assay, Plan
 from prefect_assay.models.vocabulary import ExperimentType
@@ -86,6 +87,29 @@ def test_of_two_plans_fixed_at_once_the_run_that_goes_on_keeps_its_own(tmp_path,
     fix(one)
     fix(two)
     assert set(went_on) == {went_on[0]}
+
+
+def test_a_plan_is_chosen_while_the_listing_lags(tmp_path, monkeypatch):
+    """Right after the write some S3 servers do not list the new objects yet."""
+    monkeypatch.setattr(LocalStore, "keys", lambda self, prefix: iter(()))
+    archive = LocalArchive(root=str(tmp_path))
+    plan = plan_of({})
+    keep_plan.fn(archive, plan)
+    keep_plan.fn(archive, plan)
+    assert kept_plan(archive, plan.campaign_id).order_keys == plan.order_keys
+
+
+def test_the_oldest_complete_version_is_chosen_behind_those_that_are_not(tmp_path):
+    archive, plan = LocalArchive(root=str(tmp_path)), plan_of({})
+    store, folder = archive.get_store(), experiment_folder("", plan.campaign_id, PLAN_CODE)
+    with pytest.raises(ArchiveUnavailable, match="no complete version yet"):
+        choose_version(store, folder)
+    store.put_if_absent(f"{folder}/v001/claim.json", b"{}", "application/json")  # begun by a run that died
+    store.put_if_absent(f"{folder}/v003/claim.json", b"{}", "application/json")  # behind a gap
+    with pytest.raises(ArchiveUnavailable, match="no complete version yet"):
+        choose_version(store, folder)
+    keep_plan.fn(archive, plan)
+    assert json.loads(store.read(chosen_key(folder))) == {"version": 2}
 
 
 def test_a_table_over_preliminary_results_is_not_sealed_as_complete(tmp_path):

@@ -1,6 +1,7 @@
 """Read the archive: the versions of an experiment, and the files of the latest one."""
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +18,7 @@ from prefect_assay.archive.layout import (
     version_of,
 )
 from prefect_assay.archive.store import Store, join_key
-from prefect_assay.errors import ArchiveError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.models.archived import ArchivedFile, Manifest
 from prefect_assay.models.base import Model
 
@@ -104,9 +105,22 @@ def chosen_version(store: Store, folder: str) -> ArchivedVersion | None:
 
 def choose_version(store: Store, folder: str) -> None:
     """Choose the oldest complete version for good. Of two choices at once the first one stays."""
-    oldest = min(state.version for state in _versions(store, folder) if state.complete)
-    body = json.dumps({"version": oldest}).encode()
+    body = json.dumps({"version": _oldest_complete(store, folder)}).encode()
     store.put_if_absent(chosen_key(folder), body, "application/json")
+
+
+def _oldest_complete(store: Store, folder: str) -> int:
+    """The number of the oldest complete version. S3 listings may lag: each number from 1 on is read."""
+    begun = 0
+    for number in itertools.count(1):
+        place = version_folder(folder, number)
+        if store.stat(join_key(place, MANIFEST_NAME)) is not None:
+            return number
+        if store.stat(join_key(place, CLAIM_NAME)) is None:  # moved away, or after the last one
+            begun = begun or max((state.version for state in _versions(store, folder)), default=0)
+            if number >= begun:
+                break
+    raise ArchiveUnavailable(f"{store.location(folder)} lists no complete version yet; run again later")
 
 
 def _chosen_number(body: bytes, location: str) -> int:
