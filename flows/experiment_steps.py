@@ -24,7 +24,7 @@ from prefect_assay.flows.experiment_billing import accept_quote, pay
 from prefect_assay.flows.run_options import ExperimentRun
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.experiment import Experiment
-from prefect_assay.models.job import Order, Payment
+from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ResultsStatus
 from prefect_assay.reporting import artifacts, facts
@@ -93,6 +93,8 @@ def complete_order(run: ExperimentRun, order: Order) -> ExperimentReport:
     except AssayError as error:
         # The laboratory already works on it: a payment problem must not hold back its results.
         if order.status not in AFTER_MATERIALS:
+            if isinstance(error, ExperimentCanceled):
+                facts.canceled(order.experiment_id, order.experiment_code)
             raise
         get_run_logger().error("The invoice of %s needs a person: %s", order.experiment_code, error)
     finished, decision = _await_results(run, order, payment)
@@ -230,8 +232,10 @@ def _conclude(
             pass
         case Failed():
             facts.canceled(finished.id, finished.code)
+            unpaid = payment is not None and payment.state is not PaymentState.SETTLED
             raise ExperimentCanceled(
                 f"experiment {finished.code} was canceled by the laboratory or in the portal"
+                f"{'; its invoice must not be paid' if unpaid else ''}"
             )
         case PastDeadline():
             facts.overdue(finished, run.options.deadline_days)

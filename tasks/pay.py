@@ -11,10 +11,16 @@ from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, Spending
 from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.books import OrderBook, OrderLedger
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ConfigurationError, PaymentError, PaymentFailed, PaymentsDisabled
+from prefect_assay.errors import (
+    ConfigurationError,
+    ExperimentCanceled,
+    PaymentError,
+    PaymentFailed,
+    PaymentsDisabled,
+)
 from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
-from prefect_assay.models.vocabulary import MACHINE_RAILS, InvoiceStatus, PaymentMethod
+from prefect_assay.models.vocabulary import MACHINE_RAILS, ExperimentStatus, InvoiceStatus, PaymentMethod
 from prefect_assay.payments import PaymentPolicy, Rail, hosted, rail_for, settle
 from prefect_assay.payments.guard_terms import caip19, unpaired
 from prefect_assay.runs.transient_failures import ONCE, READ
@@ -50,9 +56,15 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
 
 @task(name="read-due", **READ)
 def read_due(credentials: AssayCredentials, order: Order, *, book: OrderBook) -> int | None:
-    """The open amount of the order's invoice, in US cents; None if it is paid."""
+    """The open amount of the order's invoice, in US cents; None if it is paid.
+
+    Raises:
+        ExperimentCanceled: the invoice is open, and must not be paid.
+        PaymentFailed: there is no invoice, or it names no amount.
+    """
     with credentials.get_client() as client:
         invoice = _invoice_of(client, order, book)
+        _refuse_canceled(client, order, invoice, book)
     if invoice.status == InvoiceStatus.PAID:
         return None
     if invoice.amount is None:
@@ -87,6 +99,7 @@ def pay_invoice(
         sums: caps of the budget's sums, in US cents: `rolling` replaces the policy's, and `campaign`.
 
     Raises:
+        ExperimentCanceled: the invoice is open, and must not be paid.
         PaymentError: nothing was paid.
         PaymentOutcomeUnknown: money may have moved. Another run reads the invoice first.
         TransientError: the order has another experiment by now; nothing was paid.
@@ -94,6 +107,7 @@ def pay_invoice(
     with credentials.get_client() as client:
         invoice = _invoice_of(client, order, book, reissued=method not in MACHINE_RAILS)
         require_order(book, order.experiment_id)
+        _refuse_canceled(client, order, invoice, book)
         ledger = OrderLedger(book)
         if method not in MACHINE_RAILS:
             _count(book, invoice)
@@ -113,6 +127,20 @@ def pay_invoice(
         "Invoice %s: %s%s", payment.invoice_id, payment.state, ", paid before" if payment.already_paid else ""
     )
     return payment
+
+
+def _refuse_canceled(client: AssayClient, order: Order, invoice: Invoice, book: OrderBook) -> None:
+    """Contract 3 does not promise that a cancellation voids the invoice."""
+    if invoice.status in {InvoiceStatus.PAID, InvoiceStatus.VOID}:
+        return
+    if client.experiment(order.experiment_id).status != ExperimentStatus.CANCELED:
+        return
+    sent = book.read().payment
+    doubt = " A payment that was sent before may still settle." if sent and sent.in_doubt else ""
+    raise ExperimentCanceled(
+        f"experiment {order.experiment_code or order.experiment_id} was canceled, and its invoice {invoice.id} is "
+        f"{invoice.status or 'unpaid'}: it must not be paid, and is not paid by this run.{doubt} Ask the laboratory to void it"
+    )
 
 
 @contextmanager

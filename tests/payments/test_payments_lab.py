@@ -6,14 +6,16 @@ from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy
+from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.books import OrderLedger
-from prefect_assay.errors import PaymentFailed, PaymentOutcomeUnknown, PaymentRefused
+from prefect_assay.errors import ExperimentCanceled, PaymentFailed, PaymentOutcomeUnknown, PaymentRefused
+from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
 from prefect_assay.tasks import pay as pay_task
 from support.archive.memory_store import MemoryStore, a_book
+from support.lab.core import spec
 from support.lab.orders import booked, client_of, open_invoice
 from support.services.issuer import ISSUER_KEY, issuer_server
 
@@ -176,3 +178,53 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
         assert pay().already_paid
         assert [limits["max_amount"] for limits in issuer.asked] == [invoice.amount]
     assert len(booked(lab, invoice_id)) == 1
+
+
+@pytest.mark.parametrize("method", [PaymentMethod.X402_EXACT, PaymentMethod.ASYNC_INVOICE])
+def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neither_paid_nor_shown(
+    lab, monkeypatch, method
+):
+    monkeypatch.setattr(pay_task, "import_variables", lambda *_: None)
+    credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
+    with client_of(lab) as client:
+        rail = method if method in MACHINE_RAILS else None
+        name = f"canceled, {method}"
+        request = {"experiment_spec": spec(), "name": name, "auto_accept_quote": True, "payment_method": rail}
+        client.create(CreateRequest.model_validate(request))
+        (found,) = client.iter_experiments(search=name)
+        invoice = client.find_invoice(found.id)
+    order = Order(
+        order_key="k", experiment_id=found.id, experiment_code=found.code, status=found.status, adopted=False
+    )
+    cents = invoice.amount
+    policy = SpendingPolicy(
+        per_experiment_cents=cents, per_campaign_cents=cents, rolling_cents=cents, machine_payments=True
+    )
+    wallet = X402Wallet(
+        private_key="0x" + "11" * 32,
+        networks=[lab.x402["network"]],
+        assets=[lab.x402["asset"]],
+        pay_to=[lab.x402["pay_to"]],
+    )
+    book = a_book(experiment=found.id)
+    assert pay_task.read_due.fn(credentials, order, book=book) == cents
+    # Here a person approves, for up to days. The contract does not say that a cancellation voids the invoice.
+    lab.event("force_status", found.id, status="canceled")
+    refused = (
+        f"experiment {found.code} was canceled, and its invoice {invoice.id} is {invoice.status}: it must not"
+    )
+    with disable_run_logger():
+        with pytest.raises(ExperimentCanceled, match=refused):
+            pay_task.pay_invoice.fn(
+                credentials,
+                order,
+                book=book,
+                policy=policy,
+                wallet=wallet,
+                method=method,
+                limit_cents=cents,
+            )
+        with pytest.raises(ExperimentCanceled, match=refused):  # the next execution asks no person
+            pay_task.read_due.fn(credentials, order, book=book)
+    assert booked(lab, invoice.id) == []
+    assert not book.read().withdrawn  # the invoice is open, so the order counts
