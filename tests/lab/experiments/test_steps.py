@@ -40,6 +40,15 @@ def test_a_draft_without_its_target_can_still_be_edited(core):
     assert core.request("POST", f"/experiments/{experiment_id}/submit").status == 200
 
 
+def test_in_review_the_required_target_cannot_be_cleared(core):
+    experiment_id = order(core).body["experiment_id"]
+    put(core, experiment_id, "in_review")
+    path = f"/experiments/{experiment_id}"
+    refused = refusal(core, "PATCH", path, json_body={"target_id": None})
+    assert (refused.status, "target_id" in refused.message) == (400, True)
+    assert patch(core, experiment_id, name="renamed").body["updated"] is True
+
+
 def test_a_draft_with_sequences_to_spare_can_be_edited_and_not_submitted(core):
     made = order(core, spec(**BINNING)).body
     fifth = {"experiment_code": made["experiment_code"], "sequences": [{"name": "W", "aa_string": "MKVW"}]}

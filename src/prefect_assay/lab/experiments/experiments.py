@@ -154,7 +154,8 @@ def modify(call: Call) -> Answer:
         wanted = validation.read(ModifyExperiment, raw)
         entries = sequences.entries_of(wanted.sequences) if wanted.sequences is not None else None
         spec = _merged(json.loads(experiment["spec"]), raw)
-        validation.refuse(_violations(call, db, raw, spec, entries))
+        draft = experiment["status"] == ExperimentStatus.DRAFT
+        validation.refuse(_violations(call, db, raw, spec, entries, draft=draft))
         changes = _changes(db, experiment, raw, spec)
         if changes:
             db.update("experiments", experiment["id"], **changes)
@@ -184,12 +185,18 @@ def _merged(spec: dict[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _violations(
-    call: Call, db: Db, raw: Mapping[str, Any], spec: dict[str, Any], entries: list[Entry] | None
+    call: Call,
+    db: Db,
+    raw: Mapping[str, Any],
+    spec: dict[str, Any],
+    entries: list[Entry] | None,
+    *,
+    draft: bool,
 ) -> list[Violation]:
     # A draft may lack its target (null clears it) or have surplus sequences: fields that the request leaves alone are
     # checked when the draft is submitted.
     number = None if entries is None else len(entries)
-    found = list(validation.spec_violations(spec, number, target_needed=False))
+    found = list(validation.spec_violations(spec, number, target_needed=not draft))
     found += validation.sequence_violations(entries or [])
     target_id = raw.get("target_id")
     if isinstance(target_id, str) and not found and not specs.target_row(db, target_id, call.who.org_id):
