@@ -30,6 +30,8 @@ ELSEWHERE = {
     "POST /experiments/{}/quote/confirm": {"experiment_id"},
     "POST /quotes/{}/confirm": {"experiment_id"},
     "GET /experiments/{}/invoice": {"id"},
+    "GET /invoices": {"items[].created_at"},
+    "GET /invoices/{}": {"created_at"},
     "GET /webhooks": {"items", "total", "offset"},
 }
 # One model for every form of these.

@@ -7,7 +7,9 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+from uuid import UUID
 
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient
@@ -18,16 +20,16 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, X402
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
 from prefect_assay.models.problem import AlertLimits, Problem
-from prefect_assay.models.vocabulary import InvoiceStatus, QuoteStatus
+from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.states import suspension_key
-from prefect_assay.runs.tags import CAP_LABEL, EXPERIMENT_TAG, tag_values
+from prefect_assay.runs.tags import CAP_LABEL, EXPERIMENT_TAG, INVOICE_SEEN_LABEL, set_labels, tag_values
 from prefect_assay.sweeping.watermarks import as_text, name_of
 from prefect_assay.waiting import WaitsFor, waits_for
 
 T = TypeVar("T")
 
-_OPEN_QUOTES: Final = frozenset({QuoteStatus.OPEN, QuoteStatus.PENDING, QuoteStatus.DRAFT})
+_OPEN_QUOTES: Final = frozenset({QuoteStatus.OPEN, QuoteStatus.PENDING})
 # Looked at in the full check only, so that a problem begins and ends at most once an hour.
 _HOURLY: Final = frozenset(
     {
@@ -42,6 +44,14 @@ _HOURLY: Final = frozenset(
 )
 
 
+class _Waiting(NamedTuple):
+    """A suspended run, without its parameters: there may be thousands."""
+
+    id: UUID
+    name: str
+    invoice_seen: datetime | None
+
+
 @dataclass
 class AlertFacts:
     """The facts of one sweep."""
@@ -49,8 +59,8 @@ class AlertFacts:
     now: datetime
     limits: AlertLimits
     deadlines: tuple[find.Due, ...] = ()
-    # Run names by experiment, by credentials block; and run names by archive block
-    experiments: dict[str, dict[str, str]] = field(default_factory=dict)
+    # Runs by experiment, by credentials block; and run names by archive block
+    experiments: dict[str, dict[str, _Waiting]] = field(default_factory=dict)
     archives: dict[str, list[str]] = field(default_factory=dict)
     _undelivered: list[str] = field(default_factory=list)
     _delivered: bool = False
@@ -63,7 +73,8 @@ class AlertFacts:
         reference = block_reference(run, "credentials")
         if reference is not None:
             known = self.experiments.setdefault(as_text(reference), {})
-            known.update(dict.fromkeys(tag_values(run.tags, EXPERIMENT_TAG), run.name))
+            waiting = _Waiting(run.id, run.name, _moment(run.labels.get(INVOICE_SEEN_LABEL)))
+            known.update(dict.fromkeys(tag_values(run.tags, EXPERIMENT_TAG), waiting))
         archive = block_reference(run, "archive")
         if archive is not None:
             self.archives.setdefault(as_text(archive), []).append(run.name)
@@ -143,27 +154,36 @@ class AlertFacts:
         if identity is not None:
             self._found += find.expiring_token(block, identity.token_expires_at, self.now, self.limits)
 
-    def _read_billing(self, client: AssayClient, runs: dict[str, str]) -> None:
+    def _read_billing(self, client: AssayClient, runs: dict[str, _Waiting]) -> None:
         invoices = self._rows(kinds.INVOICE_UNPAID, lambda: client.iter_invoices(status=InvoiceStatus.OPEN))
+        if any(row.experiment_id is None for row in invoices):
+            self._unread.add(kinds.INVOICE_UNPAID)  # it may be of any run
         self._found += find.unpaid_invoices(
             [
-                find.Due(row.experiment_id, runs[row.experiment_id], row.created_at, row.amount)
+                find.Due(row.experiment_id, run.name, row.created_at or self._first_seen(run), row.amount)
                 for row in invoices
-                if row.experiment_id in runs and row.created_at and row.status == InvoiceStatus.OPEN
+                if row.experiment_id
+                and row.status == InvoiceStatus.OPEN
+                and (run := runs.get(row.experiment_id))
             ],
             self.now,
             self.limits,
         )
-        quotes = self._rows(kinds.QUOTE_EXPIRING, client.iter_quotes)
-        self._found += find.expiring_quotes(
-            [
-                find.Due(row.experiment_id, runs[row.experiment_id], row.expires_at, row.amount_total)
-                for row in quotes
-                if row.experiment_id in runs and row.expires_at and row.status in _OPEN_QUOTES
-            ],
-            self.now,
-            self.limits,
+        # Not the list of quotes: what its rows hold is not in the contract, and no published row names its experiment.
+        undecided = self._rows(
+            kinds.QUOTE_EXPIRING, lambda: client.iter_experiments(status=ExperimentStatus.QUOTE_SENT)
         )
+        for experiment_id in (row.id for row in undecided if row.id in runs):
+            quote = self._one(kinds.QUOTE_EXPIRING, partial(client.quote, experiment_id))
+            if quote and quote.expires_at and quote.status in _OPEN_QUOTES:
+                due = find.Due(experiment_id, runs[experiment_id].name, quote.expires_at, quote.amount_total)
+                self._found += find.expiring_quotes([due], self.now, self.limits)
+
+    def _first_seen(self, run: _Waiting) -> datetime:
+        """When a full check first saw a run's open invoice: published rows have no date."""
+        if run.invoice_seen is None:
+            set_labels(run.id, {INVOICE_SEEN_LABEL: self.now.isoformat()})
+        return run.invoice_seen or self.now
 
     def _rows(self, kind: str, read: Callable[[], Iterable[T]]) -> list[T]:
         return self._one(kind, lambda: list(read())) or []
@@ -175,6 +195,13 @@ class AlertFacts:
         except AssayError:
             self._unread.add(kind)
             return None
+
+
+def _moment(label: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(label))
+    except ValueError:
+        return None
 
 
 def _cap(run: FlowRun) -> Problem | None:

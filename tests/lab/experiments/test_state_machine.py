@@ -234,13 +234,14 @@ def test_one_leap_writes_what_single_steps_write():
             order(core, auto_accept_quote=True)
         move(core)
         feed = get(core, "/updates", limit="100", sort="created_at,experiment_code")
-        kept = ("experiment_code", "name", "type", "timestamp")
+        kept = ("experiment_code", "name", "timestamp")
         told = [tuple(item[name] for name in kept) for item in feed["items"]]
         shown = [(item["code"], item["status"], item["results_status"]) for item in listed(core)]
         with core.lab.store.transaction() as db:
             packages = db.all("SELECT file_name, released_at FROM packages ORDER BY released_at, file_name")
+            types = db.all("SELECT created_at, name, type FROM updates ORDER BY created_at, name, type")
         core.close()
-        return told, feed["total"], shown, packages
+        return told, feed["total"], shown, packages, types
 
     def listed(core):
         return get(core, "/experiments", sort="code")["items"]

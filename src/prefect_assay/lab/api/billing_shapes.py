@@ -152,7 +152,6 @@ class ExperimentQuote(Shape):
 class _Quote(Shape):
     id: str
     quote_number: str
-    experiment_id: UUID
     currency: str
     status: ListedStatus
     valid_until: Moment
@@ -239,7 +238,6 @@ class Invoice(Shape):
     experiment_id: UUID
     quote_id: str
     provider_hosted_invoice_url: Url
-    created_at: Moment
 
 
 class InvoicePage(Page[Invoice]):

@@ -210,7 +210,6 @@ class Update(Shape):
     experiment_code: str
     name: str
     timestamp: Moment
-    type: Literal["status_change", "progress", "error"] = absent()
 
 
 class UpdatePage(Page[Update]):

@@ -126,7 +126,6 @@ def view(lab: Lab, invoice: Row) -> dict[str, Any]:
         "amount": invoice["amount_cents"],
         **{name: invoice[name] for name in ("experiment_id", "quote_id")},
         "provider_hosted_invoice_url": url(lab, invoice),
-        "created_at": invoice["created_at"],
     }
 
 

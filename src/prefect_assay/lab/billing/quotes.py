@@ -134,7 +134,6 @@ def _item(call: Call, quote: Row) -> dict[str, Any]:
         "id": quote["id"],
         "quote_number": quote["quote_number"],
         "organization": call.who.org_name,
-        "experiment_id": quote["experiment_id"],
         "amount_cents": quote["total_cents"],
         **_common(call.lab, quote),
     }
@@ -163,7 +162,7 @@ def detail(call: Call) -> Answer:
             "quote_number": quote["quote_number"],
             "organization_id": quote["org_id"],
             "organization_name": call.who.org_name,
-            **{name: quote[name] for name in ("experiment_id", "line_items", "subtotal_cents")},
+            **{name: quote[name] for name in ("line_items", "subtotal_cents")},
             "tax_cents": 0,
             "total_cents": quote["total_cents"],
             "notes": quote["notes"],

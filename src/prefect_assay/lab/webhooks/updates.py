@@ -109,4 +109,4 @@ def of_experiment(call: Call) -> Answer:
 
 def _item(row: Row) -> dict[str, Any]:
     names = ("id", "experiment_id", "experiment_code", "name")
-    return {name: row[name] for name in names} | {"timestamp": row["created_at"], "type": row["type"]}
+    return {name: row[name] for name in names} | {"timestamp": row["created_at"]}
