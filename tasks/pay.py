@@ -243,7 +243,7 @@ def _invoice_of(client: AssayClient, order: Order, book: OrderBook, *, reissued:
     """The invoice by the id in the order's log, if it names the experiment; else by its experiment.
 
     With `reissued`, a void invoice gives way to one that was issued in its place. A person pays that one; a machine never
-    pays a second invoice of an order.
+    pays a second invoice of an order. A person also pays one that no list names, at the page that its experiment shows.
     """
     ordered = book.read().ordered
     if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:
@@ -253,6 +253,14 @@ def _invoice_of(client: AssayClient, order: Order, book: OrderBook, *, reissued:
         ):
             return invoice
     found = client.find_invoice(order.experiment_id)
+    if found is None and reissued:
+        shown = client.invoice(order.experiment_id)  # contract 2.8: without an id or an amount
+        return Invoice(
+            id=shown.id or f"of {order.experiment_code or order.experiment_id}",
+            status=shown.status,
+            experiment_id=order.experiment_id,
+            provider_hosted_invoice_url=shown.provider_invoice_url,
+        )
     if found is None:
         raise PaymentFailed(
             f"experiment {order.experiment_code} has an invoice that the service does not list; "

@@ -137,6 +137,13 @@ def test_a_list_that_is_refused_is_an_error(face, server):
         face("find_invoice", "e1")
 
 
+@pytest.mark.parametrize("status", [404, 405])
+def test_without_a_list_of_invoices_none_is_found(face, server, status):
+    server.will(reply(status, {"error": "no such path"}))
+    assert face("find_invoice", "e1") is None
+    assert len(server.seen) == 1
+
+
 def test_a_void_invoice_is_found_if_there_is_no_other(face, server):
     server.will(invoices(("i2", "e1", "void"), ("i1", "e1", "void")))
     assert face("find_invoice", "e1").id == "i2"

@@ -180,6 +180,44 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
     assert len(booked(lab, invoice_id)) == 1
 
 
+def ordered(client, name, method=PaymentMethod.ASYNC_INVOICE):
+    """An order at the estimated price."""
+    rail = method if method in MACHINE_RAILS else None
+    request = {"experiment_spec": spec(), "name": name, "auto_accept_quote": True, "payment_method": rail}
+    client.create(CreateRequest.model_validate(request))
+    (found,) = client.iter_experiments(search=name)
+    return Order(
+        order_key="k", experiment_id=found.id, experiment_code=found.code, status=found.status, adopted=False
+    )
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed(lab, status):
+    with client_of(lab) as client:
+        order = ordered(client, f"not listed, {status}")
+        page = client.invoice(order.experiment_id).provider_invoice_url
+    book = a_book(experiment=order.experiment_id)
+
+    def pay():
+        return pay_task.pay_invoice.fn(
+            AssayCredentials(base_url=lab.base_url, token=lab.token),
+            order,
+            book=book,
+            policy=SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
+            wallet=None,
+            method=PaymentMethod.ASYNC_INVOICE,
+            limit_cents=0,
+        )
+
+    with lab.fault("status", "/invoices", "GET", status=status, count=100), disable_run_logger():
+        shown = pay()
+        assert (shown.state, shown.hosted_invoice_url) == (PaymentState.INTENDED, page)
+        assert shown.invoice_id == f"of {order.experiment_code}"
+        lab.event("pay_invoice", order.experiment_id)
+        assert pay().state is PaymentState.SETTLED
+    assert book.read().settled
+
+
 @pytest.mark.parametrize("method", [PaymentMethod.X402_EXACT, PaymentMethod.ASYNC_INVOICE])
 def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neither_paid_nor_shown(
     lab, monkeypatch, method
@@ -187,15 +225,8 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
     monkeypatch.setattr(pay_task, "import_variables", lambda *_: None)
     credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
     with client_of(lab) as client:
-        rail = method if method in MACHINE_RAILS else None
-        name = f"canceled, {method}"
-        request = {"experiment_spec": spec(), "name": name, "auto_accept_quote": True, "payment_method": rail}
-        client.create(CreateRequest.model_validate(request))
-        (found,) = client.iter_experiments(search=name)
-        invoice = client.find_invoice(found.id)
-    order = Order(
-        order_key="k", experiment_id=found.id, experiment_code=found.code, status=found.status, adopted=False
-    )
+        order = ordered(client, f"canceled, {method}", method)
+        invoice = client.find_invoice(order.experiment_id)
     cents = invoice.amount
     policy = SpendingPolicy(
         per_experiment_cents=cents, per_campaign_cents=cents, rolling_cents=cents, machine_payments=True
@@ -206,13 +237,12 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
         assets=[lab.x402["asset"]],
         pay_to=[lab.x402["pay_to"]],
     )
-    book = a_book(experiment=found.id)
+    book = a_book(experiment=order.experiment_id)
     assert pay_task.read_due.fn(credentials, order, book=book) == cents
     # Here a person approves, for up to days. The contract does not say that a cancellation voids the invoice.
-    lab.event("force_status", found.id, status="canceled")
-    refused = (
-        f"experiment {found.code} was canceled, and its invoice {invoice.id} is {invoice.status}: it must not"
-    )
+    lab.event("force_status", order.experiment_id, status="canceled")
+    code = order.experiment_code
+    refused = f"experiment {code} was canceled, and its invoice {invoice.id} is {invoice.status}: it must not"
     with disable_run_logger():
         with pytest.raises(ExperimentCanceled, match=refused):
             pay_task.pay_invoice.fn(

@@ -29,6 +29,8 @@ from prefect_assay.models.vocabulary import InvoiceStatus, QuoteStatus
 
 _READ_AGAIN: Final = "Read the quote before anything else"
 _REFUSED: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+_NOT_THERE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
+_NO_INVOICES: Final = Page[Invoice](items=(), total=0, count=0, offset=0)
 # 409: the experiment is pinned to another method (contract 4.2).
 _PROBE_ANSWERS: Final = frozenset({HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.CONFLICT})
 
@@ -141,7 +143,8 @@ class InvoiceSearch:
     """Yields at most one invoice of an experiment: the newest that is not void, else the newest void one.
 
     The contract does not define a filter by experiment. It is tried first, because it saves reading the whole list; a
-    service that refuses it is read page by page. A service may also ignore it, so each row is compared in any case.
+    service that refuses it is read page by page. A service may also ignore it, so each row is compared in any case. The
+    list itself is not in the contract: where it is not there, nothing is found.
     """
 
     def __init__(self, experiment_id: str) -> None:
@@ -157,10 +160,16 @@ class InvoiceSearch:
         if inner is None:
             return None
         refused = _REFUSED if self._filtered else frozenset[int]()
+
+        def read(answer: Answer) -> Page[Invoice] | None:
+            if answer.status in _NOT_THERE:
+                return _NO_INVOICES
+            return None if answer.status in refused else inner.read(answer)
+
         return Operation(
             request=inner.request,
-            read=lambda answer: None if answer.status in refused else inner.read(answer),
-            accepts=lambda status: succeeded(status) or status in refused,
+            read=read,
+            accepts=lambda status: succeeded(status) or status in refused | _NOT_THERE,
         )
 
     def feed(self, answer: Page[Invoice] | None) -> tuple[Invoice, ...]:
@@ -183,7 +192,7 @@ class InvoiceSearch:
 
 
 def find_invoice(experiment_id: str) -> InvoiceSearch:
-    """The invoice of an experiment, or None if it has none."""
+    """The invoice of an experiment, or None if it has none or the service does not list it (see `invoice`)."""
     return InvoiceSearch(experiment_id)
 
 
