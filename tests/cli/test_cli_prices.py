@@ -55,6 +55,12 @@ def test_the_catalog_is_searched_for_all_words_in_any_order(service, words):
     assert [target.name for target in search(service, words)] == [EGFR]
 
 
+def test_a_conjugated_target_is_found_by_words_that_no_other_has(service):
+    assert [target.catalog_number for target in search(service, ["PD-L1"])] == ["LOCAL-002"]
+    assert [target.catalog_number for target in search(service, ["biotinylated", "pd-l1"])] == ["LOCAL-012"]
+    assert "LOCAL-012" not in {target.catalog_number for target in search(service, [])}
+
+
 def test_targets_show_whole_ids_at_80_columns_and_how_they_are_measured(service, capsys):
     show_targets(["human"], credentials=None, as_json=False)
     lines = capsys.readouterr().out.splitlines()

@@ -1,7 +1,9 @@
 """The catalog target of an assay. Exact matches only: a similar target would be a wrong order."""
 
+from contextlib import suppress
+
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import InvalidSpec
+from prefect_assay.errors import InvalidSpec, NotFound
 from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.spec_rules import is_uuid
 from prefect_assay.models.vocabulary import BINDING_TYPES
@@ -27,11 +29,14 @@ def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
 
 
 def _find(client: AssayClient, wanted: str) -> Target:
-    near = [] if is_uuid(wanted) else list(client.iter_targets(search=wanted))
+    if is_uuid(wanted):
+        with suppress(NotFound):
+            return client.target(wanted)
+    near = list(client.iter_targets(search=wanted))
     named = [t for t in near if _is_named(t, wanted)]
-    if not named:
-        # the search covers names; an id or a catalog number may need the whole list
-        named = [t for t in client.iter_targets() if _is_named(t, wanted)]
+    # The search covers names; a catalog number may need the whole list. Conjugated forms are listed on request only.
+    for conjugated in (None, True):
+        named = named or [t for t in client.iter_targets(show_conjugated=conjugated) if _is_named(t, wanted)]
     if len(named) == 1:
         return named[0]
     if named:

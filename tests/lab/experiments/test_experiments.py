@@ -191,6 +191,13 @@ def test_targets(core):
     assert get(core, "/targets", sort="-catalog_number", limit="1")["items"][0] == every["items"][-1]
 
 
+def test_conjugated_targets_are_listed_on_request_only_and_can_be_ordered(core):
+    usual, every = get(core, "/targets")["items"], get(core, "/targets", show_conjugated="true")["items"]
+    (conjugated,) = [target for target in every if target not in usual]
+    assert get(core, f"/targets/{conjugated['id']}")["details"]["conjugated"] is True
+    assert order(core, spec(target_id=conjugated["id"])).status == 201
+
+
 def test_the_search_of_targets_looks_into_names_and_catalog_numbers_only(core):
     # contract 4.1: searchable (name/code) columns; contract 4.4: name and vendor have filters of their own
     every = get(core, "/targets")["items"]

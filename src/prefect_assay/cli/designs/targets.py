@@ -37,13 +37,18 @@ def show_targets(words: Sequence[str], *, credentials: str | None, as_json: bool
 
 
 def search(service: AssayClient, words: Sequence[str]) -> list[Target]:
-    """The targets with every word, in any case and order, in name, id, catalog number, vendor or UniProt id."""
+    """The targets with every word, in any case and order, in name, id, catalog number, vendor or UniProt id.
+
+    Conjugated forms are found where no other target has the words.
+    """
     wanted = " ".join(words).casefold().split()
     if not wanted:
         return list(service.iter_targets())
     # The service looks for one text, in names and catalog numbers only.
-    near = [t for t in service.iter_targets(search=max(wanted, key=len)) if _has(t, wanted)]
-    return near or [t for t in service.iter_targets() if _has(t, wanted)]
+    found = [t for t in service.iter_targets(search=max(wanted, key=len)) if _has(t, wanted)]
+    for conjugated in (None, True):
+        found = found or [t for t in service.iter_targets(show_conjugated=conjugated) if _has(t, wanted)]
+    return found
 
 
 def _has(target: Target, words: Sequence[str]) -> bool:

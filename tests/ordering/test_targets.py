@@ -1,0 +1,38 @@
+"""The target of an assay is the one of that exact name, number or id, in a real lab's catalog."""
+
+import pytest
+
+from prefect_assay.errors import InvalidSpec
+from prefect_assay.models.spec import Assay
+from prefect_assay.ordering import resolve_target
+
+PLAIN, CONJUGATED = "Human PD-L1, extracellular domain", "Human PD-L1, extracellular domain, biotinylated"
+
+
+def resolved(service, wanted):
+    return resolve_target(service, Assay(experiment_type="affinity", method="bli", target=wanted))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        (PLAIN, PLAIN),
+        (f" {PLAIN.upper()} ", PLAIN),
+        ("LOCAL-002", PLAIN),
+        (CONJUGATED, CONJUGATED),
+        ("local-012", CONJUGATED),
+    ],
+)
+def test_a_target_is_found_by_name_number_and_id_conjugated_or_not(service, wanted, name):
+    found = resolved(service, wanted)
+    assert found.name == name
+    assert resolved(service, found.id).name == name
+    assert resolved(service, found.id.upper()).name == name
+
+
+@pytest.mark.parametrize(
+    "wanted", ["Human PD-L1", "biotinylated", "6a0cfed8-bbf9-4040-8eff-ce9359f021ae", "no such antigen"]
+)
+def test_another_target_is_never_taken(service, wanted):
+    with pytest.raises(InvalidSpec, match=f"target: '{wanted}' is not in the service's catalog"):
+        resolved(service, wanted)
