@@ -223,6 +223,11 @@ def test_experiments_are_narrowed_by_parameters(face, quoted):
     ]
     assert [e.id for e in face("iter_experiments", where=span, experiment_type="affinity")] == [wanted.id]
     assert face("experiments", where=span, experiment_type="screening").total == 0
+    this = f.eq("id", wanted.id)
+    for options in ({"where": span}, {"filter": this}, {"filter": str(this)}):
+        assert face("experiments", results_status="none", **options).items[0].id == wanted.id
+        assert face("experiments", results_status="all", **options).total == 0
+        assert [e.id for e in face("iter_experiments", results_status="none", **options)] == [wanted.id]
     with pytest.raises(errors.RequestRefused):
         face("experiments", experiment_type="tasting")
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from prefect_assay.client.checks import check_page
 from prefect_assay.client.decoding import page
-from prefect_assay.client.filters import Filter, Ordering
+from prefect_assay.client.filters import Filter, Ordering, and_, eq
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation, Request, query
 from prefect_assay.client.parameters import FieldTest, tests
@@ -74,6 +74,16 @@ class Listing(Generic[M]):
     def rows(self, options: WalkOptions, **own: object) -> Pager[M]:
         """All rows, page by page."""
         return walked(lambda one_page: self.page(one_page, **own), options, self.key)
+
+
+def joined(condition: Condition | None, **fields: object) -> Condition | None:
+    """The condition, and the value of each field that is given."""
+    conditions = [eq(name, value) for name, value in query(**fields)]
+    if not conditions:
+        return condition
+    if condition is not None:
+        conditions.append(condition if isinstance(condition, Filter) else Filter(condition))
+    return and_(*conditions)
 
 
 def walked(

@@ -106,7 +106,7 @@ def test_both_spellings_of_a_status_are_read(core):
     for key in ("status", "state"):
         assert names(core, **{key: "done"}) == names(core, **{key: "Done"}) == ["ordered"]
     assert get(core, "/experiments", status="WaitingForMaterials")["total"] == 0
-    assert get(core, "/experiments", results_status="All")["total"] == 1
+    assert get(core, "/experiments", filter="eq(results_status,All)")["total"] == 1
     assert names(core, filter="in(status,Draft,quote_sent)") == ["it's a draft", "rejected"]
     for query in ({"experiment_type": "western_blot"}, {"status": "finished"}, {"state": "x"}):
         assert refusal(core, "GET", "/experiments", query=query).status == 400

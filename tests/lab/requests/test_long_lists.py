@@ -103,7 +103,7 @@ QUERIES = {
     ),
     "sorted": ({"sort": "-status,name"}, lambda row: True, _by_status_down_then_name),
     "sorted by day": (
-        {"sort": "asc(date(created_at)),-code", "results_status": "none"},
+        {"sort": "asc(date(created_at)),-code", "filter": "eq(results_status,none)"},
         lambda row: True,
         "days",
     ),

@@ -14,7 +14,7 @@ from prefect_assay.client.decoding import get, model, off_shape, once, parsed
 from prefect_assay.client.http.failures import problem_of
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import UNSET, Answer, Operation, Request, Unset, segment
-from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
+from prefect_assay.client.lists import Listing, PageOptions, WalkOptions, joined
 from prefect_assay.client.operations.sequences import entry
 from prefect_assay.errors import AssayError, InvalidRequest, InvalidSpec, OrderOutcomeUnknown, PartialOrder
 from prefect_assay.models.base import Page
@@ -142,9 +142,13 @@ def experiments(
     results_status: ResultsStatus | str | None = None,
     **options: Unpack[PageOptions],
 ) -> Operation[Page[ExperimentSummary]]:
-    """GET /experiments: one page, newest first. `search` looks into names and codes."""
+    """GET /experiments: one page, newest first. `search` looks into names and codes.
+
+    `results_status` joins the filter: the service names no parameter of its own for it (contract 4.1 and 4.2).
+    """
+    condition = joined(options.get("filter"), results_status=results_status)
     return _EXPERIMENTS.page(
-        options, status=status, state=state, experiment_type=experiment_type, results_status=results_status
+        {**options, "filter": condition}, status=status, state=state, experiment_type=experiment_type
     )
 
 
@@ -157,8 +161,9 @@ def iter_experiments(
     **options: Unpack[WalkOptions],
 ) -> Pager[ExperimentSummary]:
     """All matching experiments."""
+    condition = joined(options.get("filter"), results_status=results_status)
     return _EXPERIMENTS.rows(
-        options, status=status, state=state, experiment_type=experiment_type, results_status=results_status
+        {**options, "filter": condition}, status=status, state=state, experiment_type=experiment_type
     )
 
 

@@ -11,7 +11,6 @@ from pydantic import SecretStr
 
 from prefect_assay.client import checks
 from prefect_assay.client.decoding import off_shape, once, page
-from prefect_assay.client.filters import Filter, and_, eq
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import (
     UNSET,
@@ -23,7 +22,7 @@ from prefect_assay.client.http.request import (
     segment,
     succeeded,
 )
-from prefect_assay.client.lists import Condition, Listing, PageOptions, WalkOptions, walked
+from prefect_assay.client.lists import Listing, PageOptions, WalkOptions, joined, walked
 from prefect_assay.errors import InvalidRequest, OutcomeUnknown
 from prefect_assay.models.base import Page
 from prefect_assay.models.update import Update, Webhook
@@ -42,8 +41,8 @@ def updates(
 
     UnexpectedAnswer if the service speaks the earlier variant and would ignore an option.
     """
-    joined = _joined(experiment_id, type, options.get("filter"))
-    current = _UPDATES.page({**options, "filter": joined})
+    condition = joined(options.get("filter"), experiment_id=experiment_id, type=type)
+    current = _UPDATES.page({**options, "filter": condition})
     ignored = [name for name in ("filter", "search", "sort", "where", "offset") if options.get(name)]
     own = query(experiment_id=experiment_id, type=type)
 
@@ -95,15 +94,6 @@ def _earlier(
 def _is_earlier(answer: Answer) -> bool:
     body = answer.fields()
     return "items" not in body and isinstance(body.get("updates"), list)
-
-
-def _joined(experiment_id: str | None, kind: str | None, condition: Condition | None) -> Condition | None:
-    conditions = [eq(name, value) for name, value in query(experiment_id=experiment_id, type=kind)]
-    if not conditions:
-        return condition
-    if condition is not None:
-        conditions.append(condition if isinstance(condition, Filter) else Filter(condition))
-    return and_(*conditions)
 
 
 def webhooks() -> Operation[tuple[Webhook, ...]]:

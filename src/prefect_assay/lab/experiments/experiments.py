@@ -34,7 +34,7 @@ LISTING: Final = Listing(
         "experiment_spec": Column("shown_spec", "json"),
     },
     search=("name", "code"),
-    plain=("status", "state", "experiment_type", "results_status"),
+    plain=("status", "state", "experiment_type"),
 )
 
 # contract 4.2, rules for PATCH
