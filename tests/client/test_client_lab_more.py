@@ -131,6 +131,8 @@ def test_webhooks_are_made_changed_and_taken_away(face):
     assert made.id in {row.id for row in face("webhooks")}
     changed = face("update_webhook", made.id, enabled=False, url="https://hooks.example/b")
     assert (changed.url, changed.enabled, changed.secret_set) == ("https://hooks.example/b", False, True)
+    assert changed.headers == {"X-Key": HEADER_SECRET}
+    assert face("update_webhook", made.id, headers=None).headers == {}
     assert face("update_webhook", made.id, secret=None).secret_set is False
     assert face("delete_webhook", made.id) is None
     with pytest.raises(errors.NotFound):

@@ -132,7 +132,8 @@ def update_webhook(
 
     Raises as `create_webhook` does.
     """
-    fields = {"url": url, "secret": secret, "headers": headers, "enabled": enabled}
+    # null is published for the secret only
+    fields = {"url": url, "secret": secret, "headers": {} if headers is None else headers, "enabled": enabled}
     return _written("PATCH", f"/webhooks/{segment(webhook_id)}", fields, drop=UNSET)
 
 
