@@ -81,9 +81,22 @@ def test_opening_a_file_is_repeated(face, server):
 def test_a_refused_file_is_an_error_without_the_permission_in_its_address(face, server, status, kind):
     server.will(reply(status, {"error": "no"}))
     with pytest.raises(kind) as caught:
-        face("download", f"{server.base_url}/file?sig=permission")
+        face("download", f"{server.base_url}/files/permission/x.zip?sig=permission")
     assert "permission" not in str(caught.value)
-    assert "/file" in str(caught.value)
+    assert f"GET {server.base_url} (a file)" in str(caught.value)
+    with pytest.raises(errors.AccessError) as caught:
+        face("download", "https://10.0.0.1/permission")
+    assert str(caught.value).startswith("https://10.0.0.1 (a file) is not fetched")
+
+
+def test_a_file_of_the_api_is_named_by_its_path(face, server):
+    server.will(reply(404, {"error": "no"}), reply(404, {"error": "no"}))
+    with pytest.raises(errors.NotFound) as caught:
+        face("invoice_pdf", "i1")
+    assert f"GET {server.base_url}/api/v1/invoices/i1/pdf" in str(caught.value)
+    with pytest.raises(errors.NotFound) as caught:
+        face("download", f"{server.base_url}/api/v1x/permission")
+    assert "permission" not in str(caught.value)
 
 
 def test_redirects_are_bounded(face, server):
@@ -221,12 +234,15 @@ def test_signed_addresses_stay_out_of_the_log_of_httpx(face, server, elsewhere, 
     caplog.set_level("INFO", "httpx")
     server.will(reply(307, location=f"{elsewhere.base_url}/x.pdf?sig=permission"))
     elsewhere.will(reply(302, location="/y.pdf?sig=permission"), file())
-    face("download", f"{server.base_url}/file?sig=permission")
+    face("download", f"{server.base_url}/permission/file?sig=permission")
+    server.will(file())
+    face("download", f"{server.base_url}/api/v1/file?sig=permission")
     asked = [record.getMessage() for record in caplog.records if record.name == "httpx"]
     assert [line.partition(' "')[0] for line in asked] == [
-        f"HTTP Request: GET {server.base_url}/file",
-        f"HTTP Request: GET {elsewhere.base_url}/x.pdf",
-        f"HTTP Request: GET {elsewhere.base_url}/y.pdf",
+        f"HTTP Request: GET {server.base_url}/",
+        f"HTTP Request: GET {elsewhere.base_url}/",
+        f"HTTP Request: GET {elsewhere.base_url}/",
+        f"HTTP Request: GET {server.base_url}/api/v1/file",
     ]
 
 

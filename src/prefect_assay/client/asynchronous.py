@@ -102,7 +102,7 @@ class AsyncAssayClient(Methods[httpx.AsyncBaseTransport, Callable[[float], Await
         outgoing = self._wire.outgoing(self._http, attempt)
         auth = self._wire.auth if attempt.with_token else None
         try:
-            with unlogged_query(active=attempt.url is not None):
+            with unlogged_query(active=attempt.url is not None, path=attempt.hides_path):
                 response = await self._http.send(outgoing, auth=auth, stream=True)
             if attempt.url is not None and response.is_success:
                 return response

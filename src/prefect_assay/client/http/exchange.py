@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-from prefect_assay.client.http.address import is_internal, is_loopback, is_protected, origin
+from prefect_assay.client.http.address import API_PREFIX, is_internal, is_loopback, is_protected, origin
 from prefect_assay.client.http.failures import failure, result, retry_after, scrubbed
 from prefect_assay.client.http.request import Answer, Operation, Request
 from prefect_assay.errors import AccessError, AssayError, ConfigurationError, NotFound
@@ -40,13 +40,15 @@ logger = logging.getLogger(__name__)
 class Attempt:
     """One request to send, after `wait` seconds, if any.
 
-    A file has a `url` in place of the API's path. It may be signed, so the repr leaves it out.
+    A file has a `url` in place of the API's path. It may be signed, so the repr leaves it out. With `hides_path` its path
+    may be the permission.
     """
 
     request: Request
     wait: float | None = None
     url: str | None = field(default=None, repr=False)
     with_token: bool = True
+    hides_path: bool = False
 
 
 # Sent in: an `Answer`, or the `AssayError` of an exchange without one; for a file also its open response.
@@ -176,7 +178,10 @@ def open_file(
 
 
 def _hop(url: str, base_url: str, absent: type[NotFound], *, with_token: bool) -> Attempt:
-    shown = _without_query(url)
+    place = _origin(url)
+    # Addresses of files may carry their permission in the query or in the path; the API's own only in neither.
+    hides_path = not (place == origin(base_url) and url.startswith(f"{base_url}{API_PREFIX}/"))
+    shown = f"{place} (a file)" if hides_path else place + urlsplit(url).path
     host = urlsplit(url).hostname or ""
     if ":" not in host and not _HOST.fullmatch(host):
         raise AccessError(_NO_ADDRESS)
@@ -186,7 +191,7 @@ def _hop(url: str, base_url: str, absent: type[NotFound], *, with_token: bool) -
             "networks, are"
         )
     request = Request(method="GET", path=shown, repeatable=True, absent=absent)
-    return Attempt(request=request, url=url, with_token=with_token)
+    return Attempt(request=request, url=url, with_token=with_token, hides_path=hides_path)
 
 
 def _may_ask(host: str, base_url: str) -> bool:
@@ -211,9 +216,8 @@ def _same_origin(url: str, base_url: str) -> bool:
         return False
 
 
-def _without_query(url: str) -> str:
-    """Signed addresses carry their permission in the query."""
+def _origin(url: str) -> str:
     try:
-        return origin(url) + urlsplit(url).path
+        return origin(url)
     except ConfigurationError:
         raise AccessError(_NO_ADDRESS) from None
