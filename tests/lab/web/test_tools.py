@@ -181,7 +181,9 @@ def test_an_order_is_placed_and_paid_over_tools_alone(lab):
 def test_no_other_header_passes(lab, headers):
     before = len(lab.core.journal.entries())
     answer = lab.call("post_experiments", experiment_spec=spec(), name="x", request_headers=headers)
-    assert answer["status"] == 400
+    assert (answer["status"], set(answer["body"])) == (400, {"error", "request_id"})
+    assert answer["headers"] == {"x-request-id": answer["body"]["request_id"]}
+    assert answer["body"]["request_id"].startswith("req_")
     assert len(lab.core.journal.entries()) == before
 
 

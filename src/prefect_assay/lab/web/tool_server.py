@@ -139,7 +139,10 @@ class _Protocol:
         try:
             request = tool.request(params.arguments or {})
         except Refusal as refusal:
-            return _result({"status": refusal.status, "headers": {}, "body": {"error": refusal.message}})
+            # No request was made of it: it has the id of the call itself.
+            request_id = ctx.request.state.request_id
+            body = {"error": refusal.message, "request_id": request_id}
+            return _result({"status": refusal.status, "headers": {"x-request-id": request_id}, "body": body})
         try:
             reply = await _send(
                 self._edge,
