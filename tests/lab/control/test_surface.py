@@ -232,3 +232,23 @@ def test_organisations_of_a_shared_lab_do_not_meet(shared_lab, lab_process):
         assert other.set_clock("scaled", seconds_per_day=86_400)["mode"] == "scaled"
         assert other.set_clock("manual")["mode"] == "manual"
         assert shared_lab.deliveries() == []
+
+
+def test_faults_of_a_shared_lab_stay_in_their_organisation_and_end_with_it(shared_lab, lab_process):
+    other = lab_process.seed("besides")
+    for lab in (shared_lab, other):
+        lab.fault("status", "/whoami")
+        lab.payment_fault("insufficient_funds")
+        lab.webhook_fault("drop")
+
+    def placed(lab):
+        kinds = (lab.faults(), lab.payment_faults(), lab.webhook_faults())
+        return [[fault["organization_id"] for fault in kind] for kind in kinds]
+
+    mine, theirs = shared_lab.organization_id, other.organization_id
+    assert placed(shared_lab) == [[mine]] * 3
+    assert placed(lab_process) == [[mine, theirs]] * 3
+    shared_lab.end_payment_faults()
+    assert placed(lab_process) == [[mine, theirs], [theirs], [mine, theirs]]
+    other.clear_faults()  # as the fixture does at the end of a test
+    assert placed(lab_process) == [[mine], [], [mine]]

@@ -113,8 +113,8 @@ def _add_payment_fault(core: Core, body: PaymentFault) -> dict[str, Any]:
 
 
 @router.handles(commands.CLEAR_PAYMENT_FAULTS)
-def _clear_payment_faults(core: Core) -> dict[str, Any]:
-    core.lab.payment_faults.clear()
+def _clear_payment_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
+    core.lab.payment_faults.clear(query.organization_id)
     return {}
 
 
@@ -138,11 +138,9 @@ def _remove_fault(core: Core, fault_id: str) -> dict[str, Any]:
 
 @router.handles(commands.CLEAR_FAULTS)
 def _clear_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
-    """Drop all faults, of routes, webhooks and payments; with an organisation only its route faults."""
-    core.faults.clear(query.organization_id)
-    if query.organization_id is None:
-        core.webhook_faults.clear()
-        core.lab.payment_faults.clear()
+    """Drop all faults, of routes, webhooks and payments, or those of one organisation."""
+    for faults in (core.faults, core.webhook_faults, core.lab.payment_faults):
+        faults.clear(query.organization_id)
     return {}
 
 

@@ -166,7 +166,7 @@ class Controls:
         return self._own(self._send(commands.FAULTS)["items"], "organization_id")
 
     def clear_faults(self, organization_id: str | None = None) -> None:
-        """Drop the faults."""
+        """Drop all faults, of routes, webhooks and payments."""
         self._send(commands.CLEAR_FAULTS, **self._whose(organization_id))
 
     def event(self, event: str, experiment_id: str | None = None, **details: Any) -> Record:
@@ -201,15 +201,15 @@ class Controls:
 
     def payment_fault(self, action: str, **details: Any) -> None:
         """Add a payment fault. Details are `rail`, `count` (default any), `after`, `organization_id`, `invoice_id`."""
-        self._send(commands.ADD_PAYMENT_FAULT, action=action, **details)
+        self._send(commands.ADD_PAYMENT_FAULT, action=action, **self._whose(None) | details)
 
     def payment_faults(self) -> list[Record]:
         """All payment faults, with their `hits`."""
-        return self._send(commands.PAYMENT_FAULTS)["items"]
+        return self._own(self._send(commands.PAYMENT_FAULTS)["items"], "organization_id")
 
     def end_payment_faults(self) -> None:
         """Drop all payment faults."""
-        self._send(commands.CLEAR_PAYMENT_FAULTS)
+        self._send(commands.CLEAR_PAYMENT_FAULTS, **self._whose(None))
 
     def deliveries(
         self, after: int = 0, *, experiment_id: str | None = None, update_id: str | None = None
@@ -220,7 +220,7 @@ class Controls:
 
     def outbox(self) -> list[Record]:
         """Deliveries still to be made, held ones too."""
-        return self._send(commands.OUTBOX)["items"]
+        return self._own(self._send(commands.OUTBOX)["items"], "org_id")
 
     def webhook_fault(self, action: str, count: int | None = None, **details: Any) -> None:
         """Add a webhook fault: drop, double, reorder, delay, bad_signature, old_secret or stale.
@@ -233,7 +233,7 @@ class Controls:
 
     def webhook_faults(self) -> list[Record]:
         """All webhook faults, with their `hits`."""
-        return self._send(commands.WEBHOOK_FAULTS)["items"]
+        return self._own(self._send(commands.WEBHOOK_FAULTS)["items"], "organization_id")
 
     def redeliver(
         self,

@@ -35,6 +35,9 @@ STALE_SECONDS: Final = 86_400.0
 
 
 class _Fault(Protocol):
+    @property
+    def organization_id(self) -> str | None: ...
+
     def view(self) -> dict[str, Any]: ...
 
 
@@ -68,10 +71,14 @@ class FaultList(Generic[Kind]):
         with self._lock:
             self._faults = copy.deepcopy(saved)
 
-    def clear(self) -> None:
-        """Drop all."""
+    def clear(self, organization_id: str | None = None) -> None:
+        """Drop all, or those of one organisation."""
         with self._lock:
-            self._faults = []
+            self._faults = [
+                fault
+                for fault in self._faults
+                if organization_id is not None and fault.organization_id != organization_id
+            ]
 
 
 class CountedFault(Body):

@@ -90,6 +90,11 @@ class QueuedFault:
         self._draw = random.Random(fault.seed)  # noqa: S311 - which requests fail, no secret
 
     @property
+    def organization_id(self) -> str | None:
+        """Whose requests it hits, None for all."""
+        return self.fault.organization_id
+
+    @property
     def spent(self) -> bool:
         """Whether it has hit its limit."""
         return self.fault.limit is not None and self.used >= self.fault.limit
@@ -137,7 +142,7 @@ class FaultQueue(FaultList[QueuedFault]):
     def depends_on_organization(self, method: str, path: str) -> bool:
         """Whether the faults for this call depend on its organisation."""
         return any(
-            queued.fault.organization_id is not None and queued.fault.matches(method, path)
+            queued.organization_id is not None and queued.fault.matches(method, path)
             for queued in self._faults
         )
 
@@ -145,8 +150,9 @@ class FaultQueue(FaultList[QueuedFault]):
         """The fault that strikes this request, if any."""
         with self._lock:
             for queued in self._faults:
-                whose = queued.fault.organization_id
-                meant = whose in (None, organization_id) and queued.fault.matches(method, path)
+                meant = queued.organization_id in (None, organization_id) and queued.fault.matches(
+                    method, path
+                )
                 if meant and not queued.spent and queued.strikes():
                     return queued
         return None
@@ -162,15 +168,6 @@ class FaultQueue(FaultList[QueuedFault]):
             before = len(self._faults)
             self._faults = [queued for queued in self._faults if queued.number != number]
             return len(self._faults) < before
-
-    def clear(self, organization_id: str | None = None) -> None:
-        """Drop all, or those of one organisation."""
-        with self._lock:
-            self._faults = [
-                queued
-                for queued in self._faults
-                if organization_id is not None and queued.fault.organization_id != organization_id
-            ]
 
 
 class RateLimit(Body):
