@@ -7,6 +7,7 @@ from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from prefect_assay.archive import Store
@@ -92,21 +93,32 @@ class S3Archive(StrictFields, Block):
     )
 
     def get_store(self) -> "Store":
-        """The store this block describes."""
+        """The store this block describes.
+
+        Raises:
+            ConfigurationError: the endpoint or the region is none, or a key is absent.
+        """
         import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
         from prefect_assay.archive.s3 import S3Store, client_config  # noqa: PLC0415
 
-        client = boto3.client(
-            "s3",
-            endpoint_url=self.endpoint_url,
-            region_name=self.region,
-            aws_access_key_id=self.access_key_id,
-            aws_secret_access_key=self.secret_access_key.get_secret_value()
-            if self.secret_access_key
-            else None,
-            config=client_config(self.endpoint_url),
-        )
+        try:
+            client = boto3.client(
+                "s3",
+                endpoint_url=self.endpoint_url,
+                region_name=self.region,
+                aws_access_key_id=self.access_key_id,
+                aws_secret_access_key=self.secret_access_key.get_secret_value()
+                if self.secret_access_key
+                else None,
+                config=client_config(self.endpoint_url),
+            )
+        except (ValueError, BotoCoreError) as error:
+            raise ConfigurationError(
+                f"the S3 archive of bucket {self.bucket!r} cannot be opened: {error}; correct endpoint_url, region and keys "
+                "of its block, or the AWS_ variables"
+            ) from None
         return S3Store(self.bucket, client, sse=self.encryption)
 
 

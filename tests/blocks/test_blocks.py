@@ -91,6 +91,19 @@ def test_credentials_build_both_clients_and_refuse_plain_http_elsewhere():
         AssayCredentials(base_url="http://lab.example", token=CANARY).get_client()
 
 
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"endpoint_url": "minio:9000"}, "Invalid endpoint: minio:9000"),
+        ({"region": "no region!"}, "region"),
+        ({"access_key_id": "alone"}, "Partial credentials"),
+    ],
+)
+def test_an_s3_archive_that_cannot_be_opened_is_an_error_with_its_cause(changes, cause):
+    with pytest.raises(ConfigurationError, match=f"'results' cannot be opened: .*{cause}"):
+        S3Archive(bucket="results", **changes).get_store()
+
+
 def test_a_webhook_endpoint_gives_every_order_a_secret_of_its_own():
     endpoint = WebhookEndpoint(url="https://hooks.example/assay/", signing_key=CANARY)
     url, secret = endpoint.for_order(KEY)
