@@ -8,7 +8,15 @@ from types import SimpleNamespace
 import pytest
 from prefect.blocks.core import Block
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy, WebhookEndpoint
+from prefect_assay.blocks import (
+    AssayCredentials,
+    LocalArchive,
+    S3Archive,
+    SharedPaymentTokens,
+    SpendingPolicy,
+    WebhookEndpoint,
+    X402Wallet,
+)
 from prefect_assay.cli import prefect_api
 from prefect_assay.cli.services import init
 from prefect_assay.cli.services.signing_keys import signing_keys
@@ -147,7 +155,13 @@ def test_a_second_up_on_one_home_is_refused(tmp_path):
         pass
 
 
-def test_a_missing_block_names_init(monkeypatch):
+def test_a_missing_block_names_init_where_init_makes_it(monkeypatch):
     monkeypatch.setattr(prefect_api, "find_block", lambda kind, name: None)
-    with pytest.raises(ConfigurationError, match="prefect-assay init"):
+    with pytest.raises(ConfigurationError, match="prefect-assay init`"):
         prefect_api.load_block(SpendingPolicy, "main")
+    with pytest.raises(ConfigurationError, match="prefect-assay init --name other`"):
+        prefect_api.load_archive("other")
+    for wallet in (X402Wallet, SharedPaymentTokens):
+        with pytest.raises(ConfigurationError) as caught:
+            prefect_api.load_block(wallet, "main")
+        assert "init" not in str(caught.value)

@@ -4,8 +4,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
+from prefect_assay.cli.options import BLOCKS
 from prefect_assay.errors import ConfigurationError, ServiceUnavailable, Unauthorized
 
 if TYPE_CHECKING:
@@ -90,11 +91,14 @@ def find_block(kind: type[B], name: str) -> B | None:
 
 def load_block(kind: type[B], name: str) -> B:
     """The saved block of a type; a `ConfigurationError` if no block has this name."""
+    from prefect_assay.blocks import Wallet
+
     found = find_block(kind, name)
     if found is None:
+        by_init = "" if kind in get_args(Wallet) else f"with {_init(name)}, "
         raise ConfigurationError(
-            f"there is no {kind.__name__} block named {name!r}; make it with `prefect-assay init`, in the Prefect UI under "
-            f"Blocks, or in Python: {kind.__name__}(...).save({name!r})"
+            f"there is no {kind.__name__} block named {name!r}; make it {by_init}in the Prefect UI under Blocks, or in "
+            f"Python: {kind.__name__}(...).save({name!r})"
         )
     return found
 
@@ -118,8 +122,13 @@ def load_archive(name: str) -> "Archive":
     if found:
         raise ConfigurationError(f"two archive blocks are named {name!r}; choose {choices}")
     raise ConfigurationError(
-        f"there is no archive block named {name!r}; create a LocalArchive or S3Archive block in the Prefect UI"
+        f"there is no archive block named {name!r}; make it with {_init(name)}, or create a LocalArchive or S3Archive block "
+        "in the Prefect UI"
     )
+
+
+def _init(name: str) -> str:
+    return f"`prefect-assay init{'' if name == BLOCKS else f' --name {name}'}`"
 
 
 def run_url(run_id: object) -> str | None:
