@@ -3,6 +3,7 @@
 import io
 import stat
 import threading
+from dataclasses import fields
 from types import SimpleNamespace
 
 import pytest
@@ -18,13 +19,15 @@ from prefect_assay.blocks import (
     X402Wallet,
 )
 from prefect_assay.cli import prefect_api
-from prefect_assay.cli.services import init
+from prefect_assay.cli.services import init, saved_blocks
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.cli.services.up import _only_one
 from prefect_assay.errors import ConfigurationError, InputError, Unauthorized
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 
-OPTIONS = {"per_experiment": "5000", "per_campaign": "20,000", "s3_endpoint": None, "receiver": "none"}
+OPTIONS = {"per_experiment": "5000", "per_campaign": "20,000", "receiver": "none"}
+NOTHING = dict.fromkeys(field.name for field in fields(init.Answers))
+HOOKS = "https://hooks.example.org"
 
 
 @pytest.fixture
@@ -40,24 +43,25 @@ def saved(monkeypatch, tmp_path):
         blocks[type(block), name] = block
 
     monkeypatch.setattr(Block, "save", save)
-    monkeypatch.setattr(init, "find_block", load)
+    monkeypatch.setattr(saved_blocks, "find_block", load)
     monkeypatch.setattr(init, "require_api", lambda: None)
-    home = SimpleNamespace(home=tmp_path / "prefect")
-    monkeypatch.setattr("prefect.settings.get_current_settings", lambda: home)
+    settings = SimpleNamespace(
+        home=tmp_path / "prefect", api=SimpleNamespace(url="http://127.0.0.1:4200/api")
+    )
+    monkeypatch.setattr("prefect.settings.get_current_settings", lambda: settings)
     monkeypatch.delenv(init.TOKEN_VARIABLE, raising=False)
     return blocks
 
 
 def run(lab, tmp_path, monkeypatch, *, token=None, **changes):
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{token or lab.token}\n"))
-    given = {
-        "name": "main",
-        "base_url": lab.base_url,
-        "archive": str(tmp_path / "archive"),
-        **OPTIONS,
-        **changes,
-    }
-    init.run_init(init.Answers(**given))
+    given = {"base_url": lab.base_url, "archive": str(tmp_path / "archive"), **OPTIONS, **changes}
+    again(monkeypatch, token or lab.token, **given)
+
+
+def again(monkeypatch, token="", **given):
+    """`init` without a terminal, with these options alone."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{token}\n"))
+    init.run_init(init.Answers(**NOTHING | {"name": "main"} | given))
 
 
 def test_it_saves_what_it_has_tried(lab, saved, tmp_path, monkeypatch, capsys):
@@ -102,6 +106,12 @@ def test_again_it_changes_what_has_changed_and_keeps_the_signing_key(
         ({"per_campaign": "-5"}, InputError, "--per-campaign"),
         ({"per_campaign": "nan"}, InputError, "--per-campaign"),
         ({"receiver": "hooks"}, InputError, "--receiver"),
+        ({"base_url": "http://[::1"}, InputError, "--base-url"),
+        ({"receiver": "https://hooks.example.org:99999"}, InputError, "--receiver"),
+        ({"archive": "s3://b/p", "s3_endpoint": "minio:9000"}, InputError, "--s3-endpoint: 'minio:9000'"),
+        ({"archive": "s3://b/p", "s3_endpoint": "http://[::1"}, InputError, "--s3-endpoint"),
+        ({"archive": "s3:///p"}, InputError, "names no bucket"),
+        ({"s3_endpoint": "http://127.0.0.1:9000"}, InputError, "is a folder"),
         ({"token": "assay_labwrong"}, Unauthorized, "401"),
         ({"token": " "}, InputError, "PREFECT_ASSAY_TOKEN"),
     ],
@@ -127,6 +137,125 @@ def test_a_bucket_is_probed_before_it_is_saved(lab, saved, tmp_path, monkeypatch
         "http://127.0.0.1:9000",
     )
     assert probed == ["team/one"]
+
+
+MINE = {
+    AssayCredentials: {"provider_word": "acme", "service_word": "Acme", "max_package_gb": 3},
+    SpendingPolicy: {
+        "per_experiment_cents": 50_050,
+        "per_campaign_cents": 200_000,
+        "rolling_cents": 300_000,
+        "machine_payments": True,
+        "network_ids": ["profile_1"],
+        "accept_quotes": True,
+        "ask_before_reordering": True,
+        "approval_hours": 1.5,
+    },
+    S3Archive: {
+        "bucket": "results",
+        "prefix": "team",
+        "endpoint_url": "http://127.0.0.1:9000",
+        "region": "eu-central-1",
+        "access_key_id": "key",
+        "secret_access_key": "not for the screen",
+        "encryption": "AES256",
+    },
+}
+
+
+@pytest.fixture
+def mine(lab, saved, monkeypatch):
+    """Blocks whose user has set more than `init` asks for; the archive is not reached unless it is tried."""
+    tried = []
+    monkeypatch.setattr(S3Archive, "get_store", lambda self: SimpleNamespace(probe=tried.append))
+    required = {AssayCredentials: {"base_url": lab.base_url, "token": "expired"}}
+    for kind, given in MINE.items():
+        saved[kind, "main"] = kind(**required.get(kind, {}), **given)
+    endpoint = WebhookEndpoint(url=HOOKS, signing_key=f"{LAB_KEY_PREFIX}{'k' * 32}")
+    saved[WebhookEndpoint, "main"] = endpoint
+    saved["tried"] = tried
+    return saved
+
+
+def test_a_new_token_leaves_all_else_as_it_is_saved(lab, mine, monkeypatch, capsys):
+    before = dict(mine)
+    again(monkeypatch, lab.token, base_url=lab.base_url)
+    credentials = mine.pop((AssayCredentials, "main"))
+    assert credentials.token.get_secret_value() == lab.token
+    assert {name: getattr(credentials, name) for name in MINE[AssayCredentials]} == MINE[AssayCredentials]
+    assert mine.items() <= before.items()
+    shown = capsys.readouterr().out
+    assert "assay-credentials/main: replaced" in shown
+    assert shown.count(": unchanged") == 3
+    assert "--webhook main" in shown
+    assert mine["tried"] == []
+
+
+def test_what_is_given_changes_these_fields_alone(mine, lab, monkeypatch):
+    again(
+        monkeypatch,
+        lab.token,
+        per_campaign="3000",
+        archive="s3://results/other",
+        receiver="https://other.example.org",
+    )
+    policy, archive = mine[SpendingPolicy, "main"], mine[S3Archive, "main"]
+    wanted = MINE[SpendingPolicy] | {"per_campaign_cents": 300_000}
+    assert {name: getattr(policy, name) for name in wanted} == wanted
+    assert archive.secret_access_key.get_secret_value() == "not for the screen"
+    shown = {name: getattr(archive, name) for name in MINE[S3Archive] if name != "secret_access_key"}
+    assert shown == {name: MINE[S3Archive][name] for name in shown} | {"prefix": "other"}
+    assert mine["tried"] == ["other"]
+    assert mine[WebhookEndpoint, "main"].url == "https://other.example.org"
+    again(monkeypatch, lab.token, s3_endpoint="none")
+    assert (mine[S3Archive, "main"].endpoint_url, mine[S3Archive, "main"].prefix) == (None, "other")
+
+
+def test_at_a_terminal_enter_keeps_what_is_saved(mine, lab, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(
+        init.typer, "prompt", lambda text, default=None, **_: asked.append((text, default)) or default
+    )
+    saved_token = AssayCredentials(base_url=lab.base_url, token=lab.token, **MINE[AssayCredentials])
+    mine[AssayCredentials, "main"] = saved_token
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    init.run_init(init.Answers(**NOTHING | {"name": "main"}))
+    assert [default for _, default in asked] == [lab.base_url, "", "500.50", "2,000.00", HOOKS]
+    assert capsys.readouterr().out.count(": unchanged") == 4
+
+
+def test_a_saved_token_is_not_sent_to_another_service(mine, monkeypatch):
+    with pytest.raises(InputError, match="no API token"):
+        again(monkeypatch, base_url="http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("given", [{"archive": "~/assay-archive"}, {"archive": "folder"}])
+def test_an_archive_of_the_other_kind_is_refused_with_the_next_step(mine, lab, monkeypatch, given):
+    before = dict(mine)
+    with pytest.raises(InputError) as caught:
+        again(monkeypatch, lab.token, **given)
+    assert "assay-s3-archive/main exists" in str(caught.value)
+    assert "prefect block delete assay-s3-archive/main" in str(caught.value)
+    assert mine == before
+
+
+def test_an_endpoint_for_a_saved_folder_is_refused(lab, saved, tmp_path, monkeypatch):
+    run(lab, tmp_path, monkeypatch)
+    with pytest.raises(InputError, match="assay-local-archive/main exists"):
+        again(monkeypatch, lab.token, s3_endpoint="http://127.0.0.1:9000")
+
+
+def test_two_archives_of_one_name_stay_and_are_named(mine, lab, tmp_path, monkeypatch, capsys):
+    folder = mine[LocalArchive, "main"] = LocalArchive(root=str(tmp_path))
+    again(monkeypatch, lab.token)
+    shown = capsys.readouterr().out
+    assert "Two archives have this name" in shown
+    assert "assay-local-archive/main or assay-s3-archive/main" in shown
+    assert mine[LocalArchive, "main"] is folder
+    again(monkeypatch, lab.token, archive=str(tmp_path / "other"))
+    assert mine[LocalArchive, "main"].root == str(tmp_path / "other")
 
 
 def test_the_keys_are_made_once_by_whoever_is_first_and_are_private(tmp_path):

@@ -72,16 +72,31 @@ def init(
     archive: Annotated[
         str | None, typer.Option(help="Where results are kept: a folder, or s3://bucket/prefix.")
     ] = None,
-    s3_endpoint: Annotated[str | None, typer.Option(help="S3 server other than AWS.")] = None,
+    s3_endpoint: Annotated[
+        str | None, typer.Option(help="S3 server other than AWS; none is AWS again.")
+    ] = None,
     receiver: Annotated[
         str | None, typer.Option(help="Public https address that leads to the receiver, or none.")
     ] = None,
 ) -> None:
-    """Ask for service, token, budget and archive, try them, and save the blocks; the token is no option."""
+    """Ask for service, token, budget and archive, and save them as blocks; what is not given stays as saved.
+
+    The token is no option: it comes from PREFECT_ASSAY_TOKEN, a prompt or the standard input.
+    """
     with reported():
         from prefect_assay.cli.services.init import Answers, run_init
 
-        run_init(Answers(name, base_url, per_experiment, per_campaign, archive, s3_endpoint, receiver))
+        run_init(
+            Answers(
+                name=name,
+                base_url=base_url,
+                per_experiment=per_experiment,
+                per_campaign=per_campaign,
+                archive=archive,
+                s3_endpoint=s3_endpoint,
+                receiver=receiver,
+            )
+        )
 
 
 @services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

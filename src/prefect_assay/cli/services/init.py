@@ -1,6 +1,7 @@
 """`prefect-assay init`: asks for what a campaign needs, tries it, and saves it as blocks of one name.
 
-Safe to repeat: a block that exists is kept or replaced, and the output says which. The token is never an option.
+Safe to repeat: what is not given stays as it is in the saved block of that name, and the output says which blocks have
+changed. The token is never an option.
 """
 
 import os
@@ -17,20 +18,25 @@ import typer
 from rich.console import Console
 
 from prefect_assay.cli.options import BLOCKS
-from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
+from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.cli.services.saved_blocks import changed, reference, save_block, saved_blocks
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.client.http.address import is_loopback
 from prefect_assay.errors import InputError
+from prefect_assay.models.billing import usd
 
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
     from pydantic import SecretStr
 
-    from prefect_assay.blocks import Archive, AssayCredentials
+    from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint
     from prefect_assay.models.tokens import Identity
 
 TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its value
-NO_RECEIVER: Final = "none"
+NONE: Final = "none"
+_S3: Final = "s3://"
+_PER_EXPERIMENT_CENTS: Final = 500_000
+_PER_CAMPAIGN_CENTS: Final = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -50,62 +56,42 @@ def run_init(given: Answers) -> None:
     """Ask, try, save, and say what to do next.
 
     Raises:
-        InputError: something is missing without a terminal to ask at, or is no address or amount.
+        InputError: something is missing without a terminal to ask at, is no address or amount, or names an archive
+            beside one of the other kind.
         AccessError: the service refuses the token.
         ConfigurationError: no Prefect API is configured.
         ArchiveError: the archive cannot be written, or overwrites what it holds.
     """
     require_api()
-    credentials = _credentials(given)
-    per_experiment = _cents(given.per_experiment, "--per-experiment", "Cap per experiment, in USD", "5000")
-    per_campaign = _cents(given.per_campaign, "--per-campaign", "Cap per campaign, in USD", "20000")
-    archive = _archive(given)
-    receiver = _asked(
-        given.receiver,
-        "--receiver",
-        "Public https address that leads to the webhook receiver, or none",
-        NO_RECEIVER,
-    )
+    saved = saved_blocks(given.name)
+    credentials = _credentials(given, saved.credentials)
+    policy = _policy(given, saved.policy)
+    archives = _archives(given, saved.archives)
+    webhook, notes = _webhook(given, saved.webhook, credentials)
+    blocks: list[Block] = [credentials, policy, *archives, *([webhook] if webhook else [])]
     with api_errors():
-        from prefect_assay.blocks import SpendingPolicy, WebhookEndpoint
-
-        saved: list[Block] = [
-            credentials,
-            SpendingPolicy(per_experiment_cents=per_experiment, per_campaign_cents=per_campaign),
-            archive,
-        ]
-        if receiver != NO_RECEIVER:
-            saved.append(
-                WebhookEndpoint(
-                    url=_address(receiver, "--receiver"),
-                    signing_key=_signing_key(given.name, credentials.base_url),
-                )
-            )
-        changes = [(type(block).get_block_type_slug(), save_block(block, given.name)) for block in saved]
-    _show(given.name, changes, with_receiver=receiver != NO_RECEIVER)
+        changes = [(type(block).get_block_type_slug(), save_block(block, given.name)) for block in blocks]
+    if len(archives) > 1:
+        names = " or ".join(reference(archive, given.name) for archive in archives)
+        notes.append(
+            f"Two archives have this name: name one in each run with --archive, {names}, or delete the one in which "
+            "prefect-assay spending --archive lists no orders: prefect block delete TYPE/NAME"
+        )
+    _show(given.name, changes, notes, with_receiver=webhook is not None)
 
 
-def save_block(block: "Block", name: str) -> str:
-    """Save a block; says whether it is `new`, `replaced` or `unchanged`."""
-    before = find_block(type(block), name)
-    if before is not None and _fields(before) == _fields(block):
-        return "unchanged"
-    block.save(name, overwrite=True)
-    return "new" if before is None else "replaced"
-
-
-def _fields(block: "Block") -> dict[str, object]:
-    # equal secrets are equal; the id and the name of the saved block do not count
-    return {name: getattr(block, name) for name in type(block).model_fields}
-
-
-def _credentials(given: Answers) -> "AssayCredentials":
+def _credentials(given: Answers, saved: "AssayCredentials | None") -> "AssayCredentials":
     from pydantic import SecretStr
 
     from prefect_assay.blocks import AssayCredentials
 
-    address = _address(_asked(given.base_url, "--base-url", "Address of the service"), "--base-url")
-    credentials = AssayCredentials(base_url=address, token=SecretStr(_token()))
+    address = _address(
+        _asked(given.base_url, "--base-url", "Address of the service", saved.base_url if saved else None),
+        "--base-url",
+    )
+    # a saved token is not sent to another service
+    kept = saved.token if saved and saved.base_url.rstrip("/") == address else None
+    credentials = changed(AssayCredentials, saved, base_url=address, token=SecretStr(_token(kept)))
     with credentials.get_client() as service:
         identity = service.whoami()
     Console(highlight=False).print(
@@ -121,44 +107,107 @@ def _who(identity: "Identity") -> str:
     return ", ".join(word for word in words if word) or "its owner is not named"
 
 
-def _token() -> str:
-    """From the environment, from a prompt that does not show it, or from the standard input."""
+def _token(saved: "SecretStr | None") -> str:
+    """From the environment, from a prompt that does not show it, or from the standard input; else the saved one."""
     token = os.environ.get(TOKEN_VARIABLE)
     if not token and sys.stdin.isatty():
-        token = typer.prompt("API token (not shown)", hide_input=True)
-    token = (token or sys.stdin.readline()).strip()
+        hint, default = ("; Enter keeps the saved one", "") if saved else ("", None)
+        token = typer.prompt(
+            f"API token (not shown{hint})", hide_input=True, default=default, show_default=False
+        )
+    elif not token:
+        token = sys.stdin.readline()
+    token = str(token).strip() or (saved.get_secret_value() if saved else "")
     if not token:
         raise InputError(f"no API token: set {TOKEN_VARIABLE}, or give it on the standard input")
     return token
 
 
-def _archive(given: Answers) -> "Archive":
+def _policy(given: Answers, saved: "SpendingPolicy | None") -> "SpendingPolicy":
+    from prefect_assay.blocks import SpendingPolicy
+
+    return changed(
+        SpendingPolicy,
+        saved,
+        per_experiment_cents=_cents(
+            given.per_experiment,
+            "--per-experiment",
+            "Cap per experiment, in USD",
+            saved.per_experiment_cents if saved else _PER_EXPERIMENT_CENTS,
+        ),
+        per_campaign_cents=_cents(
+            given.per_campaign,
+            "--per-campaign",
+            "Cap per campaign, in USD",
+            saved.per_campaign_cents if saved else _PER_CAMPAIGN_CENTS,
+        ),
+    )
+
+
+def _archives(given: Answers, saved: "Sequence[Archive]") -> "Sequence[Archive]":
+    """The archive that was given, tried, before one that stays; all that are saved where none was given."""
     from prefect_assay.blocks import LocalArchive, S3Archive
 
-    place = _asked(given.archive, "--archive", "Archive: a folder, or s3://bucket/prefix", "~/assay-archive")
-    archive: Archive
-    if place.startswith("s3://"):
-        parts = urlsplit(place)
-        archive = S3Archive(bucket=parts.netloc, prefix=parts.path.strip("/"), endpoint_url=given.s3_endpoint)
-    else:
-        path = Path(place).expanduser().absolute()
-        archive = LocalArchive(root=place if place.startswith("~") else str(path))
+    place = given.archive
+    if not saved:
+        place = _asked(place, "--archive", "Archive: a folder, or s3://bucket/prefix", "~/assay-archive")
+    elif place is None and given.s3_endpoint is None:
+        return saved
+    kind: type[Archive] = S3Archive
+    fields: dict[str, object] = {}
+    if place is not None and not place.startswith(_S3):
+        if given.s3_endpoint is not None:
+            raise InputError(
+                f"--s3-endpoint belongs to --archive s3://bucket/prefix, and {place!r} is a folder"
+            )
+        kind = LocalArchive
+        fields["root"] = place if place.startswith("~") else str(Path(place).absolute())
+    elif place is not None:
+        bucket, _, prefix = place.removeprefix(_S3).partition("/")
+        if not bucket:
+            raise InputError(f"--archive: {place!r} names no bucket; write s3://bucket/prefix")
+        fields |= {"bucket": bucket, "prefix": prefix.strip("/")}
+    if given.s3_endpoint is not None:
+        fields["endpoint_url"] = (
+            None if given.s3_endpoint == NONE else _address(given.s3_endpoint, "--s3-endpoint")
+        )
+    before = next((archive for archive in saved if isinstance(archive, kind)), None)
+    if saved and before is None:
+        there = reference(saved[0], given.name)
+        raise InputError(
+            f"{there} exists, and of two archives of one name a run could not choose. Leave out --archive and "
+            f"--s3-endpoint to keep it, save the new one under another --name, or give it up first, with its log of "
+            f"orders: prefect block delete {there}"
+        )
+    archive = changed(kind, before, **fields)
     archive.get_store().probe(archive.prefix)
-    return archive
+    return [archive, *(other for other in saved if not isinstance(other, kind))]
 
 
-def _signing_key(name: str, base_url: str) -> "SecretStr":
-    """The key of an endpoint that exists, else that of the Prefect home, which `prefect-assay up` gives its receiver."""
+def _webhook(
+    given: Answers, saved: "WebhookEndpoint | None", credentials: "AssayCredentials"
+) -> "tuple[WebhookEndpoint | None, list[str]]":
+    """The endpoint, if there is a receiver, and what its receiver needs."""
     from prefect.settings import get_current_settings
     from pydantic import SecretStr
 
     from prefect_assay.blocks import WebhookEndpoint
 
-    kept = find_block(WebhookEndpoint, name)
-    if kept is not None:
-        return kept.signing_key
+    receiver = _asked(
+        given.receiver,
+        "--receiver",
+        "Public https address that leads to the webhook receiver, or none",
+        saved.url if saved else NONE,
+    )
+    if receiver == NONE:
+        return None, []
+    address = _address(receiver, "--receiver")
+    notes: list[str] = []
+    if saved:
+        return changed(WebhookEndpoint, saved, url=address), notes
     keys = signing_keys(get_current_settings().home)
-    return SecretStr(keys.lab if _is_local_lab(base_url) else keys.service)
+    key = SecretStr(keys.lab if _is_local_lab(credentials.base_url) else keys.service)
+    return changed(WebhookEndpoint, saved, url=address, signing_key=key), notes
 
 
 def _is_local_lab(base_url: str) -> bool:
@@ -170,8 +219,9 @@ def _is_local_lab(base_url: str) -> bool:
     return httpx.get(f"{base_url}/_sim/clock", trust_env=False).status_code == HTTPStatus.UNAUTHORIZED
 
 
-def _cents(value: str | None, option: str, question: str, default: str) -> int:
-    text = _asked(value, option, question, default).replace(",", "").removeprefix("$")
+def _cents(value: str | None, option: str, question: str, default: int) -> int:
+    text = _asked(value, option, question, usd(default).removesuffix(" USD"))
+    text = text.replace(",", "").removeprefix("$")
     try:
         cents = Decimal(text) * 100
     except InvalidOperation:
@@ -182,7 +232,12 @@ def _cents(value: str | None, option: str, question: str, default: str) -> int:
 
 
 def _address(value: str, option: str) -> str:
-    if urlsplit(value).scheme not in {"https", "http"} or not urlsplit(value).hostname:
+    try:
+        parts = urlsplit(value)
+        whole = parts.scheme in {"https", "http"} and parts.hostname and parts.port != 0
+    except ValueError:  # an impossible port, or a broken IPv6 address
+        whole = False
+    if not whole:
         raise InputError(f"{option}: {value!r} is no address such as https://lab.example.org")
     return value.rstrip("/")
 
@@ -197,10 +252,14 @@ def _asked(value: str | None, option: str, question: str, default: str | None = 
     return default
 
 
-def _show(name: str, changes: Sequence[tuple[str, str]], *, with_receiver: bool) -> None:
+def _show(
+    name: str, changes: Sequence[tuple[str, str]], notes: Sequence[str], *, with_receiver: bool
+) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for slug, change in changes:
         console.print(f"{slug}/{name}: {change}", markup=False)
+    for note in notes:
+        console.print(note, markup=False)
     webhook = f" --webhook {name}" if with_receiver else ""
     blocks = "" if name == BLOCKS else f" --credentials {name} --policy {name} --archive {name}"
     console.print(f"Next: prefect-assay run designs.fasta --target NAME{blocks}{webhook}", markup=False)

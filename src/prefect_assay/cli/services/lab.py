@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from rich.console import Console
 
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
-from prefect_assay.cli.services.init import save_block
+from prefect_assay.cli.services.saved_blocks import save_block
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
 
