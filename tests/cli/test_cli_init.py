@@ -112,6 +112,7 @@ def test_again_it_changes_what_has_changed_and_keeps_the_signing_key(
         ({"archive": "s3://b/p", "s3_endpoint": "http://[::1"}, InputError, "--s3-endpoint"),
         ({"archive": "s3:///p"}, InputError, "names no bucket"),
         ({"s3_endpoint": "http://127.0.0.1:9000"}, InputError, "is a folder"),
+        ({"provider_word": "Acme"}, InputError, "--provider-word"),
         ({"token": "assay_labwrong"}, Unauthorized, "401"),
         ({"token": " "}, InputError, "PREFECT_ASSAY_TOKEN"),
     ],
@@ -195,6 +196,7 @@ def test_what_is_given_changes_these_fields_alone(mine, lab, monkeypatch):
     again(
         monkeypatch,
         lab.token,
+        service_word="Other",
         per_campaign="3000",
         archive="s3://results/other",
         receiver="https://other.example.org",
@@ -206,6 +208,8 @@ def test_what_is_given_changes_these_fields_alone(mine, lab, monkeypatch):
     shown = {name: getattr(archive, name) for name in MINE[S3Archive] if name != "secret_access_key"}
     assert shown == {name: MINE[S3Archive][name] for name in shown} | {"prefix": "other"}
     assert mine["tried"] == ["other"]
+    assert mine[AssayCredentials, "main"].provider_word == "acme"
+    assert mine[AssayCredentials, "main"].service_word == "Other"
     assert mine[WebhookEndpoint, "main"].url == "https://other.example.org"
     again(monkeypatch, lab.token, s3_endpoint="none")
     assert (mine[S3Archive, "main"].endpoint_url, mine[S3Archive, "main"].prefix) == (None, "other")
@@ -256,6 +260,17 @@ def test_two_archives_of_one_name_stay_and_are_named(mine, lab, tmp_path, monkey
     assert mine[LocalArchive, "main"] is folder
     again(monkeypatch, lab.token, archive=str(tmp_path / "other"))
     assert mine[LocalArchive, "main"].root == str(tmp_path / "other")
+
+
+def test_words_of_a_deployment_are_saved_and_the_receiver_s_named(lab, saved, tmp_path, monkeypatch, capsys):
+    run(lab, tmp_path, monkeypatch, provider_word="acme", service_word="Acme", receiver=HOOKS)
+    assert (saved[AssayCredentials, "main"].provider_word, saved[AssayCredentials, "main"].service_word) == (
+        "acme",
+        "Acme",
+    )
+    assert "PREFECT_ASSAY_RECEIVER_WORDS__SERVICE=Acme" in capsys.readouterr().out
+    again(monkeypatch, lab.token, service_word="Service")
+    assert "WORDS__SERVICE" not in capsys.readouterr().out
 
 
 def test_the_keys_are_made_once_by_whoever_is_first_and_are_private(tmp_path):

@@ -63,6 +63,12 @@ def init(
     *,
     name: Annotated[str, typer.Option(help="Name of the blocks.")] = BLOCKS,
     base_url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
+    provider_word: Annotated[
+        str | None, typer.Option(help="How this deployment spells the payment provider (docs/blocks.md).")
+    ] = None,
+    service_word: Annotated[
+        str | None, typer.Option(help="How it spells itself in header names (docs/blocks.md).")
+    ] = None,
     per_experiment: Annotated[
         str | None, typer.Option(metavar="USD", help="A dearer experiment asks a person.")
     ] = None,
@@ -90,6 +96,8 @@ def init(
             Answers(
                 name=name,
                 base_url=base_url,
+                provider_word=provider_word,
+                service_word=service_word,
                 per_experiment=per_experiment,
                 per_campaign=per_campaign,
                 archive=archive,

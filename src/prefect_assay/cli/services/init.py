@@ -24,6 +24,7 @@ from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.client.http.address import is_loopback
 from prefect_assay.errors import InputError
 from prefect_assay.models.billing import usd
+from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
 
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
@@ -45,6 +46,8 @@ class Answers:
 
     name: str
     base_url: str | None
+    provider_word: str | None
+    service_word: str | None
     per_experiment: str | None
     per_campaign: str | None
     archive: str | None
@@ -84,14 +87,26 @@ def _credentials(given: Answers, saved: "AssayCredentials | None") -> "AssayCred
     from pydantic import SecretStr
 
     from prefect_assay.blocks import AssayCredentials
+    from prefect_assay.cli.drift import wire_words
 
     address = _address(
         _asked(given.base_url, "--base-url", "Address of the service", saved.base_url if saved else None),
         "--base-url",
     )
+    words = wire_words(
+        given.provider_word or (saved.provider_word if saved else NEUTRAL_PROVIDER),
+        given.service_word or (saved.service_word if saved else NEUTRAL_SERVICE),
+    )
     # a saved token is not sent to another service
     kept = saved.token if saved and saved.base_url.rstrip("/") == address else None
-    credentials = changed(AssayCredentials, saved, base_url=address, token=SecretStr(_token(kept)))
+    credentials = changed(
+        AssayCredentials,
+        saved,
+        base_url=address,
+        token=SecretStr(_token(kept)),
+        provider_word=words.provider,
+        service_word=words.service,
+    )
     with credentials.get_client() as service:
         identity = service.whoami()
     Console(highlight=False).print(
@@ -202,7 +217,12 @@ def _webhook(
     if receiver == NONE:
         return None, []
     address = _address(receiver, "--receiver")
-    notes: list[str] = []
+    notes = []
+    if credentials.service_word != NEUTRAL_SERVICE:
+        notes.append(
+            "The receiver needs the service's word: start it, or prefect-assay up, with "
+            f"PREFECT_ASSAY_RECEIVER_WORDS__SERVICE={credentials.service_word}"
+        )
     if saved:
         return changed(WebhookEndpoint, saved, url=address), notes
     keys = signing_keys(get_current_settings().home)
