@@ -6,6 +6,7 @@ import threading
 from dataclasses import fields
 from types import SimpleNamespace
 
+import prefect.settings
 import pytest
 from prefect.blocks.core import Block
 
@@ -271,6 +272,27 @@ def test_words_of_a_deployment_are_saved_and_the_receiver_s_named(lab, saved, tm
     assert "PREFECT_ASSAY_RECEIVER_WORDS__SERVICE=Acme" in capsys.readouterr().out
     again(monkeypatch, lab.token, service_word="Service")
     assert "WORDS__SERVICE" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_lab", [True, False])
+def test_a_signing_key_of_the_other_kind_is_not_kept(lab, saved, tmp_path, monkeypatch, is_lab):
+    """The receiver does not judge the age of what is signed with a lab's key."""
+    monkeypatch.setattr(init, "_is_local_lab", lambda base_url: is_lab)
+    prefix = "" if is_lab else LAB_KEY_PREFIX
+    saved[WebhookEndpoint, "main"] = WebhookEndpoint(url=HOOKS, signing_key=f"{prefix}{'k' * 32}")
+    run(lab, tmp_path, monkeypatch, receiver=HOOKS)
+    keys = signing_keys(tmp_path / "prefect")
+    key = saved[WebhookEndpoint, "main"].signing_key.get_secret_value()
+    assert key == (keys.lab if is_lab else keys.service)
+
+
+@pytest.mark.parametrize("api", ["http://127.0.0.1:4200/api", "https://prefect.example.org/api"])
+def test_a_key_for_a_receiver_elsewhere_is_named(lab, saved, tmp_path, monkeypatch, capsys, api):
+    prefect.settings.get_current_settings().api.url = api
+    for _ in range(2):
+        run(lab, tmp_path, monkeypatch, receiver=HOOKS)
+    shown = capsys.readouterr().out
+    assert shown.count("refuses all deliveries") == (0 if "127.0.0.1" in api else 1)
 
 
 def test_the_keys_are_made_once_by_whoever_is_first_and_are_private(tmp_path):

@@ -25,6 +25,7 @@ from prefect_assay.client.http.address import is_loopback
 from prefect_assay.errors import InputError
 from prefect_assay.models.billing import usd
 from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
+from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
@@ -223,10 +224,18 @@ def _webhook(
             "The receiver needs the service's word: start it, or prefect-assay up, with "
             f"PREFECT_ASSAY_RECEIVER_WORDS__SERVICE={credentials.service_word}"
         )
-    if saved:
+    lab = _is_local_lab(credentials.base_url)
+    # The receiver does not judge the age of what a lab's key has signed.
+    if saved and saved.signing_key.get_secret_value().startswith(LAB_KEY_PREFIX) == lab:
         return changed(WebhookEndpoint, saved, url=address), notes
-    keys = signing_keys(get_current_settings().home)
-    key = SecretStr(keys.lab if _is_local_lab(credentials.base_url) else keys.service)
+    settings = get_current_settings()
+    keys = signing_keys(settings.home)
+    if not is_loopback(urlsplit(settings.api.url or "").hostname or ""):
+        notes.append(
+            f"The endpoint's signing key is from {keys.file}. A receiver on another machine refuses all deliveries until it "
+            "has it: copy the file there for prefect-assay receiver --keys-file, or put that receiver's key into the block"
+        )
+    key = SecretStr(keys.lab if lab else keys.service)
     return changed(WebhookEndpoint, saved, url=address, signing_key=key), notes
 
 

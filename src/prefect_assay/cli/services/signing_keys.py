@@ -44,7 +44,7 @@ def signing_keys(home: Path) -> SigningKeys:
     if not service or not lab:
         raise ConfigurationError(
             f"{file} needs a line with the service's signing key and one with a local lab's, which begins with "
-            f"{LAB_KEY_PREFIX}; restore it, or remove it and run `prefect-assay init` again"
+            f"{LAB_KEY_PREFIX}; restore it, or remove it and the WebhookEndpoint block, and run `prefect-assay init` again"
         )
     return SigningKeys(file, service[0], lab[0])
 
