@@ -74,6 +74,60 @@ def test_a_file_that_is_no_copy_is_refused_and_changes_nothing(home, running, tm
     assert "cannot be read: No such file" in missing.err
 
 
+@pytest.fixture
+def new_home():
+    """A home without a database, in folders that the account of root's PostgreSQL can enter."""
+    folder = Path(tempfile.mkdtemp(prefix="pa-test-"))
+    folder.chmod(0o755)
+    env = {"PREFECT_HOME": str(folder / "home"), FOLDER_SETTING: str(folder / "database")}
+    (folder / "home").mkdir()
+    (folder / "text").write_text("no copy")
+    yield folder, env
+    EmbeddedDatabase.of(folder, env).remove()
+    shutil.rmtree(folder)
+
+
+def test_a_restore_that_fails_leaves_no_database_behind(new_home):
+    """The next server would take it for this home's, and not look at what the home had before."""
+    folder, env = new_home
+    done = command("restore", str(folder / "text"), **env)
+    assert done.code == 1
+    assert "was not replaced" in done.err
+    database = EmbeddedDatabase.of(folder, env)
+    assert not database.exists
+    assert not database.running()
+    assert not database.data.exists()
+
+
+def test_a_home_with_runs_on_sqlite_is_not_restored_over(new_home):
+    folder, env = new_home
+    (folder / "home" / "prefect.db").touch()
+    done = command("restore", str(folder / "text"), **env)
+    assert done.code == 1
+    assert "prefect.db holds this Prefect home's runs" in " ".join(done.err.split())
+    assert not (folder / "database").exists()
+
+
+@pytest.mark.parametrize("verb", ["backup", "restore"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"PREFECT_SERVER_DATABASE_CONNECTION_URL": "postgresql+asyncpg://user:hidden@db.example.org/prefect"},
+        {"PREFECT_SERVER_DATABASE_HOST": "db.example.org"},
+    ],
+    ids=["address", "parts"],
+)
+def test_a_configured_database_is_not_copied_or_replaced(home, running, tmp_path, verb, setting):
+    file = tmp_path / "copy"
+    if verb == "restore":
+        file.write_text("no copy")
+    done = command(verb, str(file), **home, **setting)
+    assert done.code == 1
+    assert "configured to use another database" in " ".join(done.err.split())
+    assert "hidden" not in done.err
+    assert file.exists() == (verb == "restore")
+
+
 LIMITS = {
     "deployment:lost": UUID(int=1),
     "deployment:left": UUID(int=2),

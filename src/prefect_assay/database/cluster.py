@@ -123,6 +123,13 @@ class EmbeddedDatabase:
         for folder in {self.place.folder, self.place.sockets}:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def forget(self) -> None:
+        """Delete its data, as if it had never been made; not while another process uses it."""
+        with self._alone():
+            if not self.running():
+                self._ready.unlink(missing_ok=True)
+                shutil.rmtree(self.data, ignore_errors=True)
+
     def dump(self, to: IO[bytes]) -> None:
         """Write a copy of its contents in the custom format of `pg_dump`, also while it is in use."""
         made = self.place.folder / "backup"

@@ -229,12 +229,29 @@ def _started(*, make: bool = False) -> "Iterator[EmbeddedDatabase]":
 
     from prefect_assay.database import EmbeddedDatabase
 
+    if _configured_database():
+        raise ConfigurationError(
+            f"Prefect is configured to use another database than the one of its home ({URL}, or its parts): copy that one "
+            "with its own tools, such as pg_dump, or take the setting away"
+        )
     home = get_current_settings().home
     database = EmbeddedDatabase.of(home)
-    if not make and not database.exists:
+    new = not database.exists
+    if new and not make:
         raise ConfigurationError(
             f"the Prefect home {home} has no PostgreSQL of its own: `prefect-assay server` makes it. Copy another "
             "database with its own tools, such as pg_dump, or sqlite3's .backup"
         )
-    with database:
-        yield database
+    sqlite = home / "prefect.db"
+    if new and sqlite.exists():
+        raise ConfigurationError(
+            f"{sqlite} holds this Prefect home's runs, which no server would use after this; move it away first, or set "
+            "PREFECT_HOME to another folder (docs/scaling.md, From SQLite to PostgreSQL)"
+        )
+    try:
+        with database:
+            yield database
+    except BaseException:
+        if new and database.exists:
+            database.forget()
+        raise
