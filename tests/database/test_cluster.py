@@ -8,6 +8,8 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -197,6 +199,27 @@ def test_a_copy_is_put_back_whole(database):
         with pytest.raises(ConfigurationError, match="was not replaced"):
             database.load(io.BytesIO(b"something else"))
         assert sql(database, "SELECT n FROM kept") == "1"
+
+
+def test_a_copy_may_take_its_time_and_leaves_no_file_behind(database, monkeypatch):
+    limits = {}
+    run = Place.run
+
+    def noted(self, arguments, *, seconds=120):
+        limits[Path(arguments[0]).name] = seconds
+        return run(self, arguments, seconds=seconds)
+
+    with database:
+        monkeypatch.setattr(Place, "run", noted)
+        before = {path.name for path in database.place.folder.iterdir()}
+        copy = io.BytesIO()
+        database.dump(copy)
+        with pytest.raises(ConfigurationError, match="was not replaced"):
+            database.load(io.BytesIO(b"something else"))
+        with pytest.raises(ZeroDivisionError):
+            database.dump(SimpleNamespace(write=lambda _: 1 / 0))
+        assert {path.name for path in database.place.folder.iterdir()} <= before
+    assert limits["pg_dump"] is limits["pg_restore"] is None
 
 
 def test_a_long_path_has_its_socket_in_a_short_private_folder(open_folder, monkeypatch):

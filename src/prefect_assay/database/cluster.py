@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 from urllib.parse import quote
 
-from prefect_assay.database.host import Place, Programs, find_programs, place_of
+from prefect_assay.database.host import COMMAND_SECONDS, Place, Programs, find_programs, place_of
 from prefect_assay.errors import ConfigurationError
 
 NAME: Final = "prefect"
@@ -132,11 +132,14 @@ class EmbeddedDatabase:
 
     def dump(self, to: IO[bytes]) -> None:
         """Write a copy of its contents in the custom format of `pg_dump`, also while it is in use."""
-        made = self.place.folder / "backup"
-        self._must(self._client("pg_dump", "--format=custom", f"--file={made}", NAME), "could not be copied")
-        with made.open("rb") as source:
-            shutil.copyfileobj(source, to)
-        made.unlink()
+        made = self.place.folder / f"backup-{os.getpid()}"  # several may be made at the same time
+        copy = self._client("pg_dump", "--format=custom", f"--file={made}", NAME)
+        try:
+            self._must(copy, "could not be copied", seconds=None)
+            with made.open("rb") as source:
+                shutil.copyfileobj(source, to)
+        finally:
+            made.unlink(missing_ok=True)
 
     def load(self, source: IO[bytes], *, then: str = "") -> None:
         """Replace its contents by a copy from `dump`, all or nothing; ConfigurationError while a server uses it.
@@ -144,18 +147,19 @@ class EmbeddedDatabase:
         `then` is SQL for the copy's contents, run before anybody else can use them.
         """
         given = self.place.folder / "restore"
-        with given.open("wb") as to:
-            shutil.copyfileobj(source, to)
-        if self.place.owner:
-            os.chown(given, self.place.owner.pw_uid, self.place.owner.pw_gid)
         arguments = ["--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"]
-        with self._exclusive():
-            self._must(
-                self._client("pg_restore", *arguments, f"--dbname={NAME}", str(given)), "was not replaced"
-            )
-            if then:
-                self._query(then)
-        given.unlink()
+        replace = self._client("pg_restore", *arguments, f"--dbname={NAME}", str(given))
+        try:
+            with given.open("wb") as to:
+                shutil.copyfileobj(source, to)
+            if self.place.owner:
+                os.chown(given, self.place.owner.pw_uid, self.place.owner.pw_gid)
+            with self._exclusive():
+                self._must(replace, "was not replaced", seconds=None)
+                if then:
+                    self._query(then)
+        finally:
+            given.unlink(missing_ok=True)
 
     def change(self, sql: str) -> list[str]:
         """The rows of this SQL; ConfigurationError while another process uses the database."""
@@ -232,8 +236,8 @@ class EmbeddedDatabase:
         options = ["-q", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", NAME]
         return self._must(self._client("psql", *options, "-c", sql), "was not changed").splitlines()
 
-    def _must(self, arguments: list[str], what: str) -> str:
-        done = self.place.run(arguments)
+    def _must(self, arguments: list[str], what: str, *, seconds: float | None = COMMAND_SECONDS) -> str:
+        done = self.place.run(arguments, seconds=seconds)
         if done.returncode:
             raise self._failure(what, done.stdout)
         return done.stdout

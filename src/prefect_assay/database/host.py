@@ -22,6 +22,7 @@ from typing import Final
 from prefect_assay.errors import ConfigurationError
 
 OLDEST: Final = 14
+COMMAND_SECONDS: Final = 120
 _NEEDED: Final = ("initdb", "pg_ctl", "pg_isready", "postgres", "psql", "pg_dump", "pg_restore")
 # Debian, Red Hat, Homebrew on both kinds of Mac, EnterpriseDB, builds from source.
 _PLACES: Final = (
@@ -116,7 +117,9 @@ class Place:
             return self.folder
         return _FOR_LONG_PATHS / f"prefect-assay-{_digest(self.folder)}"
 
-    def run(self, arguments: list[str], *, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, arguments: list[str], *, seconds: float | None = COMMAND_SECONDS
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program of PostgreSQL as the owner, without this process's `PG*` settings; its output is one stream."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         with (self.folder / "commands.log").open("w+") as output:
