@@ -187,6 +187,36 @@ def test_an_interrupted_first_start_leaves_none_running(database, monkeypatch):
         assert answers(database)
 
 
+def test_an_interrupted_start_of_an_existing_one_leaves_none_running(database, monkeypatch):
+    with database:
+        pass
+    run = Place.run
+
+    def interrupted(self, arguments, **options):
+        if "start" not in arguments:
+            return run(self, arguments, **options)
+        run(self, [*arguments, "-W"], **options)  # it is on its way, and does not answer yet
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            database.start()
+    assert not database.running()
+    assert not (database.data / "postmaster.pid").exists()
+
+
+def test_an_interrupted_start_leaves_one_running_that_another_uses(database, open_folder, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with EmbeddedDatabase.of(open_folder) as other:
+        monkeypatch.setattr(database, "_admit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            database.start()
+        assert answers(other)
+
+
 def test_a_copy_is_put_back_whole(database):
     copy = io.BytesIO()
     with database:

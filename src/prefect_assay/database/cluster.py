@@ -74,8 +74,15 @@ class EmbeddedDatabase:
                 self._run(programs)
                 if not self.exists:
                     self._fill(empty=empty)
-            except BaseException:  # an interruption too: it is in a session of its own, and would run on
+            except (
+                ConfigurationError
+            ):  # one that exists may still recover, and the next start finds it further on
                 self._end_unfinished(programs)
+                raise
+            except BaseException:  # interrupted: it is in a session of its own, and would run on
+                self._wait_for_socket()
+                self._end_unfinished(programs)
+                self._end_unused()
                 raise
             self._users = self._open("users")
             fcntl.flock(self._users, fcntl.LOCK_SH)
@@ -91,10 +98,8 @@ class EmbeddedDatabase:
             self._users = None
         if not self.exists:
             return
-        with self._alone(), self._open("users") as users, suppress(BlockingIOError):
-            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if self.running():
-                self.place.run([self._programs()["pg_ctl"], "-D", str(self.data), "-m", "fast", "-w", "stop"])
+        with self._alone():
+            self._end_unused()
 
     def __enter__(self) -> Self:
         self.start()
@@ -185,6 +190,18 @@ class EmbeddedDatabase:
         # Only one that answers: the number in the file of a dead one may be another process by now.
         if not self.exists and self.running() and (self.data / "postmaster.pid").is_file():
             self.place.run([programs["pg_ctl"], "-D", str(self.data), "-m", "immediate", "-w", "stop"])
+
+    def _end_unused(self) -> None:
+        with self._open("users") as users, suppress(BlockingIOError):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self.running():
+                self.place.run([self._programs()["pg_ctl"], "-D", str(self.data), "-m", "fast", "-w", "stop"])
+
+    def _wait_for_socket(self) -> None:
+        """For a moment: one that is just starting does not answer yet."""
+        end = time.monotonic() + _LOOK_SECONDS
+        while not self.running() and time.monotonic() < end:
+            time.sleep(0.1)
 
     def _admit(self, programs: Programs) -> None:
         """Admit this user and the owner, by the names that the system gives; `su` can leave another in the environment."""
