@@ -210,6 +210,7 @@ def test_an_experiment_that_another_campaign_waits_for_goes_on(monkeypatch):
 def test_what_has_ended_is_not_canceled(monkeypatch):
     monkeypatch.setattr(cancel, "require_api", lambda: None)
     monkeypatch.setattr(cancel, "get_client", lambda **_: nullcontext())
+    monkeypatch.setattr(cancel, "active_schedule", lambda *_: None)
     monkeypatch.setattr(cancel, "with_children", lambda _client, _which: [a_run("c", Completed())])
     done = CliRunner().invoke(app, ["cancel", "c", "--yes", "--json"])
     assert done.exit_code == 2

@@ -4,22 +4,23 @@ import inspect
 import json
 import sys
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import DeploymentSchedule, FlowRun
 from prefect.exceptions import ObjectNotFound
-from prefect.states import Completed, Suspended
+from prefect.states import Cancelled, Completed, Suspended
 from rich.console import Console
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.cli.app import app
-from prefect_assay.cli.campaigns import known_runs, status
+from prefect_assay.cli.campaigns import cancel, known_runs, status
+from prefect_assay.cli.loops import schedule as loop_schedule
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
-from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.looping.book import PoolFile
@@ -110,17 +111,132 @@ def test_what_cannot_work_starts_nothing(started, arguments, words):
     assert started == []
 
 
-def test_a_schedule_of_a_loop_that_is_not_deployed_names_the_next_step(monkeypatch):
+class Deployments:
+    """The schedules of the loop's deployment, as Prefect keeps them."""
+
+    id = uuid4()
+
+    def __init__(self, *, deployed=True):
+        self.deployed = deployed
+        self.schedules = []
+
     @contextmanager
-    def client(**_):
-        yield SimpleNamespace(read_deployment_by_name=absent)
+    def __call__(self, **_):
+        yield self
 
-    def absent(name):
-        raise ObjectNotFound(LookupError(name))
+    def read_deployment_by_name(self, name):
+        if not self.deployed:
+            raise ObjectNotFound(LookupError(name))
+        return self
 
-    monkeypatch.setattr("prefect.client.orchestration.get_client", client)
-    with pytest.raises(ConfigurationError, match=f"no deployment {loop.DEPLOYMENT}; .* prefect-assay deploy"):
-        loop.schedule_loop("egfr", "0 6 * * 1-5", {"loop_id": "egfr"})
+    def read_deployment_schedules(self, deployment_id):
+        assert deployment_id == self.id
+        return self.schedules
+
+    def create_deployment_schedules(self, deployment_id, made):
+        self.schedules += [
+            DeploymentSchedule(
+                id=uuid4(), deployment_id=deployment_id, schedule=one.schedule, slug=one.slug, active=True
+            )
+            for one in made
+        ]
+
+    def update_deployment_schedule(self, deployment_id, schedule_id, *, active, schedule=None, **_):
+        assert deployment_id == self.id
+        (found,) = [one for one in self.schedules if one.id == schedule_id]
+        found.active = active
+        found.schedule = schedule or found.schedule
+
+    def read_flow_run(self, run_id):
+        raise ObjectNotFound(LookupError(run_id))
+
+    def read_flow_runs(self, **_):
+        return []
+
+
+@pytest.fixture
+def deployments(monkeypatch):
+    made = Deployments()
+    monkeypatch.setattr(loop_schedule, "get_client", made)
+    monkeypatch.setattr(loop_schedule, "as_parameter", str)  # no block is saved here
+    monkeypatch.setattr(cancel, "get_client", made)
+    monkeypatch.setattr(cancel, "require_api", lambda: None)
+    return made
+
+
+def schedule_it(*options):
+    arguments = ["loop", "egfr", "designs", *BLOCKS, "--target", "t", "--cron", "0 6 * * 1-5", *options]
+    return RUNNER.invoke(app, arguments)
+
+
+def test_a_schedule_of_a_loop_that_is_not_deployed_names_the_next_step(started, deployments):
+    deployments.deployed = False
+    done = schedule_it()
+    assert done.exit_code == 1
+    assert f"no deployment {loop.DEPLOYMENT}" in done.stderr
+    assert "prefect-assay deploy" in done.stderr
+    assert started == []
+
+
+def test_a_schedule_runs_in_a_time_zone_that_is_shown(started, deployments):
+    done = schedule_it("--timezone", "Europe/Berlin", "--json")
+    (kept,) = deployments.schedules
+    assert (kept.slug, kept.schedule.timezone) == ("egfr", "Europe/Berlin")
+    shown = json.loads(done.stdout)
+    first = datetime.fromisoformat(shown["next_start"])
+    assert (first.hour, shown["timezone"], first > datetime.now(UTC)) == (6, "Europe/Berlin", True)
+    assert "06:00 in the time zone Europe/Berlin" in schedule_it("--timezone", "Europe/Berlin").stderr
+
+
+@pytest.mark.parametrize(
+    ("zone", "named"), [(":America/New_York", "America/New_York"), ("XYZ5", "UTC"), ("posix/UTC", "UTC")]
+)
+def test_the_time_zone_is_this_machines_if_it_has_a_name(started, deployments, monkeypatch, zone, named):
+    monkeypatch.setenv("TZ", zone)
+    assert json.loads(schedule_it("--json").stdout)["timezone"] == named
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--timezone", "Berlin"], "no IANA time zone"),
+        (["--cron", "every morning"], "no cron expression"),
+        (["--cron", "0 6 30 2 *"], "no cron expression"),
+    ],
+)
+def test_a_schedule_that_cannot_be_kept_starts_nothing(started, deployments, options, words):
+    done = schedule_it(*options)
+    assert (done.exit_code, words in done.stderr) == (2, True)
+    assert (started, deployments.schedules) == ([], [])
+
+
+def test_canceling_a_loop_ends_its_schedule_also_when_no_run_is_open(started, deployments, monkeypatch):
+    schedule_it()
+    (kept,) = deployments.schedules
+    assert "there is no terminal" in RUNNER.invoke(app, ["cancel", "egfr"]).stderr
+    assert kept.active
+    done = RUNNER.invoke(app, ["cancel", "egfr", "--yes"])
+    assert (done.exit_code, kept.active) == (0, False), done.output
+    assert "The schedule of the loop egfr is deactivated" in " ".join(done.stdout.split())
+    schedule_it()
+    assert kept.active, "the same loop on a schedule again"
+    ended = FlowRun(id=uuid4(), flow_id=uuid4(), name="loop egfr", parameters={}, state=Completed())
+    monkeypatch.setattr(cancel, "with_children", lambda *_: [ended])
+    done = RUNNER.invoke(app, ["cancel", "egfr", "--yes", "--json"])
+    assert json.loads(done.stdout) == {"experiments": [], "schedule_deactivated": True}
+    assert not kept.active
+    assert "nothing to cancel" in RUNNER.invoke(app, ["cancel", "egfr", "--yes"]).stderr
+
+
+def test_canceling_one_run_of_a_loop_names_the_schedule_that_stays(started, deployments, monkeypatch):
+    schedule_it()
+    parameters = {"loop_id": "egfr", "credentials": {}, "policy": {}, "archive": {}}
+    run = FlowRun(id=uuid4(), flow_id=uuid4(), name="loop egfr", parameters=parameters, state=Cancelled())
+    monkeypatch.setattr(cancel, "with_children", lambda *_: [run])
+    monkeypatch.setattr(cancel, "parents_of", lambda *_: [])
+    done = RUNNER.invoke(app, ["cancel", str(run.id), "--yes"])
+    assert "stays active; end it: prefect-assay cancel egfr" in " ".join(done.stdout.split()), done.output
+    assert deployments.schedules[0].active
 
 
 def loop_run(archive, state, **changes):

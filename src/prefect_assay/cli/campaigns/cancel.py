@@ -20,8 +20,9 @@ from prefect_assay.blocks import Archive
 from prefect_assay.books import known_archive_id
 from prefect_assay.cli.campaigns.find import children_of, parents_of, with_children
 from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
 from prefect_assay.cli.prefect_api import api_errors, require_api
-from prefect_assay.errors import AssayError, InputError
+from prefect_assay.errors import AssayError, InputError, NotFound
 from prefect_assay.models.billing import usd
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_CODE_LABEL, tag_values
@@ -50,25 +51,56 @@ class Remains:
 def cancel_runs(which: str, *, yes: bool, as_json: bool) -> None:
     """Cancel every run of a campaign or a loop that has not ended, and print what remains of each experiment.
 
+    The schedule of a loop is deactivated first: it would go on with the canceled round, and order again.
+
     Raises:
         NotFound: there is no such campaign, loop or run.
-        InputError: everything has ended, or there is no terminal to confirm it.
+        InputError: everything has ended and no schedule is active, or there is no terminal to confirm it.
         SystemExit: with 1, if it is not confirmed.
     """
     require_api()
     with api_errors(), get_client(sync_client=True) as client:
-        found = with_children(client, which)
+        schedule = active_schedule(client, which)
+        try:
+            found = with_children(client, which)
+        except NotFound:
+            if schedule is None:
+                raise
+            found = []
         running = [run for run in found if _is_open(run)]
-        if not running and not any(run.state and run.state.is_cancelled() for run in found):
+        canceled = any(run.state and run.state.is_cancelled() for run in found)
+        if not running and not canceled and schedule is None:
             ended = ", ".join(sorted({_state(run) for run in found}))
             raise InputError(f"every run of {which} has ended ({ended}); there is nothing to cancel")
-        if running and not yes:
-            _confirm(running)
-        lines = _cancel(client, parents_of(client, which))
+        if (running or schedule) and not yes:
+            _confirm(running, scheduled=schedule is not None)
+        if schedule is not None:
+            end_schedule(client, schedule)
+        lines = _cancel(client, parents_of(client, which)) if running or canceled else []
+        others = [] if schedule else _other_schedules(client, found)
     if as_json:
-        print(json.dumps({"experiments": [asdict(line) for line in lines]}, indent=2))
-    else:
+        shown = [asdict(line) for line in lines]
+        print(json.dumps({"experiments": shown, "schedule_deactivated": schedule is not None}, indent=2))
+        return
+    if running or canceled:
         _show(which, lines)
+    console = Console(highlight=False, soft_wrap=True)
+    if schedule is not None:
+        console.print(
+            f"The schedule of the loop {which} is deactivated; `prefect-assay loop {which} ... --cron` activates it again.",
+            markup=False,
+        )
+    for loop_id in others:
+        console.print(
+            f"The schedule of the loop {loop_id} stays active; end it: prefect-assay cancel {loop_id}",
+            markup=False,
+        )
+
+
+def _other_schedules(client: SyncPrefectClient, runs: Sequence[FlowRun]) -> list[str]:
+    """The loops of these runs that a schedule will start again."""
+    loops = {run.parameters["loop_id"] for run in runs if "loop_id" in run.parameters}
+    return [loop_id for loop_id in sorted(loops) if active_schedule(client, loop_id)]
 
 
 def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
@@ -203,7 +235,7 @@ def _line(
     )
 
 
-def _confirm(running: Sequence[FlowRun]) -> None:
+def _confirm(running: Sequence[FlowRun], *, scheduled: bool) -> None:
     if not sys.stdin.isatty():
         raise InputError(
             "nothing was canceled: there is no terminal to confirm it; repeat the command with --yes"
@@ -211,10 +243,13 @@ def _confirm(running: Sequence[FlowRun]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for run in running:
         console.print(f"{run.name}  {_state(run)}", markup=False)
-    console.print(
-        "The laboratory does and bills what it has an order for; canceling a run withdraws open quotes only."
-    )
-    if not typer.confirm(f"Cancel {'these runs' if len(running) > 1 else 'this run'}?"):
+    if running:
+        console.print(
+            "The laboratory does and bills what it has an order for; canceling a run withdraws open quotes only."
+        )
+    what = [f"cancel {'these runs' if len(running) > 1 else 'this run'}"] if running else []
+    what += ["deactivate the loop's schedule"] if scheduled else []
+    if not typer.confirm(f"{' and '.join(what).capitalize()}?"):
         Console(stderr=True).print("Nothing was canceled.")
         raise SystemExit(FAILED)
 

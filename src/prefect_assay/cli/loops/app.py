@@ -85,6 +85,12 @@ def loop(
             help="Also start the loop on a schedule, such as '0 6 * * 1-5': it takes the designs that have come."
         ),
     ] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(
+            help="With --cron: its time zone, such as Europe/Berlin. Default: this machine's, else UTC."
+        ),
+    ] = None,
     here: Here = False,
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
@@ -116,6 +122,7 @@ def loop(
             seed=seed,
             score_column=score_column,
             cron=cron,
+            timezone=timezone,
             own={
                 "designer": designer,
                 "designs_per_round": designs,

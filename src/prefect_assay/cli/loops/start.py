@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from rich.console import Console
 
 from prefect_assay.cli.campaigns.run import AssayRequest, announce, check_target, load_blocks
+from prefect_assay.cli.loops.schedule import DEPLOYMENT, cron_schedule, next_start, schedule_loop
 from prefect_assay.cli.prefect_api import api_errors, require_api, start_temporary_server
 from prefect_assay.errors import AssayError, ConfigurationError, InputError
 from prefect_assay.looping import objective_of
@@ -19,7 +20,6 @@ from prefect_assay.models.vocabulary import ExperimentType
 if TYPE_CHECKING:
     from prefect_assay.blocks import Archive
 
-DEPLOYMENT: Final = "design-build-test/prefect-assay"
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,29}")
 
 
@@ -34,6 +34,7 @@ class LoopRequest(AssayRequest):
     score_column: str | None
     own: dict[str, Any]
     cron: str | None = None
+    timezone: str | None = None
 
     def selection(self) -> SelectionSettings | None:
         """How a round's designs are chosen."""
@@ -58,6 +59,7 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         raise InputError(
             "--here runs the loop in this process, which no schedule starts again; leave out --cron"
         )
+    schedule = cron_schedule(request.cron, request.timezone) if request.cron is not None else None
     if here:
         start_temporary_server()
     else:
@@ -79,45 +81,25 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         from prefect_assay.tasks.archive import refuse_relative
 
         refuse_relative(cast("Archive", blocks["archive"]))
-        if request.cron is not None:
-            schedule_loop(request.loop_id, request.cron, parameters)
+        if schedule is not None:
+            schedule_loop(request.loop_id, schedule, parameters)
         run = start_run(DEPLOYMENT, parameters, name=f"loop {request.loop_id}")
-    announce(run, {"loop_id": request.loop_id}, as_json=as_json)
-
-
-def schedule_loop(loop_id: str, cron: str, parameters: dict[str, Any]) -> None:
-    """Start the loop on a schedule, in place of an earlier schedule of the same loop.
-
-    Raises:
-        InputError: the text is no cron expression; nothing was started.
-        ConfigurationError: the loop is not deployed; nothing was started.
-    """
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.actions import DeploymentScheduleCreate
-    from prefect.client.schemas.schedules import CronSchedule
-    from prefect.exceptions import ObjectNotFound
-    from pydantic import ValidationError
-
-    from prefect_assay.runs.block_references import as_parameter
-    from prefect_assay.runs.children import no_deployment
-
-    try:
-        schedule = CronSchedule(cron=cron)
-    except ValidationError:
-        raise InputError(f"--cron: {cron!r} is no cron expression such as '0 6 * * 1-5'") from None
-    kept = {name: as_parameter(value) for name, value in parameters.items()}
-    made = DeploymentScheduleCreate(schedule=schedule, slug=loop_id, parameters=kept)
-    with get_client(sync_client=True) as client:
-        try:
-            deployment = client.read_deployment_by_name(DEPLOYMENT)
-        except ObjectNotFound as error:
-            raise no_deployment(DEPLOYMENT) from error
-        for earlier in client.read_deployment_schedules(deployment.id):
-            if earlier.slug == loop_id:
-                values = made.model_dump(mode="json", include={"parameters"})
-                client.update_deployment_schedule(deployment.id, earlier.id, schedule=schedule, **values)
-                return
-        client.create_deployment_schedules(deployment.id, [made])
+    named: dict[str, str | None] = {"loop_id": request.loop_id}
+    if schedule is None:
+        announce(run, named, as_json=as_json)
+        return
+    following = next_start(schedule)
+    announce(
+        run,
+        {**named, "timezone": schedule.timezone, "next_start": following.isoformat()},
+        as_json=as_json,
+    )
+    if not as_json:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        when = f"{following:%Y-%m-%d %H:%M} in the time zone {schedule.timezone}"
+        console.print(
+            f"Scheduled: next start {when}. End it: prefect-assay cancel {request.loop_id}", markup=False
+        )
 
 
 def _check(request: LoopRequest) -> None:

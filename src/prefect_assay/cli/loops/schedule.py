@@ -1,0 +1,92 @@
+"""The schedule of a loop at its deployment, with the loop's id as slug: `loop --cron` sets it, `cancel` ends it."""
+
+import asyncio
+import os
+from datetime import datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo, available_timezones
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.objects import DeploymentSchedule
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.exceptions import ObjectNotFound
+
+from prefect_assay.errors import InputError
+from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.runs.children import no_deployment
+
+DEPLOYMENT: Final = "design-build-test/prefect-assay"
+
+
+def schedule_loop(loop_id: str, schedule: CronSchedule, parameters: dict[str, Any]) -> None:
+    """Start the loop on a schedule, in place of an earlier schedule of the same loop, also of one that `cancel` ended.
+
+    Raises:
+        ConfigurationError: the loop is not deployed; nothing was started.
+    """
+    kept = {name: as_parameter(value) for name, value in parameters.items()}
+    made = DeploymentScheduleCreate(schedule=schedule, slug=loop_id, parameters=kept)
+    with get_client(sync_client=True) as client:
+        try:
+            deployment = client.read_deployment_by_name(DEPLOYMENT)
+        except ObjectNotFound as error:
+            raise no_deployment(DEPLOYMENT) from error
+        for earlier in client.read_deployment_schedules(deployment.id):
+            if earlier.slug == loop_id:
+                values = made.model_dump(mode="json", include={"parameters"})
+                client.update_deployment_schedule(
+                    deployment.id, earlier.id, active=True, schedule=schedule, **values
+                )
+                return
+        client.create_deployment_schedules(deployment.id, [made])
+
+
+def active_schedule(client: SyncPrefectClient, loop_id: str) -> DeploymentSchedule | None:
+    """The schedule that starts a loop; None if it has none, or only one that was ended."""
+    try:
+        deployment = client.read_deployment_by_name(DEPLOYMENT)
+    except ObjectNotFound:
+        return None
+    found = client.read_deployment_schedules(deployment.id)
+    return next((one for one in found if one.slug == loop_id and one.active), None)
+
+
+def end_schedule(client: SyncPrefectClient, schedule: DeploymentSchedule) -> None:
+    """Deactivate a schedule; Prefect deletes the runs that it has made and that have not begun."""
+    if schedule.deployment_id is not None:
+        client.update_deployment_schedule(schedule.deployment_id, schedule.id, active=False)
+
+
+def cron_schedule(cron: str, timezone: str | None) -> CronSchedule:
+    """The schedule of `--cron` in the zone of `--timezone`, by default this machine's.
+
+    Raises:
+        InputError: there is no such zone, or the text is no cron expression or never comes true.
+    """
+    if timezone is not None and timezone not in available_timezones():
+        raise InputError(f"--timezone: {timezone!r} is no IANA time zone such as Europe/Berlin or UTC")
+    try:
+        schedule = CronSchedule(cron=cron, timezone=timezone or local_timezone())
+        next_start(schedule)
+    except ValueError:
+        raise InputError(f"--cron: {cron!r} is no cron expression such as '0 6 * * 1-5'") from None
+    return schedule
+
+
+def local_timezone() -> str:
+    """The IANA name of this machine's zone, from TZ or the link /etc/localtime; UTC where neither has one."""
+    name = (
+        os.environ.get("TZ", "").lstrip(":") or os.path.realpath("/etc/localtime").rpartition("zoneinfo/")[2]
+    )
+    return name if name in available_timezones() else "UTC"
+
+
+def next_start(schedule: CronSchedule) -> datetime:
+    """When the schedule starts the loop next, in its own zone."""
+    # The server's own arithmetic: the client has none.
+    from prefect.server.schemas.schedules import CronSchedule as ServersSchedule
+
+    zone = schedule.timezone or "UTC"
+    (following,) = asyncio.run(ServersSchedule(cron=schedule.cron, timezone=zone).get_dates(1))
+    return following.astimezone(ZoneInfo(zone))
