@@ -12,6 +12,7 @@ import pytest
 from prefect.client.schemas.objects import DeploymentSchedule, FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Completed, Suspended
+from pydantic import TypeAdapter
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -194,6 +195,24 @@ def test_a_schedule_runs_in_a_time_zone_that_is_shown(started, deployments):
 def test_the_time_zone_is_this_machines_if_it_has_a_name(started, deployments, monkeypatch, zone, named):
     monkeypatch.setenv("TZ", zone)
     assert json.loads(schedule_it("--json").stdout)["timezone"] == named
+
+
+@pytest.mark.parametrize(
+    ("options", "rounds", "days"),
+    [
+        ([], 10, 30),
+        (["--cron", "0 6 * * *"], 1000, 0),
+        (["--cron", "0 6 * * *", "--rounds", "7", "--wait-days", "2"], 7, 2),
+        (["--cron", "0 6 * * *", "--designer", "m:f"], 10, 0),
+    ],
+)
+def test_a_scheduled_loop_of_files_takes_what_has_come_and_has_no_tenth_round_as_its_last(
+    started, deployments, options, rounds, days
+):
+    assert RUNNER.invoke(app, ["loop", "egfr", "d", *BLOCKS, "--target", "t", *options]).exit_code == 0
+    ((_, given),) = started
+    assert (given["max_rounds"], given["wait_days"]) == (rounds, days)
+    TypeAdapter(design_build_test.fn.__annotations__["max_rounds"]).validate_python(rounds)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The command `loop` and its options; `start` does the work when the command runs."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -27,6 +27,7 @@ from prefect_assay.cli.options import (
 )
 
 loop_app = typer.Typer()
+_ROUNDS_MAX: Final = 1000  # the flow's own limit
 
 
 @loop_app.command()
@@ -50,7 +51,14 @@ def loop(
     score_column: Annotated[
         str | None, typer.Option(help="With --select: the designer's column of scores.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds at most.")] = 10,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=_ROUNDS_MAX,
+            help="Rounds at most, over all starts of the loop. Default: 10; of files on a schedule 1000.",
+        ),
+    ] = None,
     budget_cents: Annotated[
         int | None, typer.Option(min=0, help="What all rounds may cost, in US cents without VAT.")
     ] = None,
@@ -66,8 +74,13 @@ def loop(
     ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask a person before each round is ordered.")] = False,
     wait_days: Annotated[
-        float, typer.Option(min=0, max=365, help="Without a designer: how long to wait for the next file.")
-    ] = 30,
+        float | None,
+        typer.Option(
+            min=0,
+            max=365,
+            help="Without a designer: how long to wait for the next file. Default: 30; with --cron 0.",
+        ),
+    ] = None,
     experiment_type: Type = "affinity",
     target: TargetName = None,
     method: Method = None,
@@ -126,14 +139,16 @@ def loop(
             own={
                 "designer": designer,
                 "designs_per_round": designs,
-                "max_rounds": rounds,
+                # A schedule of files ends with `cancel`, and each of its runs when the files are measured. A designer
+                # never runs out of designs.
+                "max_rounds": rounds or (_ROUNDS_MAX if cron and not designer else 10),
                 "budget_cents": budget_cents,
                 "goal_kd_nM": goal_kd_nm,
                 "goal_tm_C": goal_tm_c,
                 "goal_expression_nM": goal_expression_nm,
                 "stop_after_flat_rounds": flat_rounds,
                 "ask_each_round": ask,
-                "wait_days": wait_days,
+                "wait_days": (0 if cron else 30) if wait_days is None else wait_days,
             },
         )
         run_loop(request, here=here, as_json=as_json)
