@@ -107,6 +107,39 @@ def test_a_decision_that_the_form_lacks_is_refused_with_those_it_has(decisions, 
         answer._decision(question(*decisions), given(wanted))
 
 
+@pytest.fixture
+def payment_question(monkeypatch):
+    """A run that asks about a payment, and takes no answer."""
+    asked = question("paid", "stop")
+    monkeypatch.setattr(answer, "require_api", lambda: None)
+    monkeypatch.setattr(answer, "get_client", lambda **_: nullcontext())
+    monkeypatch.setattr(answer, "_asking", lambda *_: None)
+    monkeypatch.setattr(answer, "read_question", lambda *_: asked)
+    monkeypatch.setattr(answer, "submit_answer", lambda *_: pytest.fail("answered"))
+    return asked
+
+
+def test_a_question_is_shown_before_its_decision_is_refused(payment_question):
+    shown = CliRunner().invoke(app, ["approve", "c", "--json"])
+    assert json.loads(shown.stdout)["question"]["decisions"] == ["paid", "stop"]
+    refused = CliRunner().invoke(app, ["approve", "c"])
+    assert (refused.exit_code, "5.00 USD" in refused.stdout) == (2, True)
+    assert "Choose one with --decision" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--decision", "approve", "--cap-cents", "5"],
+        ["--decision", "paid", "--cap-cents", "5"],
+        ["--decision", "change_cap"],
+    ],
+)
+def test_a_cap_that_the_form_would_not_read_is_refused(payment_question, options):
+    done = CliRunner().invoke(app, ["approve", "c", "--yes", *options])
+    assert (done.exit_code, "a cap belongs to the decision change_cap" in done.stderr) == (2, True)
+
+
 def test_of_several_questions_one_must_be_named(monkeypatch):
     first, second, other = asking("c 1/3"), asking("c 2/3"), a_run("c 3/3", Completed())
     monkeypatch.setattr(answer, "with_children", lambda _client, _which: [other, first])

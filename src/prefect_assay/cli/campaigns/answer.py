@@ -56,10 +56,16 @@ def answer(which: str, given: GivenAnswer, *, as_json: bool) -> None:
 
     Raises:
         NotFound: there is no such run.
-        InputError: it asks nothing, several of its runs ask, or the form does not have the decision.
+        InputError: it asks nothing, several of its runs ask, the form does not have the decision, or the decision and the
+            cap do not belong together.
         Conflict: the question is not the one that was named, or it was answered meanwhile.
         SystemExit: with 1, if the answer is not confirmed.
     """
+    if (given.decision == "change_cap") != (given.cap_cents is not None):
+        raise InputError(
+            "nothing was answered: a cap belongs to the decision change_cap, and no other decision reads it; give "
+            "--cap-cents alone, or another decision without it"
+        )
     require_api()
     with api_errors():
         with get_client(sync_client=True) as client:
@@ -69,12 +75,12 @@ def answer(which: str, given: GivenAnswer, *, as_json: bool) -> None:
                 f"run {question.run_name} asks another question by now ({question.key}). Nothing was answered: look at it "
                 "again without --question"
             )
-        values = given.values(_decision(question, given))
         if as_json and not given.yes:
             print(json.dumps({"question": _as_json(question), "answer": None}, indent=2))
             return
         if not as_json:
             _show(question)
+        values = given.values(_decision(question, given))
         if not given.yes:
             _confirm(question, values)
         submit_answer(question, values)
