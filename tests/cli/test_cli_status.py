@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.states import Failed, Suspended
+from prefect.states import Cancelled, Failed, Suspended
 from rich.console import Console
 
 from prefect_assay.cli.campaigns import known_runs, status
+from prefect_assay.runs.tags import REPLACED_TAG
 from prefect_assay.waiting import WaitsFor
 
 PARAMETERS = {"credentials": {"$ref": str(uuid4())}, "policy": {}, "archive": {}}
@@ -29,6 +30,9 @@ class Server:
             run for run in self.runs if tags <= set(run.tags) and (tags or known_runs._kind(run) in names)
         ]
         return matching[offset : offset + limit]
+
+    def read_flow_run(self, run_id):
+        return next(run for run in self.runs if run.id == run_id)
 
     def read_artifacts(self, **_):
         return []
@@ -209,6 +213,15 @@ def test_a_campaign_is_known_before_its_run_begins():
     for which in ("round-9", "round-9, 3 designs"):
         assert only(server, which).waits_for == "a free worker"
     assert known_runs.named(server, "round-8") == []
+
+
+def test_a_run_that_was_replaced_is_followed_to_the_one_that_goes_on():
+    new = run("round-9", state=suspended("children-campaign-round-9:1"), campaign_id="round-9")
+    old = run("round-9", state=Cancelled(name="Replaced"), tags=[f"{REPLACED_TAG}{new.id}"])
+    server = Server(old, new)
+    assert only(server, str(old.id)).flow_run_id == str(new.id)
+    shown = {line.flow_run_id: line.ended for line in known_runs.recent(server, 9)}
+    assert shown == {str(old.id): True, str(new.id): False}, "--watch ends with the new one"
 
 
 def test_an_experiment_that_was_started_by_itself_is_listed():

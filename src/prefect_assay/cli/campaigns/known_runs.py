@@ -20,7 +20,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotFound
 from prefect_assay.reporting.progress import eta_of
 from prefect_assay.runs.queries import newest_runs
-from prefect_assay.runs.states import has_ended, suspension_key
+from prefect_assay.runs.states import has_ended, successor_of, suspension_key
 from prefect_assay.runs.tags import (
     CAMPAIGN_TAG,
     EXPERIMENT_CODE_LABEL,
@@ -29,6 +29,7 @@ from prefect_assay.runs.tags import (
     INVOICE_LABEL,
     LOOP_TAG,
     PRICE_LABEL,
+    REPLACED_TAG,
     campaign_group,
     tag_values,
 )
@@ -106,11 +107,11 @@ def recent(client: SyncPrefectClient, limit: int) -> list[RunLine]:
 
 
 def named(client: SyncPrefectClient, which: str) -> list[RunLine]:
-    """The runs of a campaign or loop id, or one flow run with its experiments; empty for an unknown one."""
+    """The runs of a campaign or loop id, or one flow run, or the one that replaced it, with its experiments; else none."""
     run_id = _uuid(which)
     if run_id is not None:
         try:
-            run = client.read_flow_run(run_id)
+            run = successor_of(client, client.read_flow_run(run_id))
         except ObjectNotFound:
             return []
         return _with_experiments(client, run) if _kind(run) == CAMPAIGN else [line_of(run)]
@@ -140,7 +141,7 @@ def line_of(run: FlowRun) -> RunLine:
     code, price, invoice = (
         run.labels.get(name) for name in (EXPERIMENT_CODE_LABEL, PRICE_LABEL, INVOICE_LABEL)
     )
-    ended = has_ended(run)
+    ended = has_ended(run) or bool(tag_values(run.tags, REPLACED_TAG))  # its successor has a line of its own
     return RunLine(
         kind=_kind(run),
         campaign_id=_campaign_id(run),
