@@ -2,12 +2,12 @@
 
 import io
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.states import Cancelled, Failed, Suspended
+from prefect.states import Cancelled, Failed, Scheduled, Suspended
 from rich.console import Console
 
 from prefect_assay.cli.campaigns import known_runs, status
@@ -222,6 +222,19 @@ def test_a_run_that_was_replaced_is_followed_to_the_one_that_goes_on():
     assert only(server, str(old.id)).flow_run_id == str(new.id)
     shown = {line.flow_run_id: line.ended for line in known_runs.recent(server, 9)}
     assert shown == {str(old.id): True, str(new.id): False}, "--watch ends with the new one"
+
+
+def test_the_starts_that_a_schedule_has_planned_are_no_runs_yet():
+    def start(name, hours):
+        begins = datetime.now(UTC) + timedelta(hours=hours)
+        made = run(name, state=Scheduled(scheduled_time=begins), loop_id="egfr")
+        return made.model_copy(update={"auto_scheduled": True, "expected_start_time": begins})
+
+    server = Server(
+        start("on Tuesday", 30), start("on Monday", 6), start("now", -1), run("c", campaign_id="c")
+    )
+    assert [line.name for line in known_runs.recent(server, 2)] == ["now", "c"]
+    assert [line.name for line in known_runs.named(server, "egfr")] == ["now"]
 
 
 def test_an_experiment_that_was_started_by_itself_is_listed():

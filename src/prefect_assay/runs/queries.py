@@ -4,7 +4,7 @@ Other flows of a server may be called `experiment` or `campaign`, too; `is_assay
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -119,7 +119,11 @@ def read_first_page(
 
 
 def newest_runs(client: SyncPrefectClient, flow_name: str, limit: int) -> list[FlowRun]:
-    """Read the newest assay runs of one flow; other packages' flows of the same name do not count."""
+    """Read the newest assay runs of one flow, without the starts that a schedule has planned.
+
+    Other packages' flows of the same name do not count.
+    """
+    now = datetime.now(UTC)
     found: dict[UUID, FlowRun] = {}
     offset = 0
     while len(found) < limit:
@@ -129,11 +133,17 @@ def newest_runs(client: SyncPrefectClient, flow_name: str, limit: int) -> list[F
             limit=_PAGE,
             offset=offset,
         )
-        found |= {run.id: run for run in page if is_assay_run(run)}
+        found |= {run.id: run for run in page if is_assay_run(run) and not _is_planned(run, now)}
         if len(page) < _PAGE:
             break
         offset += len(page)
     return list(found.values())[:limit]
+
+
+def _is_planned(run: FlowRun, now: datetime) -> bool:
+    """Return True if a schedule has made the run for later."""
+    due = run.expected_start_time
+    return run.auto_scheduled and run.start_time is None and due is not None and due > now
 
 
 def recoverable_runs(client: SyncPrefectClient, *states: StateType) -> list[FlowRun]:
