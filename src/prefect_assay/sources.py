@@ -18,6 +18,18 @@ S3: Final = "s3://"
 _MISSING: Final = frozenset({"NoSuchKey", "NoSuchBucket", "404", "NotFound"})
 
 
+def local_path(text: str | Path) -> Path:
+    """The path that a user has typed, with the home folder for its tilde.
+
+    Raises:
+        InputError: no user of this name has a home folder here.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise InputError(f"{text}: there is no home folder of that user; write the path without ~") from None
+
+
 class UnreadableSource(InputError):
     """The cause and the next step, without the source's name."""
 

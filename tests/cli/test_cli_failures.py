@@ -1,10 +1,15 @@
 import json
+import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from prefect_assay import errors
 from prefect_assay.cli.failures import exit_code, reported
+from prefect_assay.cli.prefect_api import api_errors
+from prefect_assay.lab import __main__ as lab
+from support.command import command
 
 DOC = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -82,6 +87,36 @@ def test_ctrl_c_is_exit_code_130():
     with pytest.raises(SystemExit) as left, reported():
         raise KeyboardInterrupt
     assert left.value.code == 130
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_prefect_server_that_is_busy_or_restarts_is_tried_again_later(status):
+    with pytest.raises(errors.ServiceUnavailable, match=f"HTTP {status}.*repeat the command"), api_errors():
+        httpx.Response(status, request=httpx.Request("GET", "http://prefect")).raise_for_status()
+    with pytest.raises(httpx.HTTPStatusError), api_errors():
+        httpx.Response(409, request=httpx.Request("GET", "http://prefect")).raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["archive", "verify", "~no-such-user/x"], "no home folder of that user"),
+        (["demo", "--folder", "~no-such-user/x"], "no home folder of that user"),
+        (["demo", "--folder", __file__], "cannot be used as a folder (File exists)"),
+        (["demo", "--folder", f"{__file__}/below"], "cannot be used as a folder (Not a directory)"),
+        (["lab", "--clock", "scaled", "--seconds-per-day", "0"], "--seconds-per-day"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_no_traceback(arguments, words):
+    done = command(*arguments)
+    assert (done.code, words in done.err, "Traceback" in done.err) == (2, True, False), done.err
+
+
+@pytest.mark.parametrize("clock", ["scaled:0", "scaled:-1", "scaled:soon", "scaled:nan", "scaled:inf"])
+def test_the_lab_refuses_a_clock_without_a_rate(monkeypatch, clock):
+    monkeypatch.setattr(sys, "argv", ["lab", "--clock", clock])
+    with pytest.raises(SystemExit, match="--clock takes"):
+        lab.main()
 
 
 def test_the_docs_name_every_exit_code():

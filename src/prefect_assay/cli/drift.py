@@ -75,9 +75,11 @@ def _described(
         return _read(document), words, str(document)
     if credentials is not None:
         from prefect_assay.blocks import AssayCredentials
-        from prefect_assay.cli.prefect_api import load_block
+        from prefect_assay.cli.prefect_api import api_errors, load_block, require_api
 
-        block = load_block(AssayCredentials, credentials)
+        require_api()
+        with api_errors():
+            block = load_block(AssayCredentials, credentials)
         own = WireWords(provider=block.provider_word, service=block.service_word)
         with block.get_client() as client:
             return _fetched(client), own, client.base_url

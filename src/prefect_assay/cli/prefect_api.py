@@ -19,7 +19,7 @@ B = TypeVar("B", bound="Block")
 
 @contextmanager
 def api_errors() -> Iterator[None]:
-    """Turn errors of the Prefect client into `ServiceUnavailable` and `Unauthorized`."""
+    """Turn errors of the Prefect client into `ServiceUnavailable` and `Unauthorized`; others stay as they are."""
     import httpx
 
     try:
@@ -33,6 +33,14 @@ def api_errors() -> Iterator[None]:
         if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise Unauthorized(
                 f"the Prefect API at {_api_url()} refuses this user; check PREFECT_API_KEY or PREFECT_API_AUTH_STRING"
+            ) from error
+        from prefect_assay.runs.transient_failures import is_busy
+
+        if is_busy(error):
+            raise ServiceUnavailable(
+                f"the Prefect API at {_api_url()} cannot answer now (HTTP {error.response.status_code}); repeat the command "
+                "in a minute, and look at the server's log if this lasts",
+                status_code=error.response.status_code,
             ) from error
         raise
 

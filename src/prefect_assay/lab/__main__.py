@@ -1,6 +1,7 @@
 """`python -m prefect_assay.lab`: start the local lab and print one JSON line with its address and tokens."""
 
 import argparse
+import math
 import os
 import secrets
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.kernel import times
+from prefect_assay.lab.kernel.clock import SECONDS_PER_DAY_MIN
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.web.server import run
 from prefect_assay.models.service import WireWords
@@ -56,13 +58,20 @@ def _parser() -> argparse.ArgumentParser:
 
 def _settings(options: argparse.Namespace) -> LabSettings:
     mode, _, rate = options.clock.partition(":")
-    if mode not in ("manual", "auto", "scaled") or (mode == "scaled") != bool(rate):
-        raise SystemExit("--clock takes manual, auto or scaled:SECONDS_PER_DAY")
+    try:
+        seconds_per_day = float(rate or 1)
+    except ValueError:
+        seconds_per_day = 0.0
+    known = mode in ("manual", "auto", "scaled") and (mode == "scaled") == bool(rate)
+    if not (known and SECONDS_PER_DAY_MIN <= seconds_per_day < math.inf):
+        raise SystemExit(
+            f"--clock takes manual, auto or scaled:SECONDS_PER_DAY, at least {SECONDS_PER_DAY_MIN} seconds"
+        )
     given: dict[str, Any] = {
         "database": options.database,
         "words": WireWords(provider=options.provider_word, service=options.service_word),
         "clock_mode": mode,
-        "seconds_per_day": float(rate or 1),
+        "seconds_per_day": seconds_per_day,
         "seed": options.seed,
         "epoch": times.parse(options.epoch) if options.epoch else None,
         "landscape": options.landscape,

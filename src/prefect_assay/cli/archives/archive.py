@@ -21,6 +21,7 @@ from prefect_assay.archive.verify import Finding
 from prefect_assay.books import check_orders
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.errors import ArchiveError, ConfigurationError
+from prefect_assay.sources import local_path
 
 _FINDINGS_SHOWN = 50
 _MIB = 1 << 20
@@ -117,7 +118,7 @@ def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
     if (path is None) == (archive is None):
         raise ConfigurationError("name one archive: a folder, or a block with --archive")
     if path is not None:
-        folder = path.expanduser()
+        folder = local_path(path)
         if not _is_folder(folder):
             raise ArchiveError(f"there is no folder {path}; name the root of an archive, or a folder in it")
         return LocalStore(folder), ""

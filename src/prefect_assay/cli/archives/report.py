@@ -12,6 +12,7 @@ from prefect_assay.cli.archives.archive import opened
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.reporting.page.documents import make_report
 from prefect_assay.reporting.plots import terminal_ranking
+from prefect_assay.sources import local_path
 
 
 def write_report(
@@ -31,7 +32,7 @@ def write_report(
         Console(stderr=True).print(note, markup=False, highlight=False, soft_wrap=True)
     if made.page is None:
         raise ConfigurationError.missing_extra("report", "the HTML report")
-    file = (output or Path(f"{safe_name(campaign_id)}-report.html")).expanduser()
+    file = local_path(output or f"{safe_name(campaign_id)}-report.html")
     try:
         file.write_bytes(made.page)
     except OSError as error:

@@ -17,6 +17,7 @@ from prefect_assay.errors import InputError
 from prefect_assay.results import Outcome
 from prefect_assay.results.formats import molar, parquet_bytes
 from prefect_assay.results.tables import cell, people_csv
+from prefect_assay.sources import local_path
 
 _SHOWN = 50
 _STDOUT = "-"
@@ -56,7 +57,7 @@ def write_table(file: str, content: bytes, rows: int) -> None:
         sys.stdout.buffer.flush()
         return
     try:
-        Path(file).expanduser().write_bytes(content)
+        local_path(file).write_bytes(content)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}") from None
     Console(stderr=True).print(f"{rows} rows in {file}", markup=False, highlight=False)

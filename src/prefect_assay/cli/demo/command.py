@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 
 from prefect_assay.cli.ending_signals import EndingSignals
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.errors import ConfigurationError, InputError
+from prefect_assay.sources import local_path
 
 if TYPE_CHECKING:
     from prefect_assay.localstack import LocalStack
@@ -93,10 +94,16 @@ def _import_all() -> None:
 def _new_folder(folder: Path | None) -> Path:
     """Make the folder of this run; numbered when the user names none."""
     if folder is not None:
-        place = folder.expanduser().absolute()
-        if place.exists() and any(place.iterdir()):
+        place = local_path(folder).absolute()
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            used = any(place.iterdir())
+        except OSError as error:
+            raise InputError(
+                f"{folder} cannot be used as a folder ({error.strerror}); name one that is new or empty"
+            ) from None
+        if used:
             raise ConfigurationError(f"{folder} is not empty; name a folder that is new or empty")
-        place.mkdir(parents=True, exist_ok=True)
         return place
     number = 1
     while True:

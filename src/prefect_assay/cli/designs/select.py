@@ -18,6 +18,7 @@ from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import Selection, SelectionSettings
 from prefect_assay.selection import History, read_history, select
+from prefect_assay.sources import local_path
 
 _SHOWN: Final = 50
 
@@ -73,7 +74,7 @@ def settings_of(chosen: Mapping[str, Any]) -> SelectionSettings:
 
 
 def _expanded(source: str) -> str:
-    return str(Path(source).expanduser()) if source.startswith("~") else source
+    return str(local_path(source)) if source.startswith("~") else source
 
 
 def _known_price(history: History) -> int | None:
@@ -84,7 +85,7 @@ def _known_price(history: History) -> int | None:
 
 def _write(file: Path, content: bytes) -> None:
     try:
-        file.expanduser().write_bytes(content)
+        local_path(file).write_bytes(content)
     except OSError as error:
         raise ConfigurationError(
             f"{file} cannot be written ({error.strerror}); choose another file with --output"

@@ -1,7 +1,6 @@
 """`prefect-assay sequences check`: checks a design file as a campaign would, without a service."""
 
 import json
-from pathlib import Path
 from statistics import median
 
 from rich.console import Console
@@ -20,6 +19,7 @@ from prefect_assay.errors import InputError, InvalidSpec
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
+from prefect_assay.sources import local_path
 
 # A placeholder: only the service knows whether a target exists; everything else can be checked without it.
 _ANY_TARGET = "00000000-0000-0000-0000-000000000000"
@@ -62,7 +62,7 @@ def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> in
 
 def read_file(file: str, reading: Reading) -> Sequences:
     """Read the designs of a file, an address or pasted text."""
-    return read_sequences(str(Path(file).expanduser()) if file.startswith("~") else file, reading=reading)
+    return read_sequences(str(local_path(file)) if file.startswith("~") else file, reading=reading)
 
 
 def warnings_of(sequences: Sequences) -> tuple[str, ...]:

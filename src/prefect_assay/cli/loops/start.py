@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
@@ -16,6 +15,7 @@ from prefect_assay.looping import objective_of
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective, SelectionPolicy, SelectionSettings
 from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.sources import local_path
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import Archive
@@ -117,7 +117,7 @@ def _address(source: str | None) -> str | None:
     """A folder as an absolute path: a worker runs the flow in another folder."""
     if source is None or "://" in source:
         return source
-    return str(Path(source).expanduser().absolute())
+    return str(local_path(source).absolute())
 
 
 def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:

@@ -120,7 +120,7 @@ def lab(
         ClockWord, typer.Option(help="How lab days pass: by command, scaled to real time, or automatically.")
     ] = "manual",
     seconds_per_day: Annotated[
-        float, typer.Option(help="Real seconds that a lab day takes on the scaled clock.")
+        float, typer.Option(min=0.001, help="Real seconds that a lab day takes on the scaled clock.")
     ] = 1.0,
     landscape: Annotated[
         str | None,

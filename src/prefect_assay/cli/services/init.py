@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -25,6 +24,7 @@ from prefect_assay.client.http.address import is_loopback
 from prefect_assay.errors import InputError
 from prefect_assay.models.billing import usd
 from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
+from prefect_assay.sources import local_path
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 
 if TYPE_CHECKING:
@@ -177,7 +177,8 @@ def _archives(given: Answers, saved: "Sequence[Archive]") -> "Sequence[Archive]"
                 f"--s3-endpoint belongs to --archive s3://bucket/prefix, and {place!r} is a folder"
             )
         kind = LocalArchive
-        fields["root"] = place if place.startswith("~") else str(Path(place).absolute())
+        path = local_path(place).absolute()
+        fields["root"] = place if place.startswith("~") else str(path)
     elif place is not None:
         bucket, _, prefix = place.removeprefix(_S3).partition("/")
         if not bucket:
