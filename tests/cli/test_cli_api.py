@@ -15,7 +15,24 @@ BLOCKS = ("--credentials", "c", "--policy", "p", "--archive", "a")
 
 @pytest.mark.parametrize(
     "arguments",
-    [("register",), ("deploy",), ("deploy", "--check"), ("deploy", "--serve"), ("worker",), RUN + BLOCKS],
+    [
+        ("register",),
+        ("deploy",),
+        ("deploy", "--check"),
+        ("deploy", "--serve"),
+        ("worker",),
+        RUN + BLOCKS,
+        ("status",),
+        ("status", "--problems"),
+        ("spending", "--archive", "a"),
+        ("spending", ".", "--policy", "p"),
+        ("results", "--archive", "a"),
+        ("report", "round-1", "--archive", "a"),
+        ("archive", "verify", "--archive", "a"),
+        ("archive", "verify"),
+        ("designs", "history", "--archive", "a"),
+        ("drift", "--credentials", "c"),
+    ],
     ids=" ".join,
 )
 def test_commands_refuse_to_work_without_a_configured_api(tmp_path, arguments):

@@ -3,6 +3,9 @@ from datetime import UTC, datetime
 import pytest
 
 from prefect_assay.archive import Document, LocalStore, archive_version
+from prefect_assay.blocks import LocalArchive
+from prefect_assay.cli import prefect_api
+from prefect_assay.cli.archives.archive import opened
 from support.command import command
 
 
@@ -39,6 +42,21 @@ def test_json(archive):
     assert report["ok"] is True
     assert report["checked"] == 2
     assert report["findings"] == []
+
+
+def test_without_a_name_the_archive_of_init_is_read(archive, monkeypatch):
+    named = []
+
+    def load(name):
+        named.append(name)
+        return LocalArchive(root=str(archive))
+
+    monkeypatch.setattr(prefect_api, "require_api", lambda: None)
+    monkeypatch.setattr(prefect_api, "load_archive", load)
+    store, prefix = opened(None, None)
+    assert (named, store.root, prefix) == (["main"], archive, "")
+    opened(None, "lab")
+    assert named == ["main", "lab"]
 
 
 def test_damage_is_named_and_is_exit_code_1(archive):

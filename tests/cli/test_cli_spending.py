@@ -78,7 +78,7 @@ def paying(cents):
 @pytest.fixture
 def show(archive, monkeypatch, capsys):
     def run(policy=None, columns=80, **options):
-        monkeypatch.setattr(spending, "load_block", lambda *_: policy)
+        monkeypatch.setattr(spending, "saved_block", lambda *_: policy)
         monkeypatch.setenv("COLUMNS", str(columns))
         spending.show_spending(
             archive.folder, None, "name" if policy else None, **{"days": None, "as_json": False, **options}

@@ -75,11 +75,9 @@ def _described(
         return _read(document), words, str(document)
     if credentials is not None:
         from prefect_assay.blocks import AssayCredentials
-        from prefect_assay.cli.prefect_api import api_errors, load_block, require_api
+        from prefect_assay.cli.prefect_api import saved_block
 
-        require_api()
-        with api_errors():
-            block = load_block(AssayCredentials, credentials)
+        block = saved_block(AssayCredentials, credentials)
         own = WireWords(provider=block.provider_word, service=block.service_word)
         with block.get_client() as client:
             return _fetched(client), own, client.base_url

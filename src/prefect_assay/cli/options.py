@@ -25,7 +25,9 @@ AcquisitionWord = Literal["expected_improvement", "thompson"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ArchiveFolder = Annotated[Path | None, typer.Argument(help="An archive in a folder.")]
-ArchiveBlock = Annotated[str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>.")]
+ArchiveBlock = Annotated[
+    str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>. Default: main.")
+]
 NameColumn = Annotated[str | None, typer.Option(help="The table's column of names, by its title.")]
 SequenceColumn = Annotated[str | None, typer.Option(help="The table's column of sequences, by its title.")]
 KeepNative = Annotated[

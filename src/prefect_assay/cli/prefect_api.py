@@ -111,6 +111,17 @@ def load_block(kind: type[B], name: str) -> B:
     return found
 
 
+def saved_block(kind: type[B], name: str) -> B:
+    """The saved block of a type, at the configured API: a temporary server has no blocks.
+
+    Raises:
+        ConfigurationError: no API is configured, or no block has this name.
+    """
+    require_api()
+    with api_errors():
+        return load_block(kind, name)
+
+
 def load_archive(name: str) -> "Archive":
     """The archive block of a name, or of `<slug>/<name>` where both kinds have one."""
     from prefect_assay.blocks import LocalArchive, S3Archive

@@ -36,8 +36,6 @@ def open_service(credentials: str | None) -> AssayClient:
 
 def _block(name: str) -> "AssayCredentials":
     from prefect_assay.blocks import AssayCredentials
-    from prefect_assay.cli.prefect_api import api_errors, load_block, require_api
+    from prefect_assay.cli.prefect_api import saved_block
 
-    require_api()
-    with api_errors():
-        return load_block(AssayCredentials, name)
+    return saved_block(AssayCredentials, name)

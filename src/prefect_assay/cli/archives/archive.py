@@ -20,6 +20,7 @@ from prefect_assay.archive.store import join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.books import check_orders
 from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.options import BLOCKS
 from prefect_assay.errors import ArchiveError, ConfigurationError
 from prefect_assay.sources import local_path
 
@@ -114,18 +115,24 @@ def show_report(console: Console, report: VerifyReport) -> None:
 
 
 def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
-    """The store and the prefix of a folder, or of an archive block; a `ConfigurationError` for neither or both."""
-    if (path is None) == (archive is None):
+    """The store and the prefix of a folder, or of an archive block, by default that of `init`; not of both."""
+    if path is not None and archive is not None:
         raise ConfigurationError("name one archive: a folder, or a block with --archive")
     if path is not None:
         folder = local_path(path)
         if not _is_folder(folder):
             raise ArchiveError(f"there is no folder {path}; name the root of an archive, or a folder in it")
         return LocalStore(folder), ""
-    from prefect_assay.cli.prefect_api import api_errors, load_archive
+    from prefect_assay.cli.prefect_api import api_errors, load_archive, require_api
 
-    with api_errors():
-        block = load_archive(archive or "")
+    try:
+        require_api()
+        with api_errors():
+            block = load_archive(archive or BLOCKS)
+    except ConfigurationError as error:
+        if archive is not None:
+            raise
+        raise ConfigurationError(f"name one archive: a folder, or a block with --archive ({error})") from None
     return block.get_store(), block.prefix
 
 

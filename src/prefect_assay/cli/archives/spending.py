@@ -21,7 +21,7 @@ from prefect_assay.books.state import (
     Unpaid,
 )
 from prefect_assay.cli.archives.archive import opened
-from prefect_assay.cli.prefect_api import api_errors, load_block
+from prefect_assay.cli.prefect_api import saved_block
 from prefect_assay.models.billing import usd
 
 if TYPE_CHECKING:
@@ -68,10 +68,9 @@ def show_spending(
     """Print the log of an archive, given as a folder or a block."""
     chosen = None
     if policy:
-        with api_errors():
-            from prefect_assay.blocks import SpendingPolicy
+        from prefect_assay.blocks import SpendingPolicy
 
-            chosen = load_block(SpendingPolicy, policy)
+        chosen = saved_block(SpendingPolicy, policy)
     books = Books.every(*opened(path, archive))
     lines = sorted((_line(book) for b in books for book in b.orders()), key=lambda line: line.when)
     window = window_of(books, chosen, days=days, now=datetime.now(UTC))

@@ -91,10 +91,9 @@ def _remark(estimate: CostEstimate, target: Target | None) -> str | None:
 
 def _caps(name: str) -> "SpendingPolicy":
     from prefect_assay.blocks import SpendingPolicy
-    from prefect_assay.cli.prefect_api import api_errors, load_block
+    from prefect_assay.cli.prefect_api import saved_block
 
-    with api_errors():
-        return load_block(SpendingPolicy, name)
+    return saved_block(SpendingPolicy, name)
 
 
 def _over(cents: int | None, cap_cents: int) -> bool:

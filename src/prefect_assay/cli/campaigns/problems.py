@@ -8,12 +8,13 @@ from rich.console import Console
 
 from prefect_assay.alerts.find import sweep_silence
 from prefect_assay.alerts.saved import read_saved
-from prefect_assay.cli.prefect_api import api_errors
+from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.models.problem import Problem
 
 
 def show_problems(*, as_json: bool) -> None:
     """Print the open problems that the sweep has saved, and whether the sweep itself runs."""
+    require_api()
     now = datetime.now(UTC)
     with api_errors(), get_client(sync_client=True) as client:
         saved = read_saved(client)

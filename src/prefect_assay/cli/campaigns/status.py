@@ -21,7 +21,7 @@ from rich.text import Text
 from prefect_assay.cli.campaigns.known_runs import CAMPAIGN, EXPERIMENT, RunLine, named, recent, with_service
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.status import loop_rounds, rounds_table
-from prefect_assay.cli.prefect_api import api_errors, load_block
+from prefect_assay.cli.prefect_api import api_errors, load_block, require_api
 from prefect_assay.errors import NotFound
 from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport
@@ -64,8 +64,9 @@ def show_status(
 
     Raises:
         NotFound: there is no such campaign, loop or run.
-        ConfigurationError: the credentials block does not exist.
+        ConfigurationError: no API is configured, or the credentials block does not exist.
     """
+    require_api()
     with api_errors(), get_client(sync_client=True) as client:
 
         def read() -> _Known:
