@@ -51,6 +51,35 @@ def test_serving_takes_no_option_that_it_would_ignore(tmp_path, option):
     assert "leave out --check and --json" in done.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("deploy", "--sweep-seconds", "60"), "--sweep-seconds"),
+        (("status", "round-1", "--problems"), "CAMPAIGN, LOOP OR RUN"),
+        (("status", "--problems", "--watch", "--credentials", "c"), "--credentials, --watch"),
+        (("status", "--watch", "--json"), "--watch"),
+        (
+            ("loop", "egfr", "d", "--target", "t", "--seed", "0", "--score-column", "s"),
+            "--seed, --score-column",
+        ),
+        (("loop", "egfr", "d", "--target", "t", "--timezone", "UTC"), "--timezone"),
+        (("results", ".", "--descending"), "--descending"),
+        (("designs", "select", "p.csv", "--lower-is-better"), "--lower-is-better"),
+        (("designs", "select", "p.csv", "--max-per-cluster", "2"), "--max-per-cluster"),
+        (("lab", "--receiver", "http://127.0.0.1:8100/assay"), "--receiver"),
+        (("lab", "--seconds-per-day", "60"), "--seconds-per-day"),
+        (("run", "designs.fasta", "--here", *RUN[2:], "--wallet", "w"), "--wallet"),
+        (("up", "--port", "4300"), "--port"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_no_command_takes_an_option_that_it_would_ignore(tmp_path, arguments, option):
+    (tmp_path / "designs.fasta").write_text(DESIGNS)
+    env = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": "http://127.0.0.1:9/api"}
+    done = command(*arguments, cwd=tmp_path, **env)
+    assert (done.code, f"{option} would be ignored" in done.err + done.out) == (2, True), done.err
+
+
 @pytest.mark.parametrize("home", ["file", "file/home"])
 def test_here_reports_a_prefect_home_that_cannot_be_written(tmp_path, home):
     """A file in the way stops root as well."""

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -50,6 +50,13 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None
+
+
+def refuse_ignored(given: Mapping[str, object], why: str) -> None:
+    """Raise InputError for options that are given and that nothing would read; `why` completes the sentence."""
+    ignored = ", ".join(name for name, value in given.items() if value is not None and value is not False)
+    if ignored:
+        raise InputError(f"{ignored} would be ignored: {why}; nothing was done")
 
 
 def describe(error: AssayError) -> dict[str, object]:

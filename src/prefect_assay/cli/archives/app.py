@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prefect_assay.cli.failures import reported
+from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     ArchiveBlock,
     ArchiveFolder,
@@ -69,6 +69,8 @@ def results(
 ) -> None:
     """Show the results of all campaigns in an archive, best first."""
     with reported(as_json=as_json):
+        if sort is None:
+            refuse_ignored({"--descending": descending}, "it turns the order of --sort")
         from prefect_assay.cli.archives.results import show_results
         from prefect_assay.lake import Query
         from prefect_assay.results import Outcome

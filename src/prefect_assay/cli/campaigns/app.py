@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from prefect_assay.cli.failures import reported
+from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
     ArchiveName,
@@ -129,7 +129,11 @@ def status(
 ) -> None:
     """Show loops, campaigns and experiments: the states of their runs and what they wait for."""
     with reported(as_json=as_json):
+        if as_json:
+            refuse_ignored({"--watch": watch}, "--json prints once")
         if problems:
+            unread = {"CAMPAIGN, LOOP OR RUN": which, "--credentials": credentials, "--watch": watch}
+            refuse_ignored(unread, "--problems shows those of all runs, once")
             from prefect_assay.cli.campaigns.problems import show_problems
 
             show_problems(as_json=as_json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from rich.console import Console
 
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
-from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.failures import FAILED, refuse_ignored
 from prefect_assay.cli.prefect_api import (
     api_errors,
     load_archive,
@@ -158,8 +158,13 @@ def load_blocks(request: AssayRequest) -> dict[str, "Block"]:
     )
     from prefect_assay.tasks.pay import require_rail
 
-    policy = load_block(SpendingPolicy, request.policy)
     method = PaymentMethod(request.payment)
+    if method is PaymentMethod.ASYNC_INVOICE:
+        refuse_ignored(
+            {"--wallet": request.wallet},
+            "a person pays the invoice; a wallet pays with --payment x402-exact or mpp-spt",
+        )
+    policy = load_block(SpendingPolicy, request.policy)
     kind: type[SharedPaymentTokens | X402Wallet]
     kind = SharedPaymentTokens if method is PaymentMethod.MPP_SPT else X402Wallet
     wallet = load_block(kind, request.wallet) if request.wallet else None

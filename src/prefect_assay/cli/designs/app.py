@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prefect_assay.cli.failures import reported
+from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     AcquisitionWord,
     ArchiveBlock,
@@ -105,8 +105,8 @@ def designs_select(
         float | None, typer.Option(min=0.7, max=1, help="Designs at least this identical are one cluster.")
     ] = None,
     max_per_cluster: Annotated[
-        int, typer.Option(min=1, help="With --identity: designs of one cluster at most.")
-    ] = 1,
+        int | None, typer.Option(min=1, help="With --identity: designs of one cluster at most. Default: 1.")
+    ] = None,
     price_cents: Annotated[
         int | None, typer.Option(min=0, help="Price of a design. Default: the median of the history.")
     ] = None,
@@ -121,6 +121,10 @@ def designs_select(
 ) -> None:
     """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
     with reported(as_json=as_json):
+        if score is None:
+            refuse_ignored({"--lower-is-better": lower_is_better}, "it belongs to --score")
+        if identity is None:
+            refuse_ignored({"--max-per-cluster": max_per_cluster}, "it belongs to --identity")
         from prefect_assay.cli.designs.select import Purchase, select_designs
         from prefect_assay.designs import Reading
 
@@ -138,7 +142,7 @@ def designs_select(
             "max_per_method": max_per_method,
             "max_per_parent": max_per_parent,
             "identity": identity,
-            "max_per_cluster": max_per_cluster,
+            "max_per_cluster": max_per_cluster or 1,
         }
         select_designs(
             pool,

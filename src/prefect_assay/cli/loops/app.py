@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 import typer
 
-from prefect_assay.cli.failures import reported
+from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
     ArchiveName,
@@ -47,7 +47,7 @@ def loop(
     select: Annotated[
         PolicyWord | None, typer.Option(help="How they are chosen. Default: the first ones proposed.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="With --select: its seed.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="With --select: its seed. Default: 0.")] = None,
     score_column: Annotated[
         str | None, typer.Option(help="With --select: the designer's column of scores.")
     ] = None,
@@ -112,6 +112,10 @@ def loop(
 ) -> None:
     """Start a loop, or go on with it: rounds of proposals and measurements until a rule stops it."""
     with reported(as_json=as_json):
+        if select is None:
+            refuse_ignored({"--seed": seed, "--score-column": score_column}, "they belong to --select")
+        if cron is None:
+            refuse_ignored({"--timezone": timezone}, "it belongs to --cron")
         from prefect_assay.cli.loops.start import LoopRequest, run_loop
         from prefect_assay.designs import Reading
 
@@ -132,7 +136,7 @@ def loop(
             deadline_days=deadline_days,
             reading=Reading(name_column, sequence_column, keep_native),
             select=select,
-            seed=seed,
+            seed=seed or 0,
             score_column=score_column,
             cron=cron,
             timezone=timezone,

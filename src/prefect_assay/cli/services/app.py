@@ -1,11 +1,11 @@
 """The commands that keep a process running or set something up; each imports its module when it runs."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
-from prefect_assay.cli.failures import reported
+from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import BLOCKS, AsJson
 
 ClockWord = Literal["manual", "scaled", "auto"]
@@ -22,6 +22,7 @@ Chosen = Annotated[
 ]
 
 services = typer.Typer()
+_RECEIVER: Final = "http://127.0.0.1:8100/assay"
 
 
 @services.command()
@@ -45,8 +46,9 @@ def demo(
 def up(
     *,
     port: Annotated[
-        int, typer.Option(help="Port of the Prefect server, where no Prefect API is configured.")
-    ] = 4200,
+        int | None,
+        typer.Option(help="Port of the Prefect server, where no Prefect API is configured. Default: 4200."),
+    ] = None,
     receiver_host: Annotated[str, typer.Option(help="Address that the receiver listens on.")] = "127.0.0.1",
     receiver_port: Annotated[int, typer.Option(help="Port that the receiver listens on.")] = 8100,
     limit: Annotated[int | None, typer.Option(min=1, help="Flow runs at once. Default: no limit.")] = None,
@@ -120,8 +122,9 @@ def lab(
         ClockWord, typer.Option(help="How lab days pass: by command, scaled to real time, or automatically.")
     ] = "manual",
     seconds_per_day: Annotated[
-        float, typer.Option(min=0.001, help="Real seconds that a lab day takes on the scaled clock.")
-    ] = 1.0,
+        float | None,
+        typer.Option(min=0.001, help="With --clock scaled: real seconds that a lab day takes. Default: 1."),
+    ] = None,
     landscape: Annotated[
         str | None,
         typer.Option(
@@ -138,11 +141,16 @@ def lab(
         ),
     ] = False,
     receiver: Annotated[
-        str, typer.Option(help="With --save-blocks: address of the receiver.")
-    ] = "http://127.0.0.1:8100/assay",
+        str | None,
+        typer.Option(help="With --save-blocks: address of the receiver. Default: that of `up`."),
+    ] = None,
 ) -> None:
     """Run the local stand-in of the laboratory service; further options go to `python -m prefect_assay.lab`."""
     with reported():
+        if not save_blocks:
+            refuse_ignored({"--receiver": receiver}, "it belongs to --save-blocks")
+        if clock != "scaled":
+            refuse_ignored({"--seconds-per-day": seconds_per_day}, "it belongs to --clock scaled")
         from prefect_assay.cli.services.lab import run_lab
 
         run_lab(
@@ -150,10 +158,10 @@ def lab(
             port=port,
             database=database,
             clock=clock,
-            seconds_per_day=seconds_per_day,
+            seconds_per_day=seconds_per_day or 1.0,
             landscape=landscape,
             allow_http_webhooks=allow_http_webhooks or save_blocks,
-            receiver=receiver if save_blocks else None,
+            receiver=(receiver or _RECEIVER) if save_blocks else None,
             options=context.args,
         )
 
@@ -195,8 +203,9 @@ def deploy(
         bool, typer.Option("--serve", help="Serve the flows from this process instead of a work pool.")
     ] = False,
     sweep_seconds: Annotated[
-        float, typer.Option(min=1, help="With --serve: seconds between two sweeps.")
-    ] = 300.0,
+        float | None,
+        typer.Option(min=1, help="With --serve: seconds between two sweeps. Default: 300."),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; report what exists and what would be created.")
     ] = False,
@@ -210,10 +219,15 @@ def deploy(
     if serve and automation:
         raise typer.BadParameter("with --serve, choose automations by `prefect-assay register --automation`")
     with reported(as_json=as_json):
+        if not serve:
+            refuse_ignored(
+                {"--sweep-seconds": sweep_seconds},
+                "the sweep of a work pool has the schedule of prefect.yaml",
+            )
         from prefect_assay.cli.services.setup import run_deploy, run_serve
 
         if serve:
-            run_serve(sweep_seconds, with_automations=automations)
+            run_serve(sweep_seconds or 300.0, with_automations=automations)
         else:
             chosen = automation or ()
             run_deploy(check=check, with_automations=automations, chosen=chosen, as_json=as_json)

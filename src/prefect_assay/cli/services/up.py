@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from prefect_assay.cli.ending_signals import EndingSignals
+from prefect_assay.cli.failures import refuse_ignored
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
 
@@ -43,18 +44,20 @@ _ENDS_SECONDS: Final = 300.0
 _LOG_BYTES_MAX: Final = 20_000_000
 _COLORS: Final = {"server": "cyan", "deploy": "magenta", "worker": "green", "receiver": "yellow"}
 _HOST: Final = "127.0.0.1"
+_PORT: Final = 4200
 
 
-def run_up(*, port: int, receiver_host: str, receiver_port: int, worker_limit: int | None) -> None:
+def run_up(*, port: int | None, receiver_host: str, receiver_port: int, worker_limit: int | None) -> None:
     """Run everything until Ctrl-C or SIGTERM, which ends all of it.
 
     Args:
-        port: of the Prefect server, where no Prefect API is configured.
+        port: of the Prefect server, where no Prefect API is configured; None for 4200.
         receiver_host: address that the receiver listens on.
         receiver_port: port that it listens on.
         worker_limit: flow runs at once; None for no limit.
 
     Raises:
+        InputError: an API with another port is configured; nothing was started.
         ConfigurationError: a part does not start or keeps ending, with the end of its log; or `up` runs already.
     """
     from prefect.settings import get_current_settings
@@ -71,7 +74,7 @@ def run_up(*, port: int, receiver_host: str, receiver_port: int, worker_limit: i
     with _only_one(home) as state, EndingSignals() as ending:
         api, own_server, noted = _api(port)
         if own_server:
-            server = ["server", "--host", _HOST, "--port", str(urlsplit(api).port or port)]
+            server = ["server", "--host", _HOST, "--port", str(urlsplit(api).port or _PORT)]
             parts = {"server": server, **parts}
         installation = _Installation(home, api, parts, state)
         installation.say(*noted)
@@ -91,15 +94,19 @@ def run_up(*, port: int, receiver_host: str, receiver_port: int, worker_limit: i
             installation.stop()
 
 
-def _api(port: int) -> tuple[str, bool, tuple[str, ...]]:
+def _api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
     """The address of the Prefect API, whether its server is one of the parts, and what there is to say of it."""
     from prefect.settings import PREFECT_API_URL, get_current_settings, update_current_profile
 
     configured = get_current_settings().api.url
     if not configured:
-        address = f"http://{_HOST}:{port}/api"
+        address = f"http://{_HOST}:{port or _PORT}/api"
         profile = update_current_profile({PREFECT_API_URL: address})
         return address, True, (f"PREFECT_API_URL of the Prefect profile {profile.name!r} is now {address}",)
+    if port not in {None, urlsplit(configured).port}:
+        refuse_ignored(
+            {"--port": port}, f"PREFECT_API_URL is {configured} already; change it, or leave --port out"
+        )
     here = urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
     if here and not answers(f"{configured}/health"):
         return configured, True, ()
