@@ -21,6 +21,8 @@ SWEEP_INTERVAL: Final = timedelta(minutes=5)
 _ONE_AT_A_TIME: Final = ConcurrencyLimitConfig(
     limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
 )
+_CHOSEN_BY_OPERATORS: Final = frozenset({"job_variables", "parameters", "paused"})
+_SCHEDULING: Final = frozenset({"schedules", "concurrency_limit", "concurrency_options"})
 
 
 def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
@@ -48,7 +50,7 @@ def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> lis
 def _deployment(
     flow: Flow[..., Any], shipped: Mapping[str, Any], interval: timedelta | None
 ) -> RunnerDeployment:
-    deployment = flow.to_deployment(
+    made = flow.to_deployment(
         DEPLOYMENT_NAME,
         description=shipped["description"],
         tags=shipped["tags"],
@@ -57,7 +59,12 @@ def _deployment(
         # Runs that a schedule has started while no process served end at once, instead of one after another.
         concurrency_limit=_ONE_AT_A_TIME if interval else None,
     )
-    return cast("RunnerDeployment", deployment)  # a coroutine only where an event loop runs
+    deployment = cast("RunnerDeployment", made)  # a coroutine only where an event loop runs
+    # Prefect overwrites an existing deployment with each field that is set, None and empty ones included.
+    deployment.model_fields_set.difference_update(
+        _CHOSEN_BY_OPERATORS if interval else _CHOSEN_BY_OPERATORS | _SCHEDULING
+    )
+    return deployment
 
 
 if __name__ == "__main__":

@@ -1,6 +1,11 @@
 """Schedules, limits and polling intervals of a served process and of the worker."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+from uuid import uuid4
+
 import pytest
+from prefect.deployments import runner
 
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import shipped_deployments
@@ -40,6 +45,30 @@ def test_served_deployments_say_what_the_shipped_ones_say_about_themselves():
     assert {made.description: made.tags for made in served_deployments()} == told
     assert sum(text.startswith("Start here") for text in told) == 2
     assert len(told) == len(shipped) == 4
+
+
+@pytest.mark.parametrize("flow", ["experiment", "campaign", "design-build-test", "sweep"])
+def test_serving_again_keeps_what_operators_have_changed(monkeypatch, flow):
+    sent = {}
+    server = SimpleNamespace(
+        read_deployment_by_name=lambda _name: SimpleNamespace(id=uuid4()),
+        update_deployment=lambda _id, deployment: sent.update(deployment.model_dump(exclude_unset=True)),
+        delete_resource_owned_automations=lambda _resource: None,
+    )
+    monkeypatch.setattr(runner, "get_client", lambda **_: nullcontext(server))
+    (served,) = (made for made in served_deployments() if made.flow_name == flow)
+    served.apply()
+    owned = {"schedules", "concurrency_limit", "concurrency_options"} if flow == "sweep" else set()
+    choices = {
+        "schedules",
+        "parameters",
+        "paused",
+        "job_variables",
+        "concurrency_limit",
+        "concurrency_options",
+    }
+    assert sent.keys() & choices == owned
+    assert {"entrypoint", "description", "tags"} <= sent.keys()
 
 
 @pytest.mark.parametrize(
