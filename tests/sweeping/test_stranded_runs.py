@@ -153,6 +153,13 @@ def test_a_run_that_asks_or_should_run_runs(state):
     assert new.state.is_scheduled()
 
 
+def test_a_run_that_a_person_has_scheduled_starts_when_it_was_to_start():
+    due = NOW + timedelta(days=2)
+    server = Server(run(Scheduled(scheduled_time=due), OWN.id), deployments=[OWN])
+    (new,) = stranded.replace_waiting_runs(server)
+    assert new.state.state_details.scheduled_time == due
+
+
 def test_the_sweep_leaves_a_served_process_time_to_take_a_run():
     server = Server(deployments=[OWN])
 

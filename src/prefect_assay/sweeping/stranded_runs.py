@@ -13,7 +13,7 @@ from uuid import UUID
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import DeploymentResponse
-from prefect.states import Cancelled, Suspended
+from prefect.states import Cancelled, Scheduled, Suspended
 
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.runs.heartbeats import heartbeat_is_due, last_heartbeat
@@ -120,10 +120,14 @@ def reschedule_expired(client: SyncPrefectClient, runs: Iterable[FlowRun]) -> li
 
 
 def _same_wait(run: FlowRun) -> State[Any] | None:
-    """Return the run's suspension for its successor; None for a run that has to start: a form belongs to its run."""
-    if run.state is None or not run.state.state_details.pause_reschedule or waits_for_input(run):
+    """Return the run's wait for its successor; None for a run that has to start: a form belongs to its run."""
+    if run.state is None:
         return None
     details = run.state.state_details
+    if run.state.is_scheduled():
+        return Scheduled(scheduled_time=details.scheduled_time)
+    if not details.pause_reschedule or waits_for_input(run):
+        return None
     return Suspended(
         pause_expiration_time=details.pause_timeout, pause_key=details.pause_key, message=run.state.message
     )
