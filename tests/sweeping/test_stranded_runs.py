@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import DeploymentResponse, SetStateStatus
+from prefect.exceptions import ObjectNotFound
 from prefect.states import Paused, Running, Scheduled, Suspended
 
 from prefect_assay.runs.children import DEPLOYMENT_NAME
@@ -62,8 +63,14 @@ class Server:
     def read_flow_run_states(self, _run_id):
         return self.history
 
-    def read_deployments(self, **_):
-        return self.deployments
+    def read_deployments(self, *, deployment_filter, **_):
+        return [each for each in self.deployments if each.name in deployment_filter.name.any_][:200]
+
+    def read_deployment(self, deployment_id):
+        for each in self.deployments:
+            if each.id == deployment_id:
+                return each
+        raise ObjectNotFound(Exception())
 
     def create_flow_run_from_deployment(self, deployment_id, *, idempotency_key, state, **given):
         if idempotency_key not in self.made:
@@ -103,6 +110,13 @@ def test_a_run_moves_only_where_it_cannot_be_started(there, pool, expected):
         run(waiting(), OWN.id, pool=pool)
     )
     assert found == expected
+
+
+def test_a_run_stays_where_there_are_more_deployments_than_a_page_holds():
+    index = stranded.DeploymentIndex(
+        Server(deployments=[*(deployment(name=f"n{i}") for i in range(200)), AGAIN, OWN])
+    )
+    assert index.replacement_for(run(waiting(), OWN.id, pool="assay")) is None
 
 
 def test_a_served_deployment_starts_runs_without_a_queue():

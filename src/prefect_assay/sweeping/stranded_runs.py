@@ -11,8 +11,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import DeploymentResponse
+from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Scheduled, Suspended
 
 from prefect_assay.runs.children import DEPLOYMENT_NAME
@@ -23,25 +25,36 @@ from prefect_assay.runs.tags import INDEX_TAGS, REPLACED_TAG
 
 # A served process takes a run within seconds, whatever the state of its queue.
 _PICKED_UP_WITHIN: Final = timedelta(minutes=2)
-_PAGE: Final = 200
 
 
 class DeploymentIndex:
-    """The deployments of the flows that wait, read when they are first needed."""
+    """The deployments of the flows that wait, each read when it is first needed."""
 
     def __init__(self, client: SyncPrefectClient) -> None:
         self._client = client
+        self._own: dict[UUID, DeploymentResponse | None] = {}
 
     @cached_property
-    def _deployments(self) -> list[DeploymentResponse]:
-        return self._client.read_deployments(flow_filter=ASSAY_FLOWS, limit=_PAGE)
+    def _shipped(self) -> list[DeploymentResponse]:
+        """One per flow at most, so always on the first page."""
+        return self._client.read_deployments(
+            flow_filter=ASSAY_FLOWS,
+            deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[DEPLOYMENT_NAME])),
+        )
+
+    def _read(self, deployment_id: UUID) -> DeploymentResponse | None:
+        if deployment_id not in self._own:
+            try:
+                self._own[deployment_id] = self._client.read_deployment(deployment_id)
+            except ObjectNotFound:
+                self._own[deployment_id] = None
+        return self._own[deployment_id]
 
     def replacement_for(self, run: FlowRun) -> DeploymentResponse | None:
         """Return the deployment that can start a run which its own cannot; None without one, or without need."""
-        own = next((d for d in self._deployments if d.id == run.deployment_id), None)
+        own = self._read(run.deployment_id) if run.deployment_id else None
         if own is None:
-            same = (d for d in self._deployments if d.flow_id == run.flow_id and d.name == DEPLOYMENT_NAME)
-            return next(same, None)
+            return next((d for d in self._shipped if d.flow_id == run.flow_id), None)
         # Without a pool the deployment is served: its process fetches runs by their deployment.
         return own if run.work_pool_name is None and own.work_pool_name is not None else None
 
