@@ -129,11 +129,11 @@ def _only_one(home: Path) -> Iterator[IO[str]]:
         yield state
 
 
-def _end_leftovers(parts: Mapping[str, tuple[int, float]]) -> None:
-    for pid, created in parts.values():
+def _end_leftovers(parts: Mapping[str, tuple[int, str]]) -> None:
+    for pid, start in parts.values():
         with contextlib.suppress(psutil.NoSuchProcess):
             part = psutil.Process(pid)
-            if part.create_time() == created:  # else another process has its id by now
+            if _start_of(part) == start:  # else another process has its id by now
                 below = descendants(pid)
                 part.terminate()
                 with contextlib.suppress(psutil.TimeoutExpired):
@@ -141,6 +141,16 @@ def _end_leftovers(parts: Mapping[str, tuple[int, float]]) -> None:
                 for process in (part, *below):
                     with contextlib.suppress(psutil.NoSuchProcess):
                         process.kill()
+
+
+def _start_of(process: psutil.Process) -> str:
+    """When a process was started. On Linux psutil adds the boot's time, which changes when the clock is set."""
+    try:
+        _, _, after_name = Path(f"/proc/{process.pid}/stat").read_text(errors="replace").rpartition(")")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # another system, or it has ended
+        return str(process.create_time())
+    return f"{boot} {after_name.split()[19]}"
 
 
 @dataclass
@@ -262,7 +272,7 @@ class _Installation:
             if self._processes.running(name):
                 pid = self._processes[name].pid
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    found[name] = (pid, psutil.Process(pid).create_time())
+                    found[name] = (pid, _start_of(psutil.Process(pid)))
         self.state.truncate(0)
         self.state.write(json.dumps(found))
         self.state.flush()

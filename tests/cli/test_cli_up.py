@@ -1,0 +1,34 @@
+"""`prefect-assay up` ends what another one has left behind, and nothing else."""
+
+import json
+import os
+
+import psutil
+import pytest
+
+from prefect_assay.cli.services.up import _Installation, _only_one
+
+
+@pytest.fixture
+def left_behind(tmp_path):
+    """The child of an `up` that was killed after it had noted it."""
+    with (tmp_path / "processes.json").open("a+") as state:
+        installation = _Installation(tmp_path, "http://127.0.0.1:9/api", {"worker": []}, state)
+        installation._processes.launch("worker", ["-c", "import time; time.sleep(100)"], dict(os.environ))
+        installation._note()
+    yield installation._processes["worker"]
+    installation._processes.stop("worker")
+
+
+def test_what_was_left_behind_is_ended_also_after_the_clock_was_set(left_behind, tmp_path, monkeypatch):
+    created = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: created(process) + 3600)
+    with _only_one(tmp_path):
+        assert not left_behind.running
+
+
+def test_another_process_with_the_id_of_one_that_was_left_behind_is_not_ended(left_behind, tmp_path):
+    state = tmp_path / "processes.json"
+    state.write_text(json.dumps({"worker": [left_behind.pid, "another"]}))
+    with _only_one(tmp_path):
+        assert left_behind.running
