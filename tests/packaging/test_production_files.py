@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prefect.server.concurrency.lease_storage.filesystem import ConcurrencyLeaseStorage
 
 from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, settings_of
 from prefect_assay.webhooks.settings import ENV_PREFIX, ReceiverSettings
@@ -91,6 +92,16 @@ def test_the_charts_server_has_the_shipped_settings():
     assert chosen.items() <= shipped.items()
 
 
+def test_leases_on_disk_outlive_the_charts_pod():
+    server = yaml.safe_load((KUBERNETES / "server-values.yaml").read_text())["server"]
+    (claim,) = documents("server-leases.yaml")
+    (mount,) = server["extraVolumeMounts"]
+    (volume,) = server["extraVolumes"]
+    assert mount["name"] == volume["name"]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert Path(mount["mountPath"]).name == ConcurrencyLeaseStorage().storage_path.name
+
+
 def test_the_image_installs_extras_that_exist_on_a_python_that_is_supported():
     text = (FILES / "Dockerfile").read_text()
     (extras,) = re.findall(r"whl\)\[([a-z0-9,]+)\]", text)
@@ -101,5 +112,12 @@ def test_the_image_installs_extras_that_exist_on_a_python_that_is_supported():
 
 def test_every_file_is_in_the_page():
     page = (ROOT / "docs" / "production.md").read_text()
-    for name in ("Dockerfile", "ecs.yaml", "bucket-policy.json", "kubernetes/", "server-values.yaml"):
+    for name in (
+        "Dockerfile",
+        "ecs.yaml",
+        "bucket-policy.json",
+        "kubernetes/",
+        "server-values.yaml",
+        "server-leases.yaml",
+    ):
         assert name in page
