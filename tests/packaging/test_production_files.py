@@ -110,6 +110,17 @@ def test_the_image_installs_extras_that_exist_on_a_python_that_is_supported():
     assert set(re.findall(r"FROM python:(\d+\.\d+)", text)) == {"3.11"}
 
 
+def test_flow_runs_do_not_load_the_collection_that_only_servers_need():
+    assert "scale" not in (FILES / "Dockerfile").read_text()  # docs/scaling.md has the reason
+
+
+@pytest.mark.parametrize(("arguments", "env"), [*containers()])
+def test_a_server_with_a_password_is_reached(arguments, env):
+    stack = yaml.load((FILES / "ecs.yaml").read_text(), _CloudFormation)["Parameters"]
+    by_choice = stack["PrefectSecretName"]["AllowedValues"] if "PrefectSecretName" in env else []
+    assert {"PREFECT_API_KEY", "PREFECT_API_AUTH_STRING"} <= {*env, *by_choice}, arguments
+
+
 def test_every_file_is_in_the_page():
     page = (ROOT / "docs" / "production.md").read_text()
     for name in (
