@@ -45,8 +45,8 @@ class AssayExperiment(StrictFields, _Job):
             assay=Assay(experiment_type="thermostability"),
             campaign_id="stability-1",
             credentials=AssayCredentials.load("BLOCK_NAME"),
-            policy=SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000),
-            archive=LocalArchive(root="~/assay-archive"),
+            policy=SpendingPolicy.load("BLOCK_NAME"),
+            archive=LocalArchive.load("BLOCK_NAME"),
         ).save("BLOCK_NAME")
 
 

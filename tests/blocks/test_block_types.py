@@ -46,13 +46,17 @@ class TestBlockTypes(BlockStandardTestSuite):
 
 
 @pytest.fixture
-def documents(monkeypatch):
+def documents(monkeypatch, tmp_path):
     """Saved blocks, in memory."""
     saved = {}
     with LocalLab() as lab:
         saved[blocks.AssayCredentials, "BLOCK_NAME"] = blocks.AssayCredentials(
             base_url=lab.base_url, token=lab.token
         )
+        saved[blocks.SpendingPolicy, "BLOCK_NAME"] = blocks.SpendingPolicy(
+            per_experiment_cents=100, per_campaign_cents=100
+        )
+        saved[blocks.LocalArchive, "BLOCK_NAME"] = blocks.LocalArchive(root=str(tmp_path))
         monkeypatch.setattr(
             Block, "save", lambda self, name, **_: saved.__setitem__((type(self), name), self)
         )
@@ -63,7 +67,10 @@ def documents(monkeypatch):
 def test_its_example_runs(block, documents):
     (example,) = re.findall(r"```python\n(.*?)```", block.get_code_example(), flags=re.DOTALL)
     exec(compile(example, block.__name__, "exec"), {})
-    assert isinstance(documents[block, "BLOCK_NAME"], block)
+    made = documents[block, "BLOCK_NAME"]
+    assert isinstance(made, block)
+    within = [getattr(made, name) for name in block.model_fields]
+    assert [other for other in within if isinstance(other, Block) and other not in documents.values()] == []
 
 
 def test_the_schema_is_unchanged(block):

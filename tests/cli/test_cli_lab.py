@@ -5,7 +5,11 @@ import subprocess
 import sys
 
 import httpx
+import pytest
 
+from prefect_assay.blocks import X402Wallet
+from prefect_assay.cli.services import lab as command
+from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.localstack.processes import alive, descendants
 
 
@@ -53,3 +57,16 @@ def test_a_port_in_use_is_an_error_without_our_traceback():
         )
     assert done.returncode == 1
     assert "the lab ended with code" in done.stderr
+
+
+@pytest.mark.parametrize("wallet", [False, True])
+def test_the_next_command_names_the_blocks_that_were_saved(monkeypatch, capsys, tmp_path, wallet):
+    made = []
+    monkeypatch.setattr(command, "signing_keys", lambda _home: signing_keys(tmp_path))
+    monkeypatch.setattr(command, "save_block", lambda block, _name: made.append(block) or "created")
+    monkeypatch.setattr(command, "_wallet", lambda: [X402Wallet.model_construct()] if wallet else [])
+    command._save_blocks({"base_url": "http://127.0.0.1:9", "token": "t"}, "http://127.0.0.1:8100/assay")
+    assert len(made) == 4 + wallet
+    next_step = capsys.readouterr().out.splitlines()[-1]
+    assert "--webhook lab" in next_step
+    assert ("--wallet lab" in next_step) == wallet == ("--payment x402-exact" in next_step)

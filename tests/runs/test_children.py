@@ -51,6 +51,15 @@ class Prefect:
         ).name
 
 
+@pytest.mark.parametrize(
+    ("flow", "here"), [("campaign", True), ("design-build-test", False), ("experiment", False)]
+)
+def test_only_a_campaign_is_said_to_run_without_a_deployment(flow, here):
+    message = str(children.no_deployment(f"{flow}/{children.DEPLOYMENT_NAME}"))
+    assert "prefect-assay deploy" in message
+    assert ("--here" in message) == here
+
+
 WAITED = (StateType.RUNNING, 0), (StateType.PAUSED, 1), (StateType.SCHEDULED, 20), (StateType.RUNNING, 21)
 RETRIED = *WAITED, (StateType.FAILED, 22), (StateType.SCHEDULED, 40), (StateType.RUNNING, 41)
 CRASHED = *WAITED, (StateType.CRASHED, 22), (StateType.SCHEDULED, 40), (StateType.RUNNING, 41)

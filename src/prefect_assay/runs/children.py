@@ -76,10 +76,10 @@ def start_run(
 
 def no_deployment(name: str) -> ConfigurationError:
     """The error of a deployment that Prefect does not have, with the next step."""
-    return ConfigurationError(
-        f"there is no deployment {name}; create it with: prefect-assay deploy. A campaign also runs in one process, "
-        "with: prefect-assay run --here"
+    here = (
+        " It also runs in one process, with: prefect-assay run --here" if name.startswith("campaign/") else ""
     )
+    return ConfigurationError(f"there is no deployment {name}; create it with: prefect-assay deploy.{here}")
 
 
 def start_child(

@@ -111,7 +111,7 @@ def _save_blocks(ready: dict[str, Any], receiver: str) -> None:
             ),
             LocalArchive(root=str(Path("assay-lab-archive").absolute())),
             WebhookEndpoint(url=receiver, signing_key=SecretStr(key)),
-            *_wallet(),
+            *(wallet := _wallet()),
         ]
         changes = [
             f"{type(block).get_block_type_slug()}/{_NAME}: {save_block(block, _NAME)}" for block in saved
@@ -120,7 +120,7 @@ def _save_blocks(ready: dict[str, Any], receiver: str) -> None:
     console.print("\n".join(changes), markup=False)
     console.print(
         f"Next: prefect-assay run designs.fasta --target NAME --credentials {_NAME} --policy {_NAME} --archive {_NAME}"
-        f" --webhook {_NAME} --payment x402-exact --wallet {_NAME}",
+        f" --webhook {_NAME}{f' --payment x402-exact --wallet {_NAME}' if wallet else ''}",
         markup=False,
     )
 
