@@ -9,7 +9,6 @@ from rich.table import Table
 from prefect_assay.cli.failures import FAILED, describe
 from prefect_assay.designs import (
     Reading,
-    campaign_digest,
     check_spec,
     design_warnings,
     read_sequences,
@@ -84,7 +83,6 @@ def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, 
         "warnings": list(design_warnings((s.name, s.aa_string) for s in sequences.items)),
         "experiment_type": str(assay.experiment_type),
         "experiments": experiments,
-        "digest": campaign_digest(sequences, assay),
     }
 
 
