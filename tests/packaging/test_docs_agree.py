@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import tomllib
 from pathlib import Path
 from typing import get_args
 
@@ -54,6 +55,17 @@ def test_every_record_and_tag_and_field_of_a_form_is_documented():
     tags = [value for name, value in vars(run_tags).items() if name.endswith("_TAG")]
     assert [tag for tag in tags if tag not in waiting] == []
     assert [name for name in Question.model_fields if f"`{name}`" not in ordering] == []
+
+
+def test_every_extra_is_documented():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    page = (DOCS / "deploying.md").read_text(encoding="utf-8")
+    rows = page[page.index("\n## Extras\n") :].split("\n## ")[1]
+    documented = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", rows, re.MULTILINE))
+    assert documented.keys() == extras.keys() - {"dev", "test"}
+    for extra, purpose in documented.items():
+        (within,) = re.findall(r"prefect-assay\[(.+?)\]", " ".join(extras[extra])) or [""]
+        assert [name for name in within.split(",") if name and f"`{name}`" not in purpose] == [], extra
 
 
 PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
