@@ -11,6 +11,8 @@ import pytest
 from prefect_assay import blocks, flows, tasks
 from prefect_assay.approvals.questions import Question
 from prefect_assay.books.log import OrderRecord
+from prefect_assay.events import EVENTS_LABEL
+from prefect_assay.models.problem import AlertLimits
 from prefect_assay.runs import tags as run_tags
 
 ROOT = Path(__file__).parents[2]
@@ -52,9 +54,19 @@ def test_every_record_and_tag_and_field_of_a_form_is_documented():
     )
     kinds = [get_args(kind.model_fields["kind"].annotation)[0] for kind in get_args(get_args(OrderRecord)[0])]
     assert [kind for kind in kinds if f"`{kind}`" not in books] == []
-    tags = [value for name, value in vars(run_tags).items() if name.endswith("_TAG")]
-    assert [tag for tag in tags if tag not in waiting] == []
+    names = [value for name, value in vars(run_tags).items() if name.endswith(("_TAG", "_LABEL"))]
+    assert [name for name in (*names, EVENTS_LABEL) if name not in waiting] == []
     assert [name for name in Question.model_fields if f"`{name}`" not in ordering] == []
+
+
+def test_every_limit_of_an_alert_is_documented_with_its_default():
+    alerts = (DOCS / "alerts.md").read_text(encoding="utf-8")
+    (row,) = [
+        line for line in section("flows.md", "sweep").splitlines() if line.startswith("| `alert_limits`")
+    ]
+    for name, field in AlertLimits.model_fields.items():
+        assert re.search(rf"\b{field.default:,}\b[^|]*\(`{name}`\)", alerts), name
+        assert f"`{name}`" in row
 
 
 def test_every_extra_is_documented():
