@@ -299,3 +299,17 @@ def test_results_are_sealed_as_complete_only_once_they_are_released(monkeypatch,
     )
     steps._archive(a_run(experiment="e"), order_of("e"), None, found)
     assert given == [sealed]
+
+
+def test_an_order_that_was_canceled_before_it_was_paid_ends_and_is_reported(monkeypatch):
+    work, order, reported = a_run(experiment="only"), order_of("only"), []
+
+    def refuse(*_):
+        raise ExperimentCanceled("its invoice is open: it must not be paid")
+
+    monkeypatch.setattr(steps, "_await_invoice", lambda *_: order)
+    monkeypatch.setattr(steps, "pay", refuse)
+    monkeypatch.setattr(steps.facts, "canceled", lambda *about: reported.append(about))
+    with pytest.raises(ExperimentCanceled, match="must not be paid"):
+        steps.complete_order(work, order)
+    assert reported == [("only", order.experiment_code)]
