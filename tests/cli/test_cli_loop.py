@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.cli.app import app
-from prefect_assay.cli.campaigns import cancel, known_runs, status
+from prefect_assay.cli.campaigns import cancel, find, known_runs, status
 from prefect_assay.cli.loops import schedule as loop_schedule
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
@@ -245,6 +245,23 @@ def test_canceling_a_loop_ends_its_schedule_also_when_no_run_is_open(started, de
     assert json.loads(done.stdout) == {"experiments": [], "schedule_deactivated": True}
     assert not kept.active
     assert "nothing to cancel" in RUNNER.invoke(app, ["cancel", "egfr", "--yes"]).stderr
+
+
+def test_a_late_start_of_the_schedule_is_canceled_with_the_loop():
+    """It has no tags yet, and deactivating the schedule leaves it."""
+
+    class Listing(Deployments):
+        def read_flow_runs(self, *, flow_filter=None, flow_run_filter=None, **_):
+            if flow_filter is None:
+                return [begun] if LOOP_TAG + "egfr" in flow_run_filter.tags.all_ else []
+            return [late, begun] if flow_filter.name.any_ == ["design-build-test"] else []
+
+    parameters = {"loop_id": "egfr", "credentials": {}, "policy": {}, "archive": {}}
+    begun, late = (
+        FlowRun(id=uuid4(), flow_id=uuid4(), name=name, parameters=parameters, start_time=at)
+        for name, at in (("begun", datetime.now(UTC)), ("late", None))
+    )
+    assert [run.name for run in find.parents_of(Listing(), "egfr")] == ["begun", "late"]
 
 
 def test_canceling_one_run_of_a_loop_names_the_schedule_that_stays(started, deployments, monkeypatch):

@@ -35,7 +35,12 @@ def parents_of(client: SyncPrefectClient, which: str) -> list[FlowRun]:
         found = []
     except ValueError:  # no flow run id
         found = tagged(client, CAMPAIGN_TAG + which) or tagged(client, LOOP_TAG + which)
-        found = found or newest_named(client, which)
+        # A run gets its tags when it begins: one that still waits for a worker, such as a late start of a schedule, has none.
+        known = {run.id for run in found}
+        named = [run for run in newest_named(client, which) if run.id not in known]
+        found += [
+            run for run in named if not found or (run.start_time is None and "spec" not in run.parameters)
+        ]
     found = [run for run in found if is_assay_run(run)]
     if not found:
         raise NotFound(

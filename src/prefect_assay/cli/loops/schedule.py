@@ -53,7 +53,7 @@ def active_schedule(client: SyncPrefectClient, loop_id: str) -> DeploymentSchedu
 
 
 def end_schedule(client: SyncPrefectClient, schedule: DeploymentSchedule) -> None:
-    """Deactivate a schedule; Prefect deletes the runs that it has made and that have not begun."""
+    """Deactivate a schedule; Prefect deletes the runs that it has made for later, but not one that is late."""
     if schedule.deployment_id is not None:
         client.update_deployment_schedule(schedule.deployment_id, schedule.id, active=False)
 
