@@ -4,7 +4,9 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate
 from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
+from prefect.client.schemas.schedules import CronSchedule
 
 from prefect_assay.flows import sweep
 from prefect_assay.models.report import CampaignReport
@@ -154,9 +156,22 @@ def settled(world, look):
     return before and sum(r["path"] == look for r in world.journal()) == before
 
 
-def test_a_served_process_that_ends_pauses_no_schedule(world):
-    """Another one may serve by then, and deploying keeps a pause for an operator's wish."""
-    world.stack.stop_runner()
-    paused = [deployment.entrypoint for deployment in world.api.read_deployments() if deployment.paused]
-    world.stack.start_runner()
+def test_a_served_process_pauses_no_schedule_and_keeps_what_operators_have_set(world):
+    """Another one may serve when it ends, and deploying keeps a pause for an operator's wish."""
+    name, choices = "campaign/prefect-assay", {"parameters": {"deadline_days": 60}, "concurrency_limit": 20}
+    campaign = world.api.read_deployment_by_name(name)
+    added = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 6 * * 1-5"), active=False)
+    (schedule,) = world.api.create_deployment_schedules(campaign.id, [added])
+    world.api.update_deployment(campaign.id, DeploymentUpdate(**choices))
+    try:
+        world.stack.stop_runner()
+        paused = [deployment.entrypoint for deployment in world.api.read_deployments() if deployment.paused]
+        world.stack.start_runner()
+        again = world.api.read_deployment_by_name(name)
+    finally:
+        world.api.delete_deployment_schedule(campaign.id, schedule.id)
+        world.api.update_deployment(campaign.id, DeploymentUpdate(parameters={}, concurrency_limit=None))
     assert paused == []
+    assert [kept.id for kept in again.schedules] == [schedule.id]
+    assert again.parameters == choices["parameters"]
+    assert again.global_concurrency_limit.limit == choices["concurrency_limit"]
