@@ -151,7 +151,7 @@ def database_of(shipped, own_folder):
 
 def shipped_in(settings, shipped):
     """The names of the shipped settings that are in effect."""
-    return {name for name, value in shipped[1].items() if settings[name] == value}
+    return {name for name, value in shipped[1].items() if settings.get(name) == value}
 
 
 def test_the_shipped_settings_hold(tmp_path, shipped, database_of):

@@ -90,11 +90,16 @@ def test_followed_and_in_process(world, blocks):
 
 def test_nothing_is_started_for_a_wrong_request(world, blocks):
     designs = str(world.designs("wrong", BINDER))
+    by_machine = [*blocks, "--payment", "x402-exact"]
     before = _status(world).json()
     for arguments, code, words in (
         ([designs, *blocks], 2, "target: affinity needs one"),
-        ([designs, "--target", EGFR, *blocks[2:], "--credentials", "nobody"], 1, "no AssayCredentials block"),
-        ([designs, "--target", EGFR, *blocks, "--archive", "nowhere"], 1, "no archive block named"),
+        (
+            [designs, "--target", EGFR, *by_machine[2:], "--credentials", "nobody"],
+            1,
+            "no AssayCredentials block",
+        ),
+        ([designs, "--target", EGFR, *by_machine, "--archive", "nowhere"], 1, "no archive block named"),
         ([designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"], 1, "no SharedPaymentTokens block"),
         (["missing.fasta", "--target", EGFR, *blocks], 2, "missing.fasta"),
     ):

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 # What a run asks of Prefect, from its parameters to its suspension. 500 and 504 are the last word for Prefect's client,
 # after 503 it asks again.
 FAULTS = {
-    "a block": ("GET /api/block_documents/", 500, {}),
+    "a block": ("POST /api/block_documents/filter", 500, {}),
     "an artifact": ("POST /api/artifacts", 500, {}),
     "an artifact, for long": ("POST /api/artifacts", 503, {"times": 9}),
     "what an earlier version recorded": ("GET /api/variables/name/assay_order_", 504, {}),
