@@ -96,7 +96,7 @@ class S3Archive(StrictFields, Block):
         """The store this block describes.
 
         Raises:
-            ConfigurationError: the endpoint or the region is none, or a key is absent.
+            ConfigurationError: the endpoint or the region is not valid, or one of the two keys is absent.
         """
         import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415

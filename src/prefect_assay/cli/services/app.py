@@ -81,7 +81,7 @@ def init(
         str | None, typer.Option(help="Where results are kept: a folder, or s3://bucket/prefix.")
     ] = None,
     s3_endpoint: Annotated[
-        str | None, typer.Option(help="S3 server other than AWS; none is AWS again.")
+        str | None, typer.Option(help="Address of an S3 server other than AWS; `none` returns to AWS.")
     ] = None,
     receiver: Annotated[
         str | None, typer.Option(help="Public https address that leads to the receiver, or none.")

@@ -198,8 +198,8 @@ def modify(
     """PATCH /experiments/{id}, once; only the fields that are named. None clears the target or the webhook.
 
     `sequences` replaces the whole list. Leave the webhook of an experiment that was ordered with a secret in place: the
-    organisation's webhook would get its updates under that secret (contract 6, rule 2). Only a service of the earlier variant can change `status`, so a POST is sent
-    at once.
+    organisation's webhook would get its updates under that secret (contract 6, rule 2). Only a service of the earlier
+    variant can change `status`, so a POST is sent at once.
 
     Raises:
         InvalidRequest: with every finding; nothing was sent, or the earlier variant cannot change this.
