@@ -105,6 +105,7 @@ def test_an_approval_applies_to_later_executions(given, decision, most):
         ({"decision": "reject"}, ApprovalRejected),
         ({"decision": "change_cap", "cap_cents": 100}, ApprovalRejected),
         ({"decision": "change_cap"}, ApprovalRejected),
+        ({"decision": "approve", "cap_cents": 100}, ApprovalRejected),
         ({"decision": "approve", "late": True}, ApprovalExpired),
         ({"decision": "change_cap", "cap_cents": 500, "late": True}, ApprovalExpired),
     ],

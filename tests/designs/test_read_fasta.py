@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs import pool_of, read_sequences
 from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.candidate import Candidate
 
 DATA = Path(__file__).parent / "data"
 
@@ -109,6 +110,16 @@ def test_duplicates_are_set_aside_and_the_first_is_kept():
     sequences = read_sequences(">b\nACD\n>a\nacd\n>c\nACDE\n>d\nACD\n")
     assert [s.name for s in sequences.items] == ["b", "c"]
     assert [(d.name, d.same_as) for d in sequences.duplicates] == [("a", "b"), ("d", "b")]
+
+
+@pytest.mark.parametrize("text", ["NA", "nan", "N\nA"])
+def test_a_missing_value_is_no_peptide(text):
+    assert "which R and pandas write for a missing value" in findings(f">b\nACD\n>empty\n{text}")[0]
+
+
+def test_a_designer_cannot_propose_a_missing_value():
+    with pytest.raises(InvalidSequences, match="'a': the sequence is 'NA'"):
+        pool_of([Candidate(name="a", sequence="NA"), Candidate(name="b", sequence="ACD")])
 
 
 def test_dna_is_recognised():

@@ -24,7 +24,7 @@ from prefect_assay.designs import AS_WRITTEN
 from prefect_assay.errors import ConfigurationError, DesignerFailed, InvalidSequences, InvalidSpec, LoopFailed
 from prefect_assay.flows import campaign_plan, design_build_test
 from prefect_assay.flows.campaign_plan import CampaignInput
-from prefect_assay.looping import LoopBook, proposals
+from prefect_assay.looping import LoopBook, choosing, proposals
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.spec import Assay
 from prefect_assay.results import ResultRow, to_csv
@@ -139,9 +139,9 @@ def loop(tmp_path, monkeypatch):
     monkeypatch.setattr(flow_module.artifacts, "show_loop", lambda _: None)
     monkeypatch.setattr(campaign_plan, "plan_campaign", campaign_plan.plan_campaign.fn)
     monkeypatch.setattr(proposals, "propose_designs", proposals.propose_designs.fn)
-    monkeypatch.setattr(proposals, "resolve_target", lambda *_: None)
+    monkeypatch.setattr(choosing, "resolve_target", lambda *_: None)
     monkeypatch.setattr(
-        proposals, "estimate_cost", lambda _, spec: SimpleNamespace(total_cents=PRICE * len(spec.sequences))
+        choosing, "estimate_cost", lambda _, spec: SimpleNamespace(total_cents=PRICE * len(spec.sequences))
     )
 
     def run(**changes):

@@ -41,8 +41,8 @@ class SpendingApproval(Question):
         default=None,
         ge=0,
         title="New cap for this run (cents)",
-        description="Only with change_cap: what may be spent in this run without asking again. "
-        "Less than the amount shown is a rejection. The spending policy stays as it is.",
+        description="With change_cap: what may be spent in this run without asking again. "
+        "Less than the amount shown is a rejection, also beside approve. The spending policy stays as it is.",
         json_schema_extra={"position": 1},
     )
 
@@ -149,7 +149,8 @@ def _changed_cap(topic: str) -> Approval | None:
 def _approved(given: list[FormAnswer], what: str, amount_cents: int, otherwise: str) -> Approval:
     """The newest answer counts. A refusal is discarded: it ends this execution, and not every retry."""
     last = given[0]
-    if last.decision == "approve" and not last.late:
+    cap = last.values.get("cap_cents")  # beside approve it gives no room for more, but a lower one contradicts it
+    if last.decision == "approve" and not last.late and (cap is None or int(cap) >= amount_cents):
         return Approval(amount_cents, last.given_by, by_person=True)
     for answer in given:
         answer.discard()

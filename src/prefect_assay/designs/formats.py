@@ -28,7 +28,6 @@ from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS
 
 _EMPTY: Final = frozenset({"", "null", "none", "n/a"})  # none of them is a peptide; "na" and "nan" are
-_MISSING: Final = frozenset({"na", "nan"})  # as a sequence, they would be ordered as peptides
 _TRUE: Final = frozenset({"true", "t", "yes", "y", "1", "1.0", "control"})
 _FALSE: Final = frozenset({"false", "f", "no", "n", "0", "0.0", "nan", "na", "design"})
 _DELIMITER_HINT = re.compile(r"sep=.", re.IGNORECASE)  # Excel's own first line
@@ -153,16 +152,9 @@ def _add(rows: Rows, header: Header, row: list[str], line: int, errors: SourceEr
         metadata: dict[str, Any] = metadata_of(given, line, name, errors)
         if metadata:
             rows.metadata[len(rows.names)] = metadata
-    residues = _cell(row, header.sequence)
-    if residues.casefold() in _MISSING:
-        errors.add(
-            f"the sequence is {quoted(residues)}, which R and pandas write for a missing value; fill it in, or delete the row",
-            line=line,
-            name=name,
-        )
     rows.lines.append(line)
     rows.names.append(name)
-    rows.residues.append(residues)
+    rows.residues.append(_cell(row, header.sequence))
     rows.extras.append(_UNIT.join([_cell(row, at).replace(_UNIT, " ") for at, _ in header.others]))
 
 

@@ -32,6 +32,8 @@ _BATCH: Final = 250  # residues that are looked at together: of most batches not
 _LISTED: Final = 5
 _DNA_FROM: Final = 30
 _DNA: Final = "ACGT"
+_MISSING: Final = frozenset({"na", "nan"})  # would be ordered as peptides
+_SUSPECT: Final = _DNA + "N"  # nothing but these letters: DNA, or a missing value
 _HINTS: Final = {
     "X": "an unknown residue: decide on one",
     "B": "ambiguous (D or N): decide on one",
@@ -138,7 +140,7 @@ def checked(rows: Rows, source: str, errors: SourceErrors) -> Pool:
     written = zip(rows.lines, rows.names, rows.residues, _clean(rows.residues), strict=True)
     for at, (line, name, text, clean) in enumerate(written):
         residues = text
-        if not (clean and text.strip(_DNA)):
+        if not (clean and text.strip(_SUSPECT)):
             residues = rows.residues[at] = _letters(text, line, name, errors)
         key = name.casefold() if name.isascii() else name_key(name)
         if known_names.setdefault(key, line) != line or not key:
@@ -236,6 +238,11 @@ def _problem(residues: str, chains: list[str]) -> str | None:
         return _letters_error(foreign)
     if not all(chains):
         return f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and belongs only between them"
+    if residues.casefold() in _MISSING:
+        return (
+            f"the sequence is {quoted(residues)}, which R and pandas write for a missing value; "
+            "fill it in, or leave the design out"
+        )
     if len(residues) >= _DNA_FROM and set(residues.upper()) == set(_DNA):
         return "only A, C, G and T: this looks like DNA; translate it to protein"
     return None

@@ -11,14 +11,10 @@ from prefect_assay.looping.book import (
     of_designs_address,
 )
 from prefect_assay.looping.check import check_loops
+from prefect_assay.looping.choosing import NothingToMeasure, OverBudget
 from prefect_assay.looping.history import loop_history, summary_of, with_newest_tables
-from prefect_assay.looping.proposals import (
-    Loop,
-    NothingToMeasure,
-    OverBudget,
-    UnreadableDesigns,
-    next_round,
-)
+from prefect_assay.looping.loop import Loop
+from prefect_assay.looping.proposals import UnreadableDesigns, next_round
 from prefect_assay.looping.report import loop_report, round_line
 from prefect_assay.looping.rules import (
     RoundValue,

@@ -1,0 +1,46 @@
+"""What all rounds of a loop share: its settings, its archive and its log. Knows nothing of any one round."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.designs import Reading
+from prefect_assay.looping.book import LoopBook
+from prefect_assay.looping.history import Placed
+from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.models.spec import Assay
+from prefect_assay.runs import PollPolicy
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What all rounds of a loop share."""
+
+    loop_id: str
+    source: str | None
+    designer: str | None
+    assay: Assay
+    credentials: AssayCredentials
+    archive: Archive
+    reading: Reading
+    designs_per_round: int | None
+    selection: SelectionSettings | None
+    per_experiment: int
+    settle_seconds: float
+    wait_days: float
+    poll: PollPolicy
+    timeout: timedelta
+    scope: Callable[[], str]  # separates its runs from those of another archive; asks the service
+    placed: Placed
+
+    @cached_property
+    def book(self) -> LoopBook:
+        """The loop's log, opened on first use."""
+        return LoopBook(self.archive.get_store(), self.archive.prefix, self.loop_id)
+
+    @property
+    def n(self) -> int:
+        """How many designs a designer is asked for."""
+        return self.designs_per_round or self.per_experiment
