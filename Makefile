@@ -30,6 +30,9 @@ help:
 	@echo "make bench    each part beside what it replaces, in ten minutes; writes docs/performance.md"
 	@echo "make bench-long  the same with 10,000 waiting runs and a million designs"
 
+# Where it is set, as in many containers, each process of the tests would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # uv installs the lock several times faster; where it cannot (its index settings are its own), pip does.
 # One environment for everything, from the committed lock; made again when the lock or the project file changes.
 $(VENV)/.installed: requirements.lock pyproject.toml
