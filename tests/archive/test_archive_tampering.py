@@ -1,5 +1,7 @@
 """Whatever is changed in an archive behind its back is damage, for the library and for the command."""
 
+import shutil
+
 import pytest
 from typer.testing import CliRunner
 
@@ -7,6 +9,7 @@ from prefect_assay.archive import LocalStore, verify, versions
 from prefect_assay.cli.app import app
 from prefect_assay.cli.archives import archive as archive_command
 from support.archive import archive_writer
+from support.archive.stores import bucket_store
 from support.archive.tampering import E1, FOLDER_WAYS, WAYS, Hands, fill
 
 EVERYWHERE = [(way, *WAYS[way]) for way in WAYS]
@@ -19,14 +22,27 @@ def damaged(report):
     return {finding.key for finding in report.findings if finding.is_damage}
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return Hands(fill(LocalStore(tmp_path / "archive")))
+@pytest.fixture(scope="module")
+def filled_folder(tmp_path_factory):
+    return fill(LocalStore(tmp_path_factory.mktemp("filled") / "archive"))
+
+
+@pytest.fixture(scope="module")
+def filled_bucket(moto_endpoint):
+    return fill(bucket_store(moto_endpoint))
 
 
 @pytest.fixture
-def bucket(moto_store):
-    return Hands(fill(moto_store))
+def folder(filled_folder, tmp_path):
+    return Hands(LocalStore(shutil.copytree(filled_folder.root, tmp_path / "archive")))
+
+
+@pytest.fixture
+def bucket(filled_bucket, moto_store):
+    for key in filled_bucket.keys(""):
+        source = {"Bucket": filled_bucket.bucket, "Key": key}
+        moto_store._client.copy_object(Bucket=moto_store.bucket, Key=key, CopySource=source)
+    return Hands(moto_store)
 
 
 def said_of(arguments):
@@ -35,11 +51,15 @@ def said_of(arguments):
     return done.output, done.exit_code
 
 
-def assert_is_damage(store, named, arguments):
-    for prefix in ("lab", ""):
-        report = verify(store, prefix)
-        assert not report.ok
-        assert named in damaged(report)
+def assert_is_damage(store, named):
+    """For the library, at the whole place."""
+    report = verify(store)
+    assert not report.ok
+    assert named in damaged(report)
+
+
+def assert_says_damage(named, arguments):
+    """For the command, at the archive's own prefix."""
     output, code = said_of(arguments)
     assert code == 1
     assert named.removeprefix("lab/") in output
@@ -50,14 +70,21 @@ def assert_is_damage(store, named, arguments):
 @pytest.mark.parametrize(("way", "tamper", "named", "_"), EVERYWHERE + IN_A_FOLDER)
 def test_in_a_folder(folder, way, tamper, named, _):
     tamper(folder)
-    assert_is_damage(folder.store, named, [str(folder.store.root / "lab")])
+    assert_is_damage(folder.store, named)
+    assert_says_damage(named, [str(folder.store.root / "lab")])
 
 
 @pytest.mark.parametrize(("way", "tamper", "named", "_"), EVERYWHERE)
-def test_in_a_bucket(bucket, monkeypatch, way, tamper, named, _):
+def test_in_a_bucket(bucket, way, tamper, named, _):
+    tamper(bucket)
+    assert_is_damage(bucket.store, named)
+
+
+def test_in_a_bucket_for_the_command(bucket, monkeypatch):
+    _, tamper, named, _ = EVERYWHERE[0]
     tamper(bucket)
     monkeypatch.setattr(archive_command, "opened", lambda path, archive: (bucket.store, "lab"))
-    assert_is_damage(bucket.store, named, ["--archive", "block"])
+    assert_says_damage(named, ["--archive", "block"])
 
 
 @pytest.mark.parametrize(("way", "tamper", "named", "_"), WITHOUT_REGISTER)
