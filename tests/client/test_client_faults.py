@@ -292,7 +292,9 @@ def test_a_refusal_that_is_not_the_services_leaves_an_act_unknown(
 ):
     if name == "modify" and status == 405:
         pytest.skip("the earlier variant of the interface: the same is said by POST")
-    for body in FOREIGN:
+    # Every body for the acts that cost money, and for one status of the others, whose answers are read in one place.
+    every = name in {"create", "pay"} or status == 404
+    for body in FOREIGN if every else FOREIGN[1:2]:
         server.will(reply(status, body))
         error = fails(face, name, *arguments)
         assert (type(error), error.status_code) == (unknown, status), body
