@@ -238,6 +238,10 @@ def _problem(residues: str, chains: list[str]) -> str | None:
         return _letters_error(foreign)
     if not all(chains):
         return f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and belongs only between them"
+    return _other_than_protein(residues)
+
+
+def _other_than_protein(residues: str) -> str | None:
     if residues.casefold() in _MISSING:
         return (
             f"the sequence is {quoted(residues)}, which R and pandas write for a missing value; "
