@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.states import Cancelled, Completed, Suspended
+from prefect.client.schemas.responses import SetStateStatus
+from prefect.states import Cancelled, Completed, Crashed, Suspended
 from typer.testing import CliRunner
 
 from prefect_assay.approvals.answering import OpenQuestion
@@ -21,6 +22,7 @@ from prefect_assay.cli.campaigns.answer import GivenAnswer
 from prefect_assay.errors import ArchiveUnavailable, InputError
 from prefect_assay.models.billing import Invoice, Quote
 from prefect_assay.payments.reconciliation import PaymentStatus
+from prefect_assay.sweeping import cancellations
 from prefect_assay.sweeping.cancellations import Settled
 from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, CancellationReport
 
@@ -225,10 +227,11 @@ def test_an_experiment_that_another_campaign_waits_for_goes_on(monkeypatch):
     canceled = []
 
     class Server:
-        def set_flow_run_state(self, run_id, state):
+        def set_flow_run_state(self, run_id, state, **_):
             assert state.type == StateType.CANCELLING
             canceled.append(run_id)
             mine.state = Cancelled()
+            return SimpleNamespace(status=SetStateStatus.ACCEPT)
 
         def read_flow_run(self, run_id):
             return {mine.id: mine, ended.id: ended}[run_id]
@@ -254,8 +257,9 @@ def test_a_run_that_no_worker_stops_is_left_to_the_sweep(monkeypatch):
     stuck = a_run("c 1/1", State(type=StateType.RUNNING, name="Running"), spec={})
 
     class Server:
-        def set_flow_run_state(self, _run_id, state):
+        def set_flow_run_state(self, _run_id, state, **_):
             stuck.state = state
+            return SimpleNamespace(status=SetStateStatus.ACCEPT)
 
         def read_flow_run(self, _run_id):
             return stuck
@@ -263,3 +267,30 @@ def test_a_run_that_no_worker_stops_is_left_to_the_sweep(monkeypatch):
     monkeypatch.setattr(cancel, "_PATIENCE_SECONDS", 0.0)
     (line,) = cancel._cancel(Server(), [stuck])
     assert (line.outcome, "its worker has not stopped it yet" in line.text) == ("canceling", True)
+
+
+def test_a_run_that_crashes_while_it_is_canceled_does_not_come_back(monkeypatch):
+    run = a_run("c", State(type=StateType.RUNNING, name="Running"))
+    wanted = []
+
+    class Server:
+        def set_flow_run_state(self, _run_id, state, **_):
+            wanted.append(state.type)
+            run.state = Crashed() if state.type == StateType.CANCELLING else state
+            return SimpleNamespace(status=SetStateStatus.ACCEPT)
+
+        def read_flow_run(self, _run_id):
+            return run
+
+    monkeypatch.setattr(cancel, "_POLL_SECONDS", 0.0)
+    assert [run.state.name for run in cancel._ended(Server(), [run])] == ["Cancelled"]
+    assert wanted == [StateType.CANCELLING, StateType.CANCELLED]
+
+
+def test_a_crashed_run_needs_its_order_as_much_as_a_suspended_one():
+    """The sweep starts it again: what it waits for is neither canceled nor its quote rejected."""
+    mine, other = a_run("mine"), a_run("other", Crashed())
+    server = SimpleNamespace(read_flow_runs=lambda **_: [mine, other])
+    assert cancellations._others(server, mine, ["assay-waits:g"]) == [other]
+    other.state = Cancelled()
+    assert cancellations._others(server, mine, ["assay-waits:g"]) == []

@@ -4,11 +4,15 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from prefect.client.schemas.objects import StateType
+from prefect.states import Crashed
 from typer.testing import CliRunner
 
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.cli.app import app
+from prefect_assay.runs.queries import recoverable_runs
 from prefect_assay.runs.states import reschedule
+from prefect_assay.runs.tags import CHILDREN_TAG, GROUP_TAG
 from support.command import command
 from support.runs.held import DESIGN, Held
 from support.runs.world import EGFR, UNPRICED
@@ -113,3 +117,18 @@ def test_a_canceled_campaign_says_what_remains(world, held):
         assert len(world.artifacts(run, "assay-canceled-")) == 1
     (again,) = json.loads(here("cancel", str(paid.id), "--json").stdout)["experiments"]
     assert (again["outcome"], again["billed_cents"]) == ("invoiced", 21_900)
+
+
+@pytest.mark.parametrize("campaign_crashed", [True, False])
+def test_a_crashed_run_is_canceled_and_not_started_again(world, held, campaign_crashed):
+    group = f"crashed-{campaign_crashed}"
+    parent = held.start("campaign", **world.shared(), designs="d.fasta", assay={"target": EGFR})
+    child = held.experiment(group)
+    world.api.update_flow_run(parent.id, tags=["assay", CHILDREN_TAG + group])
+    world.api.update_flow_run(child.id, tags=["assay", GROUP_TAG + group])
+    for run in (parent, child) if campaign_crashed else (child,):
+        world.api.set_flow_run_state(run.id, Crashed(), force=True)
+    assert here("cancel", str(parent.id), "--yes").exit_code == 0
+    assert [world.run(run).state.name for run in (parent, child)] == ["Cancelled"] * 2
+    started_again = {run.id for run in recoverable_runs(world.api, StateType.CRASHED)}
+    assert not started_again & {parent.id, child.id}

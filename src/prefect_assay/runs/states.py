@@ -6,7 +6,7 @@ from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas import OrchestrationResult
-from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.states import Scheduled
 
@@ -61,6 +61,11 @@ def has_ended(run: FlowRun) -> bool:
     return not has_expired(run) or age > _EXPIRED_FOR
 
 
+def is_open(run: FlowRun) -> bool:
+    """Return True if the run goes on or will be started again, as a crashed run is, and is not being canceled."""
+    return run.state is not None and not run.state.is_cancelling() and not has_ended(run)
+
+
 def has_expired(run: FlowRun) -> bool:
     """Return True if the run failed because its suspension timed out."""
     return run.state is not None and run.state.is_failed() and _EXPIRED in (run.state.message or "")
@@ -87,6 +92,12 @@ def resume(client: SyncPrefectClient, run_id: UUID, answer: dict[str, Any] | Non
 def reschedule(client: SyncPrefectClient, run_id: UUID, message: str, *, force: bool = False) -> bool:
     """Schedule another execution of a run; True if Prefect accepts. `force` also takes back a begun start."""
     return set_state(client, run_id, Scheduled(name="AwaitingRetry", message=message), force=force)
+
+
+def cancel(client: SyncPrefectClient, run: FlowRun) -> None:
+    """Cancel a run. One in a final state, such as Crashed, has no process, and Prefect refuses Cancelling for it."""
+    final = run.state is not None and run.state.is_final()
+    set_state(client, run.id, State(type=StateType.CANCELLED if final else StateType.CANCELLING))
 
 
 def set_state(client: SyncPrefectClient, run_id: UUID, state: State[Any], *, force: bool = False) -> bool:

@@ -27,7 +27,7 @@ from prefect_assay.ordering import find_order, order_key, read_order, recorded_o
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_runs, run_filter
-from prefect_assay.runs.states import lost_its_deployment
+from prefect_assay.runs.states import cancel, has_ended, is_open, lost_its_deployment
 from prefect_assay.runs.tags import (
     CANCELED_TAG,
     CHILDREN_TAG,
@@ -203,11 +203,11 @@ def _report_parent(client: SyncPrefectClient, run: FlowRun) -> None:
 
 
 def _cancel(client: SyncPrefectClient, child: FlowRun, others: list[str]) -> str:
-    if child.state is not None and child.state.is_final():
+    if child.state is not None and has_ended(child):
         return f"has ended as {child.state.name}"
     if others:
         return f"goes on, because {', '.join(others)} waits for it, too"
-    client.set_flow_run_state(child.id, State(type=StateType.CANCELLING))
+    cancel(client, child)
     return "is canceled with it"
 
 
@@ -216,9 +216,7 @@ def _others(client: SyncPrefectClient, run: FlowRun, tags: Iterable[str]) -> lis
         other.id: other
         for tag in tags
         for other in read_runs(client, run_filter(tags=[tag]))
-        if other.id != run.id
-        and other.state is not None
-        and not (other.state.is_final() or other.state.is_cancelling())
+        if other.id != run.id and is_open(other)
     }
     return list(found.values())
 

@@ -11,7 +11,7 @@ from typing import Final, assert_never, cast
 import typer
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.objects import FlowRun
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +25,7 @@ from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, InputError, NotFound
 from prefect_assay.models.billing import usd
 from prefect_assay.runs.block_references import block_reference
+from prefect_assay.runs.states import cancel, has_ended, is_open
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_CODE_LABEL, tag_values
 from prefect_assay.sweeping.cancellations import Settled, cancel_children, settle_canceled_run
 from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, CancellationReport
@@ -32,7 +33,7 @@ from prefect_assay.tasks.collate import kept_plan
 
 _PATIENCE_SECONDS: Final = 60.0  # for a worker to stop the processes of runs
 _POLL_SECONDS: Final = 1.0
-_SWEEP: Final = "the sweep reports within five minutes what remains"
+_SWEEP: Final = "the sweep reports what remains"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool) -> None:
             if schedule is None:
                 raise
             found = []
-        running = [run for run in found if _is_open(run)]
+        running = [run for run in found if is_open(run)]
         canceled = any(run.state and run.state.is_cancelled() for run in found)
         if not running and not canceled and schedule is None:
             ended = ", ".join(sorted({_state(run) for run in found}))
@@ -107,15 +108,12 @@ def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
     """From the parents to their experiments: a canceled parent starts nothing more, and cancels what only it needs."""
     lines: list[Remains] = []
     while runs:
-        for run in runs:
-            if _is_open(run):
-                client.set_flow_run_state(run.id, State(type=StateType.CANCELLING))
         started: list[FlowRun] = []
         for run in _ended(client, runs):
             if _is_experiment(run):
                 lines.append(_remains(client, run))
                 continue
-            if not _has_ended(run):
+            if not has_ended(run):
                 lines.append(_line(run, "canceling", f"its worker has not stopped it yet; {_SWEEP}"))
             elif run.state is not None and run.state.is_cancelled():
                 settle_canceled_run(client, run, datetime.now(UTC))
@@ -125,24 +123,26 @@ def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
         lines += [
             _line(run, "goes on", "goes on: another run waits for it, or somebody has started it again")
             for run in started
-            if _is_open(run)
+            if is_open(run)
         ]
-        runs = [run for run in started if not _is_open(run)]
+        runs = [run for run in started if not is_open(run)]
     return lines
 
 
-def _ended(client: SyncPrefectClient, runs: Sequence[FlowRun]) -> list[FlowRun]:
-    """The runs as they are when all have ended, or when the patience is over."""
+def _ended(client: SyncPrefectClient, runs: list[FlowRun]) -> list[FlowRun]:
+    """Cancel the open runs, also one that crashes meanwhile, until all have ended or the patience is over."""
     end = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        now = [client.read_flow_run(run.id) for run in runs]
-        if all(map(_has_ended, now)) or time.monotonic() > end:
-            return now
+        for run in filter(is_open, runs):
+            cancel(client, run)
+        runs = [client.read_flow_run(run.id) for run in runs]
+        if all(map(has_ended, runs)) or time.monotonic() > end:
+            return runs
         time.sleep(_POLL_SECONDS)
 
 
 def _remains(client: SyncPrefectClient, run: FlowRun) -> Remains:
-    if not _has_ended(run):
+    if not has_ended(run):
         return _line(run, "canceling", f"its worker has not stopped it yet; {_SWEEP}")
     if run.state is not None and not run.state.is_cancelled():
         return _line(run, "ended", f"had ended as {_state(run)}")
@@ -273,14 +273,6 @@ def _show(which: str, lines: Sequence[Remains]) -> None:
 
 def _is_experiment(run: FlowRun) -> bool:
     return "spec" in run.parameters
-
-
-def _has_ended(run: FlowRun) -> bool:
-    return run.state is not None and run.state.is_final()
-
-
-def _is_open(run: FlowRun) -> bool:
-    return run.state is not None and not run.state.is_final() and not run.state.is_cancelling()
 
 
 def _state(run: FlowRun) -> str:
