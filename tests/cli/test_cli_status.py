@@ -7,11 +7,12 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.states import Cancelled, Failed, Scheduled, Suspended
+from prefect.states import Cancelled, Completed, Failed, Scheduled, Suspended
 from rich.console import Console
 
-from prefect_assay.cli.campaigns import known_runs, status
-from prefect_assay.runs.tags import REPLACED_TAG
+from prefect_assay.cli.campaigns import find, known_runs, status
+from prefect_assay.errors import NotFound
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, REPLACED_TAG
 from prefect_assay.waiting import WaitsFor
 
 PARAMETERS = {"credentials": {"$ref": str(uuid4())}, "policy": {}, "archive": {}}
@@ -212,7 +213,18 @@ def test_a_campaign_is_known_before_its_run_begins():
     server = Server(run("round-9, 3 designs", state=scheduled, campaign_id="round-9"))
     for which in ("round-9", "round-9, 3 designs"):
         assert only(server, which).waits_for == "a free worker"
-    assert known_runs.named(server, "round-8") == []
+    with pytest.raises(NotFound, match="neither a campaign, a loop nor an assay run 'round-8'"):
+        known_runs.named(server, "round-8")
+
+
+def test_a_campaign_and_a_loop_of_one_id_are_both_meant():
+    ended = run("campaign", state=Completed(), tags=[f"{CAMPAIGN_TAG}egfr"], campaign_id="egfr")
+    waits = run("loop", state=suspended("children-x:1"), tags=[f"{LOOP_TAG}egfr"], loop_id="egfr")
+    late = run("late", state=Scheduled(), loop_id="egfr")
+    old = run("old", state=Cancelled(name="Replaced"), tags=[f"{REPLACED_TAG}{late.id}"], loop_id="egfr")
+    server = Server(ended, waits, late, old)
+    for found in (known_runs.named(server, "egfr"), find.with_children(server, "egfr")):
+        assert [one.name for one in found] == ["campaign", "loop", "late"]
 
 
 def test_a_run_that_was_replaced_is_followed_to_the_one_that_goes_on():

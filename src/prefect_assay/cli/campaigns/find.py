@@ -15,6 +15,7 @@ from prefect_assay.runs.tags import (
     CHILDREN_TAG,
     GROUP_TAG,
     LOOP_TAG,
+    REPLACED_TAG,
     WAITS_TAG,
     campaign_group,
     tag_values,
@@ -24,7 +25,7 @@ _NEWEST: Final = 50
 
 
 def parents_of(client: SyncPrefectClient, which: str) -> list[FlowRun]:
-    """The runs of a campaign or a loop by its id, without its experiments; or the run of a flow run id.
+    """The runs of the campaign and the loop of an id, else its experiments; or the run of a flow run id.
 
     Raises:
         NotFound: nothing has this id.
@@ -34,14 +35,15 @@ def parents_of(client: SyncPrefectClient, which: str) -> list[FlowRun]:
     except ObjectNotFound:
         found = []
     except ValueError:  # no flow run id
-        found = tagged(client, CAMPAIGN_TAG + which) or tagged(client, LOOP_TAG + which)
+        found = tagged(client, CAMPAIGN_TAG + which) + tagged(client, LOOP_TAG + which)
+        found = found or tagged(client, GROUP_TAG + campaign_group(which))  # its campaign's run was deleted
         # A run gets its tags when it begins: one that still waits for a worker, such as a late start of a schedule, has none.
         known = {run.id for run in found}
         named = [run for run in newest_named(client, which) if run.id not in known]
         found += [
             run for run in named if not found or (run.start_time is None and "spec" not in run.parameters)
         ]
-    found = [run for run in found if is_assay_run(run)]
+    found = [run for run in found if is_assay_run(run) and not tag_values(run.tags, REPLACED_TAG)]
     if not found:
         raise NotFound(
             f"the Prefect API knows neither a campaign, a loop nor an assay run {which!r}; `prefect-assay status` lists "

@@ -1,33 +1,30 @@
 """What the Prefect API knows of loops, campaigns and experiments: one frozen line per run. It prints nothing.
 
-A run carries what people ask for in its state, its tags and its labels: reading takes one request per kind of line, and
-none to the service.
+A run carries what people ask for in its state, its tags and its labels: reading takes a few requests, whatever their
+number, and none to the service.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
-from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.cli.campaigns.find import newest_named, tagged
+from prefect_assay.cli.campaigns.find import parents_of, tagged
 from prefect_assay.cli.prefect_api import run_url
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotFound
 from prefect_assay.reporting.progress import eta_of
 from prefect_assay.runs.queries import newest_runs
-from prefect_assay.runs.states import has_ended, successor_of, suspension_key
+from prefect_assay.runs.states import has_ended, suspension_key
 from prefect_assay.runs.tags import (
     CAMPAIGN_TAG,
     EXPERIMENT_CODE_LABEL,
     EXPERIMENT_TAG,
     GROUP_TAG,
     INVOICE_LABEL,
-    LOOP_TAG,
     PRICE_LABEL,
     REPLACED_TAG,
     campaign_group,
@@ -101,23 +98,18 @@ def recent(client: SyncPrefectClient, limit: int) -> list[RunLine]:
     alone = [run for run in newest_runs(client, EXPERIMENT, limit) if not tag_values(run.tags, GROUP_TAG)]
     return [
         *map(line_of, loops),
-        *(line for run in campaigns for line in _with_experiments(client, run)),
+        *(line for run in campaigns for line in _with_experiments(client, [run])),
         *map(line_of, alone),
     ]
 
 
 def named(client: SyncPrefectClient, which: str) -> list[RunLine]:
-    """The runs of a campaign or loop id, or one flow run, or the one that replaced it, with its experiments; else none."""
-    run_id = _uuid(which)
-    if run_id is not None:
-        try:
-            run = successor_of(client, client.read_flow_run(run_id))
-        except ObjectNotFound:
-            return []
-        return _with_experiments(client, run) if _kind(run) == CAMPAIGN else [line_of(run)]
-    found = tagged(client, CAMPAIGN_TAG + which) or tagged(client, LOOP_TAG + which)
-    runs = [*found, *tagged(client, GROUP_TAG + campaign_group(which))] or newest_named(client, which)
-    return [line_of(run) for run in runs]
+    """The runs of a campaign or loop id, or one flow run, or the one that replaced it, with a campaign's experiments.
+
+    Raises:
+        NotFound: nothing has this id.
+    """
+    return _with_experiments(client, parents_of(client, which))
 
 
 def with_service(lines: Sequence[RunLine], service: AssayClient) -> list[RunLine]:
@@ -173,10 +165,12 @@ def _deadline(run: FlowRun) -> datetime | None:
     return run.start_time + timedelta(days=float(run.parameters.get("deadline_days") or DEADLINE_DAYS))
 
 
-def _with_experiments(client: SyncPrefectClient, run: FlowRun) -> list[RunLine]:
-    campaign_id = _campaign_id(run)
-    children = tagged(client, GROUP_TAG + campaign_group(campaign_id)) if campaign_id else []
-    return [line_of(one) for one in (run, *children)]
+def _with_experiments(client: SyncPrefectClient, runs: list[FlowRun]) -> list[RunLine]:
+    found = {run.id: run for run in runs}
+    for campaign_id in dict.fromkeys(_campaign_id(run) for run in runs if _kind(run) == CAMPAIGN):
+        if campaign_id:
+            found |= {run.id: run for run in tagged(client, GROUP_TAG + campaign_group(campaign_id))}
+    return [line_of(run) for run in found.values()]
 
 
 def _kind(run: FlowRun) -> str:
@@ -202,10 +196,3 @@ def _waits_for(run: FlowRun) -> str | None:
     if kind is WaitsFor.CHILDREN and _kind(run) == LOOP:
         return "its round's campaign"
     return _WAITS_FOR[kind] if kind else "a person who resumes it"
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

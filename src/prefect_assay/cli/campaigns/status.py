@@ -101,14 +101,14 @@ def follow(run_id: UUID, *, as_json: bool) -> None:
         while True:
             lines = named(client, str(run_id))
             live.update(runs_table(lines))
-            if not lines or lines[0].ended:
+            if lines[0].ended:
                 break
             time.sleep(_POLL_SECONDS)
     if as_json:
         print(json.dumps(_Known(lines, None).as_json(), indent=2))
-    elif lines:
+    else:
         Console(highlight=False).print(f"{lines[0].state}: {lines[0].message}", markup=False, soft_wrap=True)
-    if not lines or not lines[0].state.startswith("Completed"):
+    if not lines[0].state.startswith("Completed"):
         raise SystemExit(FAILED)
 
 
@@ -133,15 +133,12 @@ def runs_table(lines: Iterable[RunLine]) -> Table:
 
 def _read(client: SyncPrefectClient, which: str | None, *, credentials: str | None, limit: int) -> _Known:
     lines = named(client, which) if which else recent(client, limit)
-    if which and not lines:
-        raise NotFound(
-            f"the Prefect API knows neither a campaign, a loop nor a flow run {which!r}; "
-            "`prefect-assay status` lists what there is"
-        )
     loops = [line.flow_run_id for line in lines if line.loop_id] if which else []
     rounds = loop_rounds(client, loops)
     measuring = [line.campaign_id for line in rounds.rounds if not line.table] if rounds else []
-    lines += [line for campaign_id in measuring for line in named(client, campaign_id)]
+    for campaign_id in measuring:
+        with contextlib.suppress(NotFound):  # not started yet
+            lines += named(client, campaign_id)
     if credentials:
         from prefect_assay.blocks import AssayCredentials
 
