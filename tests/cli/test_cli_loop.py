@@ -23,7 +23,7 @@ from prefect_assay.cli.loops import schedule as loop_schedule
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
 from prefect_assay.flows import design_build_test
-from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
+from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed, designs_address
 from prefect_assay.looping.book import PoolFile
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 
@@ -242,7 +242,8 @@ def test_canceling_a_loop_ends_its_schedule_also_when_no_run_is_open(started, de
     ended = FlowRun(id=uuid4(), flow_id=uuid4(), name="loop egfr", parameters={}, state=Completed())
     monkeypatch.setattr(cancel, "with_children", lambda *_: [ended])
     done = RUNNER.invoke(app, ["cancel", "egfr", "--yes", "--json"])
-    assert json.loads(done.stdout) == {"experiments": [], "schedule_deactivated": True}
+    shown = {"experiments": [], "schedule_deactivated": True, "schedules_active": []}
+    assert json.loads(done.stdout) == shown
     assert not kept.active
     assert "nothing to cancel" in RUNNER.invoke(app, ["cancel", "egfr", "--yes"]).stderr
 
@@ -264,14 +265,19 @@ def test_a_late_start_of_the_schedule_is_canceled_with_the_loop():
     assert [run.name for run in find.parents_of(Listing(), "egfr")] == ["begun", "late"]
 
 
-def test_canceling_one_run_of_a_loop_names_the_schedule_that_stays(started, deployments, monkeypatch):
+@pytest.mark.parametrize("of_loop", [{"loop_id": "egfr"}, {"designs": designs_address("egfr", 2)}])
+def test_canceling_one_run_of_a_loop_names_the_schedule_that_stays(
+    started, deployments, monkeypatch, of_loop
+):
     schedule_it()
-    parameters = {"loop_id": "egfr", "credentials": {}, "policy": {}, "archive": {}}
-    run = FlowRun(id=uuid4(), flow_id=uuid4(), name="loop egfr", parameters=parameters, state=Cancelled())
+    parameters = of_loop | {"credentials": {}, "policy": {}, "archive": {}}
+    run = FlowRun(id=uuid4(), flow_id=uuid4(), name="a run", parameters=parameters, state=Cancelled())
     monkeypatch.setattr(cancel, "with_children", lambda *_: [run])
     monkeypatch.setattr(cancel, "parents_of", lambda *_: [])
     done = RUNNER.invoke(app, ["cancel", str(run.id), "--yes"])
     assert "stays active; end it: prefect-assay cancel egfr" in " ".join(done.stdout.split()), done.output
+    done = RUNNER.invoke(app, ["cancel", str(run.id), "--yes", "--json"])
+    assert json.loads(done.stdout)["schedules_active"] == ["egfr"]
     assert deployments.schedules[0].active
 
 

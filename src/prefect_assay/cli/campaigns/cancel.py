@@ -23,6 +23,7 @@ from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, InputError, NotFound
+from prefect_assay.looping import of_designs_address
 from prefect_assay.models.billing import usd
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.states import cancel, has_ended, is_open
@@ -78,10 +79,14 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool) -> None:
         if schedule is not None:
             end_schedule(client, schedule)
         lines = _cancel(client, parents_of(client, which)) if running or canceled else []
-        others = [] if schedule else _other_schedules(client, found)
+        others = _other_schedules(client, found)
     if as_json:
-        shown = [asdict(line) for line in lines]
-        print(json.dumps({"experiments": shown, "schedule_deactivated": schedule is not None}, indent=2))
+        shown = {
+            "experiments": [asdict(line) for line in lines],
+            "schedule_deactivated": schedule is not None,
+            "schedules_active": others,
+        }
+        print(json.dumps(shown, indent=2))
         return
     if running or canceled:
         _show(which, lines)
@@ -99,9 +104,15 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool) -> None:
 
 
 def _other_schedules(client: SyncPrefectClient, runs: Sequence[FlowRun]) -> list[str]:
-    """The loops of these runs that a schedule will start again."""
-    loops = {run.parameters["loop_id"] for run in runs if "loop_id" in run.parameters}
-    return [loop_id for loop_id in sorted(loops) if active_schedule(client, loop_id)]
+    """The loops of these runs that a schedule will start again, and a canceled round with them."""
+    loops = filter(None, map(_loop_of, runs))
+    return [loop_id for loop_id in sorted(set(loops)) if active_schedule(client, loop_id)]
+
+
+def _loop_of(run: FlowRun) -> str | None:
+    """The loop that this run is, or a round of."""
+    round_of = of_designs_address(str(run.parameters.get("designs")))
+    return round_of[0] if round_of else run.parameters.get("loop_id")
 
 
 def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
