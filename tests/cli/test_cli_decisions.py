@@ -243,6 +243,29 @@ def test_an_experiment_that_another_campaign_waits_for_goes_on(monkeypatch):
     assert [(line.run, line.outcome) for line in lines] == [("c 1/2", "goes on"), ("c 2/2", "ended")]
 
 
+def test_an_experiment_of_several_runs_is_settled_once_and_its_bill_counts_once(monkeypatch, capsys):
+    first, again, child = a_run("c"), a_run("c"), a_run("c 1/1", spec={})
+    runs = {run.id: run for run in (first, again, child)}
+    settled = []
+    monkeypatch.setattr(cancel, "settle_canceled_run", lambda _client, run, _now: settled.append(run.name))
+    monkeypatch.setattr(cancel, "children_of", lambda _client, run: [] if run is child else [child])
+    monkeypatch.setattr(cancel, "_archive_is_here", lambda _: True)
+    (line,) = cancel._cancel(SimpleNamespace(read_flow_run=runs.get), [first, again])
+    assert (line.run, settled) == ("c 1/1", ["c", "c", "c 1/1"])
+
+    shown = [
+        cancel._line(run, "invoiced", "", experiment=code, billed_cents=cents)
+        for run, code, cents in (
+            (child, "A", 21_900),
+            (child, "A", 21_900),
+            (child, "A", None),
+            (child, "B", 100),
+        )
+    ]
+    cancel._show("c", shown)
+    assert "Billed together: 220.00 USD" in capsys.readouterr().out
+
+
 def test_what_has_ended_is_not_canceled(monkeypatch):
     monkeypatch.setattr(cancel, "require_api", lambda: None)
     monkeypatch.setattr(cancel, "get_client", lambda **_: nullcontext())

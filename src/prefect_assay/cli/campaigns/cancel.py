@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Final, assert_never, cast
+from uuid import UUID
 
 import typer
 from prefect.blocks.core import Block
@@ -119,7 +120,7 @@ def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
     """From the parents to their experiments: a canceled parent starts nothing more, and cancels what only it needs."""
     lines: list[Remains] = []
     while runs:
-        started: list[FlowRun] = []
+        started: dict[UUID, FlowRun] = {}  # parents may share a child
         for run in _ended(client, runs):
             if _is_experiment(run):
                 lines.append(_remains(client, run))
@@ -130,13 +131,13 @@ def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
                 settle_canceled_run(client, run, datetime.now(UTC))
             else:
                 cancel_children(client, run)
-            started += children_of(client, run)
+            started |= {child.id: child for child in children_of(client, run)}
         lines += [
             _line(run, "goes on", "goes on: another run waits for it, or somebody has started it again")
-            for run in started
+            for run in started.values()
             if is_open(run)
         ]
-        runs = [run for run in started if not is_open(run)]
+        runs = [run for run in started.values() if not is_open(run)]
     return lines
 
 
@@ -279,7 +280,9 @@ def _show(which: str, lines: Sequence[Remains]) -> None:
     for line in lines:
         table.add_row(Text(line.run), Text(line.experiment or ""), Text(line.text))
     console.print(table)
-    console.print(f"Billed together: {usd(sum(line.billed_cents or 0 for line in lines))}", markup=False)
+    # Runs may share an order.
+    billed = {line.experiment: line.billed_cents for line in lines if line.billed_cents is not None}
+    console.print(f"Billed together: {usd(sum(billed.values()))}", markup=False)
 
 
 def _is_experiment(run: FlowRun) -> bool:
