@@ -21,6 +21,7 @@ from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.campaigns.answer import GivenAnswer
 from prefect_assay.errors import ArchiveUnavailable, InputError
 from prefect_assay.models.billing import Invoice, Quote
+from prefect_assay.models.job import Order
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.sweeping import cancellations
 from prefect_assay.sweeping.cancellations import Settled
@@ -188,6 +189,10 @@ def test_what_is_billed_is_said_with_its_invoice():
     line = cancel._of(a_run(spec={}), Settled(report, ("d 1/1",)))
     assert line.text == "ordered and billed: 219.00 USD, invoice open; d 1/1 goes on with the order"
     assert (line.billed_cents, line.paid) == (21_900, False)
+    order = Order(order_key="k", experiment_id="e", status="canceled", adopted=True)
+    line = cancel._of(a_run(spec={}), Settled(report.model_copy(update={"order": order}), ()))
+    assert line.text == "canceled by the laboratory; its invoice over 219.00 USD must not be paid"
+    assert line.billed_cents is None
 
 
 @pytest.fixture

@@ -44,6 +44,12 @@ class CancellationReport(Model):
     quote: Quote | None = None
     payment: PaymentStatus = PaymentStatus()
 
+    @property
+    def must_not_be_paid(self) -> bool:
+        """The experiment is canceled, which need not void its invoice."""
+        canceled = self.order is not None and self.order.status == ExperimentStatus.CANCELED
+        return canceled and not self.payment.paid
+
 
 _FEEDBACK: Final = "This quote is not wanted any more: its run was canceled, or the order was made twice."
 _STATES: Final = {
@@ -171,14 +177,15 @@ def _still_to_come(report: CancellationReport, *, reject: bool) -> str:  # noqa:
         case CanceledOrderState.QUOTE_ENDED:
             return "Its quote has expired. The laboratory does nothing, and nothing is billed."
         case CanceledOrderState.INVOICED:
-            return "\n".join(_billed(report.order, report.payment))
+            return "\n".join(_billed(report))
         case CanceledOrderState.CANCELED:
             return "The service has canceled the experiment. The laboratory does nothing more."
         case _:
             assert_never(report.state)
 
 
-def _billed(order: Order | None, payment: PaymentStatus) -> list[str]:
+def _billed(report: CancellationReport) -> list[str]:
+    order, payment = report.order, report.payment
     amount = usd(payment.invoice.amount if payment.invoice else None)
     done = order is not None and order.status == ExperimentStatus.DONE
     works = order is not None and order.status in AFTER_MATERIALS
@@ -190,6 +197,9 @@ def _billed(order: Order | None, payment: PaymentStatus) -> list[str]:
         work = "has done" if done else "does"
         cannot = "" if done else " The service has no operation that cancels it; ask the laboratory."
         lines = [f"**The laboratory {work} the work, and {amount} is billed and paid.**{cannot} {results}"]
+    elif report.must_not_be_paid:
+        refusal = f"**The experiment is canceled, and its invoice over {amount} must not be paid.**"
+        lines = [f"{refusal} Ask the laboratory to void it."]
     else:
         status = payment.invoice.status if payment.invoice else "not listed"
         billed = f"**The order remains in force, and {amount} is billed**, in an invoice that is {status}."

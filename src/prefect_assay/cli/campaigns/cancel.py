@@ -189,7 +189,7 @@ def _of(run: FlowRun, settled: Settled) -> Remains:
         str(remains.state),
         text,
         experiment=remains.order.experiment_code or remains.order.experiment_id if remains.order else None,
-        billed_cents=invoice.amount if invoice else None,
+        billed_cents=invoice.amount if invoice and not remains.must_not_be_paid else None,
         paid=remains.payment.paid,
     )
 
@@ -220,9 +220,11 @@ def _text(remains: CancellationReport) -> str:  # noqa: PLR0911 - one text per s
 def _billed(remains: CancellationReport) -> str:
     invoice = remains.payment.invoice
     amount = usd(invoice.amount if invoice else None)
+    doubt = "; a payment was sent and may have been made" if remains.payment.in_doubt else ""
+    if remains.must_not_be_paid:
+        return f"canceled by the laboratory; its invoice over {amount} must not be paid{doubt}"
     if remains.payment.paid:
         return f"ordered and billed: {amount}, paid; run the campaign again to get its results"
-    doubt = "; a payment was sent and may have been made" if remains.payment.in_doubt else ""
     return f"ordered and billed: {amount}, invoice {invoice.status if invoice else 'not listed'}{doubt}"
 
 
