@@ -155,6 +155,7 @@ def test_the_form_compares_the_price_with_the_cap_that_counts(given, monkeypatch
     spend(amount, cap, because=because, figures={"cap": "another", "payment": "async_invoice"})
     (shown,) = asked
     assert says in shown["description"]
+    assert approval.asked_cents(f"{shown['question']}-until-1-0f") == amount
     rows = [line.strip("| ").split(" | ") for line in shown["description"].splitlines() if " | " in line]
     names = [row[0] for row in rows if row[0]]
     assert names == ["price without VAT", "cap", "payment"]

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from uuid import uuid4
@@ -143,6 +144,24 @@ def test_a_cap_that_the_form_would_not_read_is_refused(payment_question, options
     assert (done.exit_code, "a cap belongs to the decision change_cap" in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("cap", "key", "code"),
+    [
+        (5_000, "approve-0123456789abcdef0123-500000-until-1-0f", 2),
+        (500_000, "approve-0123456789abcdef0123-500000-until-1-0f", 0),
+        (5_000, "approve-of-another-form", 0),
+    ],
+)
+def test_a_cap_below_the_price_is_no_answer(payment_question, monkeypatch, cap, key, code):
+    submitted = []
+    asked = replace(payment_question, key=key, decisions=("approve", "reject", "change_cap"))
+    monkeypatch.setattr(answer, "read_question", lambda *_: asked)
+    monkeypatch.setattr(answer, "submit_answer", lambda _question, values: submitted.append(values))
+    done = CliRunner().invoke(app, ["approve", "c", "--yes", "--by", "Ada", "--cap-cents", str(cap)])
+    assert (done.exit_code, len(submitted)) == (code, 0 if code else 1)
+    assert ("50.00 USD, is less than the price, 5,000.00 USD" in done.stderr) is bool(code)
+
+
 def test_of_several_questions_one_must_be_named(monkeypatch):
     first, second, other = asking("c 1/3"), asking("c 2/3"), a_run("c 3/3", Completed())
     monkeypatch.setattr(answer, "with_children", lambda _client, _which: [other, first])
@@ -164,7 +183,7 @@ def test_a_person_confirms_what_is_answered(monkeypatch, capsys, confirmed):
         with pytest.raises(SystemExit):
             answer._confirm(question("approve"), values)
         assert "Nothing was answered." in capsys.readouterr().err
-    assert asked == ["Answer change_cap with a cap of 500 cents, as Ada?"]
+    assert asked == ["Answer change_cap with a cap of 5.00 USD, as Ada?"]
 
 
 def test_a_user_without_a_name_says_who_decides(monkeypatch):

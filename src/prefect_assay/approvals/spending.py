@@ -1,9 +1,10 @@
 """Ask a person before money is spent: a suspended run with a form in the Prefect UI that shows the figures."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -17,7 +18,9 @@ from prefect_assay.runs.suspend import this_run
 from prefect_assay.runs.tags import CAP_LABEL, set_labels
 from prefect_assay.waiting import WaitsFor
 
-__all__ = ["Approval", "SpendingApproval", "approve_spending"]
+__all__ = ["Approval", "SpendingApproval", "approve_spending", "asked_cents"]
+
+_QUESTION: Final = re.compile(rf"{WaitsFor.APPROVAL}-[0-9a-f]{{20}}-(?P<cents>\d+)-until-")
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,12 @@ def approve_spending(
             hours=policy.approval_hours,
         )
     return _approved(given, what, amount_cents, otherwise)
+
+
+def asked_cents(key: str) -> int | None:
+    """The amount that a question of `approve_spending` asks about, from its key; None for any other question."""
+    match = _QUESTION.match(key)
+    return int(match["cents"]) if match else None
 
 
 def _cannot_ask(what: str, amount_cents: int, cap_cents: int, otherwise: str) -> str:

@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from prefect_assay.approvals.answering import OpenQuestion, read_question, submit_answer
+from prefect_assay.approvals.spending import asked_cents
 from prefect_assay.cli.campaigns.find import with_children
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.prefect_api import api_errors, require_api, run_url
 from prefect_assay.errors import Conflict, InputError
+from prefect_assay.models.billing import usd
 from prefect_assay.runs.states import waits_for_input
 
 _REFUSALS = ("reject", "stop")  # of spending and rounds, and of a payment in doubt
@@ -56,8 +58,8 @@ def answer(which: str, given: GivenAnswer, *, as_json: bool) -> None:
 
     Raises:
         NotFound: there is no such run.
-        InputError: it asks nothing, several of its runs ask, the form does not have the decision, or the decision and the
-            cap do not belong together.
+        InputError: it asks nothing, several of its runs ask, the form does not have the decision, the decision and the
+            cap do not belong together, or the cap is less than the price.
         Conflict: the question is not the one that was named, or it was answered meanwhile.
         SystemExit: with 1, if the answer is not confirmed.
     """
@@ -81,6 +83,7 @@ def answer(which: str, given: GivenAnswer, *, as_json: bool) -> None:
         if not as_json:
             _show(question)
         values = given.values(_decision(question, given))
+        _refuse_low_cap(question, given.cap_cents)
         if not given.yes:
             _confirm(question, values)
         submit_answer(question, values)
@@ -117,13 +120,23 @@ def _decision(question: OpenQuestion, given: GivenAnswer) -> str:
     return decision
 
 
+def _refuse_low_cap(question: OpenQuestion, cap_cents: int | None) -> None:
+    """The form takes such a cap as a rejection; on a command line it is more likely an amount in dollars."""
+    price = asked_cents(question.key)
+    if cap_cents is not None and price is not None and cap_cents < price:
+        raise InputError(
+            f"nothing was answered: the cap, {usd(cap_cents)}, is less than the price, {usd(price)}. --cap-cents takes US "
+            f"cents: give {price} or more, or decline with prefect-assay reject"
+        )
+
+
 def _confirm(question: OpenQuestion, values: dict[str, Any]) -> None:
     if not sys.stdin.isatty():
         raise InputError(
             "nothing was answered: there is no terminal to confirm it. Read the question, then repeat the command with "
             f"--yes --question {question.key}"
         )
-    cap = f" with a cap of {values['cap_cents']} cents" if "cap_cents" in values else ""
+    cap = f" with a cap of {usd(values['cap_cents'])}" if "cap_cents" in values else ""
     if not typer.confirm(f"Answer {values['decision']}{cap}, as {values['decided_by']}?"):
         Console(stderr=True).print("Nothing was answered.")
         raise SystemExit(FAILED)
