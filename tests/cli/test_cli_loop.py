@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from uuid import uuid4
 
+import httpx
 import pytest
 from prefect.client.schemas.objects import DeploymentSchedule, FlowRun
 from prefect.exceptions import ObjectNotFound
@@ -25,6 +26,7 @@ from prefect_assay.cli.loops import status as loop_status
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed, designs_address
 from prefect_assay.looping.book import PoolFile
+from prefect_assay.runs.children import no_deployment
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 
 RUNNER = CliRunner()
@@ -103,6 +105,7 @@ def test_the_options_become_parameters_of_the_deployment(started, tmp_path, monk
         (["egfr", "--target", "t"], "a loop needs designs"),
         (["no good", "designs", "--target", "t"], "not usable"),
         (["egfr", "designs"], "--target"),
+        (["egfr", "--designer", "m:f", "--wait-days", "3", "--target", "t"], "--wait-days would be ignored"),
     ],
 )
 def test_what_cannot_work_starts_nothing(started, arguments, words):
@@ -117,8 +120,7 @@ class Deployments:
 
     id = uuid4()
 
-    def __init__(self, *, deployed=True):
-        self.deployed = deployed
+    def __init__(self):
         self.schedules = []
 
     @contextmanager
@@ -126,8 +128,7 @@ class Deployments:
         yield self
 
     def read_deployment_by_name(self, name):
-        if not self.deployed:
-            raise ObjectNotFound(LookupError(name))
+        assert name == loop.DEPLOYMENT
         return self
 
     def read_deployment_schedules(self, deployment_id):
@@ -170,13 +171,26 @@ def schedule_it(*options):
     return RUNNER.invoke(app, arguments)
 
 
-def test_a_schedule_of_a_loop_that_is_not_deployed_names_the_next_step(started, deployments):
-    deployments.deployed = False
+def test_a_loop_that_is_not_started_is_not_scheduled(started, deployments, monkeypatch):
+    def refused(deployment, *_, **__):
+        raise no_deployment(deployment)
+
+    monkeypatch.setattr("prefect_assay.runs.children.start_run", refused)
     done = schedule_it()
-    assert done.exit_code == 1
-    assert f"no deployment {loop.DEPLOYMENT}" in done.stderr
-    assert "prefect-assay deploy" in done.stderr
-    assert started == []
+    assert (done.exit_code, "prefect-assay deploy" in done.stderr) == (1, True)
+    assert deployments.schedules == []
+
+
+def test_a_loop_that_is_started_and_not_scheduled_says_so(started, deployments, monkeypatch):
+    def away(*_):
+        raise httpx.ConnectError("refused")
+
+    monkeypatch.setattr(deployments, "create_deployment_schedules", away)
+    done = schedule_it()
+    assert (done.exit_code, len(started)) == (5, 1)
+    assert "does not answer" in done.stderr
+    assert "The loop egfr was started" in done.stderr
+    assert "but not scheduled. Repeat the command" in done.stderr
 
 
 def test_a_schedule_runs_in_a_time_zone_that_is_shown(started, deployments):

@@ -116,6 +116,8 @@ def loop(
             refuse_ignored({"--seed": seed, "--score-column": score_column}, "they belong to --select")
         if cron is None:
             refuse_ignored({"--timezone": timezone}, "it belongs to --cron")
+        if designer is not None:
+            refuse_ignored({"--wait-days": wait_days}, "it belongs to loops without --designer")
         from prefect_assay.cli.loops.start import LoopRequest, run_loop
         from prefect_assay.designs import Reading
 

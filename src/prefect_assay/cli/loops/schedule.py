@@ -3,7 +3,8 @@
 import asyncio
 import os
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
+from uuid import UUID
 from zoneinfo import ZoneInfo, available_timezones
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -14,24 +15,16 @@ from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.errors import InputError
 from prefect_assay.runs.block_references import as_parameter
-from prefect_assay.runs.children import no_deployment
 
 DEPLOYMENT: Final = "design-build-test/prefect-assay"
 
 
 def schedule_loop(loop_id: str, schedule: CronSchedule, parameters: dict[str, Any]) -> None:
-    """Start the loop on a schedule, in place of an earlier schedule of the same loop, also of one that `cancel` ended.
-
-    Raises:
-        ConfigurationError: the loop is not deployed; nothing was started.
-    """
+    """Start the loop on a schedule, in place of an earlier schedule of the same loop, also of one that `cancel` ended."""
     kept = {name: as_parameter(value) for name, value in parameters.items()}
     made = DeploymentScheduleCreate(schedule=schedule, slug=loop_id, parameters=kept)
     with get_client(sync_client=True) as client:
-        try:
-            deployment = client.read_deployment_by_name(DEPLOYMENT)
-        except ObjectNotFound as error:
-            raise no_deployment(DEPLOYMENT) from error
+        deployment = client.read_deployment_by_name(DEPLOYMENT)
         for earlier in client.read_deployment_schedules(deployment.id):
             if earlier.slug == loop_id:
                 values = made.model_dump(mode="json", include={"parameters"})
@@ -54,8 +47,7 @@ def active_schedule(client: SyncPrefectClient, loop_id: str) -> DeploymentSchedu
 
 def end_schedule(client: SyncPrefectClient, schedule: DeploymentSchedule) -> None:
     """Deactivate a schedule; Prefect deletes the runs that it has made for later, but not one that is late."""
-    if schedule.deployment_id is not None:
-        client.update_deployment_schedule(schedule.deployment_id, schedule.id, active=False)
+    client.update_deployment_schedule(cast("UUID", schedule.deployment_id), schedule.id, active=False)
 
 
 def cron_schedule(cron: str, timezone: str | None) -> CronSchedule:

@@ -18,6 +18,9 @@ from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.sources import local_path
 
 if TYPE_CHECKING:
+    from prefect.client.schemas.objects import FlowRun
+    from prefect.client.schemas.schedules import CronSchedule
+
     from prefect_assay.blocks import Archive
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,29}")
@@ -81,9 +84,10 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         from prefect_assay.tasks.archive import refuse_relative
 
         refuse_relative(cast("Archive", blocks["archive"]))
-        if schedule is not None:
-            schedule_loop(request.loop_id, schedule, parameters)
+        # First: a schedule of parameters that Prefect refuses would fail at each of its starts.
         run = start_run(DEPLOYMENT, parameters, name=f"loop {request.loop_id}")
+    if schedule is not None:
+        _schedule(request.loop_id, schedule, parameters, run)
     named: dict[str, str | None] = {"loop_id": request.loop_id}
     if schedule is None:
         announce(run, named, as_json=as_json)
@@ -100,6 +104,18 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         console.print(
             f"Scheduled: next start {when}. End it: prefect-assay cancel {request.loop_id}", markup=False
         )
+
+
+def _schedule(loop_id: str, schedule: "CronSchedule", parameters: dict[str, Any], run: "FlowRun") -> None:
+    try:
+        with api_errors():
+            schedule_loop(loop_id, schedule, parameters)
+    except AssayError as error:
+        error.message += (
+            f". The loop {loop_id} was started (flow run {run.id}), but not scheduled. Repeat the command: another start "
+            "of the same loop only looks for new designs"
+        )
+        raise
 
 
 def _check(request: LoopRequest) -> None:
