@@ -158,9 +158,8 @@ def _changed_cap(topic: str) -> Approval | None:
 def _approved(given: list[FormAnswer], what: str, amount_cents: int, otherwise: str) -> Approval:
     """The newest answer counts. A refusal is discarded: it ends this execution, and not every retry."""
     last = given[0]
-    cap = last.values.get(
-        "cap_cents"
-    )  # beside approve it gives no room for more, but a lower one contradicts it
+    # Beside approve a cap gives no room for more, but a lower one contradicts it.
+    cap = last.values.get("cap_cents")
     if last.decision == "approve" and not last.late and (cap is None or int(cap) >= amount_cents):
         return Approval(amount_cents, last.given_by, by_person=True)
     for answer in given:
