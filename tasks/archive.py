@@ -103,7 +103,7 @@ def archive_experiment(
             experiment_code=experiment.code,
             results_status=results_status,
             documents=[
-                *_received(client, order.experiment_id),
+                *_received(client, order.experiment_id, with_results=bool(results)),
                 *_packages(client, results, Path(folder), notes),
                 *_own_documents(spec, order, payment, table),
             ],
@@ -158,14 +158,20 @@ def _measurement(spec: ExperimentSpec) -> Measurement:
     )
 
 
-def _received(client: AssayClient, experiment_id: str) -> Iterator[Document]:
-    """Every response body as received, byte for byte."""
+def _received(client: AssayClient, experiment_id: str, *, with_results: bool) -> Iterator[Document]:
+    """Every response body as received, byte for byte; TransientError if the results that were read are not among them."""
+    missing = with_results
     for document in client.documents(experiment_id):
+        missing = missing and not document.name.startswith("results-")
         yield Document(
             path=f"raw/{document.name}",
             content_type=document.content_type,
             body=document.body,
             links=document.links,
+        )
+    if missing:
+        raise TransientError(
+            f"the results of experiment {experiment_id} were there a moment ago; now they are not"
         )
 
 

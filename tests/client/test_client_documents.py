@@ -101,6 +101,23 @@ def test_an_experiment_that_does_not_exist_is_no_empty_archive(face, server):
         face("documents", "e1")
 
 
+GATEWAY = b"<html>404 Not Found</html>"
+
+
+@pytest.mark.parametrize("body", [GATEWAY, b"", b'{"message": "no route matched"}'])
+def test_what_a_gateway_does_not_find_is_not_left_out(face, server, body):
+    server.will(reply(200, ODD), reply(404, body))
+    with pytest.raises(errors.UnexpectedAnswer, match="sequences: the service answered 404"):
+        face("documents", "e1")
+
+
+@pytest.mark.parametrize("body", [GATEWAY, {"error": "no"}])
+def test_a_list_that_breaks_off_is_not_archived_as_a_whole(face, server, body):
+    server.will(reply(200, ODD), reply(200, listed(100, total=103)), reply(404, body))
+    with pytest.raises(errors.UnexpectedAnswer):
+        face("documents", "e1")
+
+
 def test_a_page_of_a_proxy_is_no_document(face, server):
     server.will(reply(200, ODD), reply(200, b"<html>please log in</html>"))
     with pytest.raises(errors.UnexpectedAnswer):
@@ -142,6 +159,21 @@ def test_without_a_list_of_invoices_none_is_found(face, server, status):
     server.will(reply(status, {"error": "no such path"}))
     assert face("find_invoice", "e1") is None
     assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_the_refusal_of_a_gateway_does_not_say_that_there_is_no_list(face, server, status):
+    server.will(reply(status, GATEWAY))
+    with pytest.raises(errors.UnexpectedAnswer, match=f"the service answered {status}"):
+        face("find_invoice", "e1")
+
+
+def test_a_list_of_invoices_that_breaks_off_is_an_error(face, server):
+    first = [{"id": f"i{n}", "experiment_id": "e2", "status": "open"} for n in range(100)]
+    server.will(reply(200, {"items": first, "total": 150}), reply(404, {"error": "no"}))
+    with pytest.raises(errors.UnexpectedAnswer):
+        face("find_invoice", "e1")
+    assert len(server.seen) == 2
 
 
 def test_a_void_invoice_is_found_if_there_is_no_other(face, server):

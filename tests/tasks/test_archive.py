@@ -11,9 +11,10 @@ import pytest
 from prefect.logging import disable_run_logger
 
 from prefect_assay import lake
+from prefect_assay.archive import latest
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ArchiveUnavailable, ServiceUnavailable
+from prefect_assay.errors import ArchiveUnavailable, ServiceUnavailable, TransientError
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.reporting import artifacts
@@ -70,6 +71,24 @@ def kept(credentials, folder):
             spec=SPEC,
             results_status="all",
         )
+
+
+def test_a_version_is_not_sealed_without_the_results_that_were_read(tmp_path):
+    """A gateway or another server of the service may not know them for a moment."""
+    credentials = Credentials()
+    credentials.results = [{"id": "r0", "result_type": "expression", "summary": []}]
+    answers = iter([True, False, True, True])
+
+    def answer(request):
+        if request.url.path.endswith("/results") and not next(answers):
+            return httpx.Response(404, json={"error": "no results"})
+        return Credentials.answer(credentials, request)
+
+    credentials.answer = answer
+    with pytest.raises(TransientError, match="were there a moment ago"):
+        kept(credentials, tmp_path)
+    assert latest(LocalArchive(root=str(tmp_path)).get_store(), "", "c", "LAB-001-001") is None
+    assert list(Path(kept(credentials, tmp_path).record.location).rglob("raw/results-0001.json"))
 
 
 BAD = {

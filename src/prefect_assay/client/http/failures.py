@@ -245,6 +245,14 @@ def _absent(request: Request, problem: Problem, text: str, status: int) -> NotFo
     return error
 
 
+def undecided(answer: Answer) -> UnexpectedAnswer:
+    """The error for a refusal that decides nothing, such as a gateway's: the same request may succeed later."""
+    problem = problem_of(answer)
+    return UnexpectedAnswer(
+        f"the service answered {answer.status}: {problem.text}", request_id=problem.request_id
+    )
+
+
 def _redirected(request: Request, answer: Answer, problem: Problem) -> AssayError:
     """The API does not redirect; following would send the token elsewhere."""
     cause = f"the service answered {answer.status}, a redirect; set the address it really has as base_url"

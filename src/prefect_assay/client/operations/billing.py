@@ -11,7 +11,7 @@ from typing import Final, Unpack
 from prefect_assay.client.checks import one_of
 from prefect_assay.client.decoding import get, once
 from prefect_assay.client.filters import eq
-from prefect_assay.client.http.failures import CLIENT_ERRORS, NO_VERDICT, problem_of
+from prefect_assay.client.http.failures import CLIENT_ERRORS, NO_VERDICT, problem_of, undecided
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Answer, Operation, Request, given, segment, succeeded
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
@@ -20,7 +20,6 @@ from prefect_assay.errors import (
     InvalidRequest,
     NotReady,
     PaymentOutcomeUnknown,
-    UnexpectedAnswer,
 )
 from prefect_assay.models.base import Page
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer, Quote
@@ -144,11 +143,12 @@ class InvoiceSearch:
 
     The contract does not define a filter by experiment. It is tried first, because it saves reading the whole list; a
     service that refuses it is read page by page. A service may also ignore it, so each row is compared in any case. The
-    list itself is not in the contract: where it is not there, nothing is found.
+    list itself is not in the contract: where the service says that it has none, nothing is found.
     """
 
     def __init__(self, experiment_id: str) -> None:
         self._experiment_id = experiment_id
+        self._first = True
         self._filtered = True
         self._void: Invoice | None = None
         self._found = False
@@ -163,6 +163,8 @@ class InvoiceSearch:
 
         def read(answer: Answer) -> Page[Invoice] | None:
             if answer.status in _NOT_THERE:
+                if not (self._first and problem_of(answer).genuine):
+                    raise undecided(answer)
                 return _NO_INVOICES
             return None if answer.status in refused else inner.read(answer)
 
@@ -174,6 +176,7 @@ class InvoiceSearch:
 
     def feed(self, answer: Page[Invoice] | None) -> tuple[Invoice, ...]:
         """Look through one page."""
+        self._first = False
         if answer is None:
             self._filtered = False
             self._pager = iter_invoices()
@@ -238,11 +241,9 @@ def _is_verdict(status: int) -> bool:
 
 def _verdict(answer: Answer) -> PayAnswer:
     """A refusal counts if the service wrote it. The challenge of a 402 is in its headers, whatever the body."""
-    status, problem = answer.status, problem_of(answer)
-    if not (succeeded(status) or status == HTTPStatus.PAYMENT_REQUIRED or problem.genuine):
-        raise UnexpectedAnswer(
-            f"the service answered {status}: {problem.text}", request_id=problem.request_id
-        )
+    status = answer.status
+    if not (succeeded(status) or status == HTTPStatus.PAYMENT_REQUIRED or problem_of(answer).genuine):
+        raise undecided(answer)
     return _pay_answer(answer)
 
 

@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from prefect_assay.client.decoding import get, rows_and_total
 from prefect_assay.client.http.address import API_PREFIX
 from prefect_assay.client.http.exchange import ANSWER_BYTES_MAX, Download
+from prefect_assay.client.http.failures import problem_of, undecided
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import JSON_TYPE, Answer, Operation, Request, query, segment, succeeded
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
@@ -123,7 +124,9 @@ _SERIES: Final = (
 
 
 class DocumentWalk:
-    """A walk over all answers about one experiment. Those that do not exist (404) are left out, but for its record.
+    """A walk over all answers about one experiment. Those that the service says do not exist are left out, but for its record.
+
+    A 404 of a gateway, or in the middle of a list, is an error: an archive without these answers would look complete.
 
     Lists of one experiment grow at their end or not at all, so plain offsets miss nothing; a result that appears in
     between may be on two pages. As in `http.pagination`, a short page is the last one only if `total` agrees.
@@ -145,6 +148,8 @@ class DocumentWalk:
 
         def read(answer: Answer) -> Answer | None:
             if not succeeded(answer.status):
+                if self._page > 1 or not problem_of(answer).genuine:
+                    raise undecided(answer)
                 return None
             answer.json()  # refuse the page of a proxy, which must not be archived as a result
             return answer
