@@ -12,7 +12,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict, NotReady, PaymentRefused, TransientError
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote, usd
-from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus
+from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus, QuoteStatus
 from prefect_assay.payments.guard import CURRENCY
 from prefect_assay.runs.transient_failures import ONCE
 
@@ -80,9 +80,9 @@ def _stage_of(quote: Quote, now: datetime) -> BillingStage:
         return BillingStage.QUOTE_REJECTED
     if quote.status in _EXPIRED or (quote.expires_at is not None and quote.expires_at <= now):
         return BillingStage.QUOTE_EXPIRED
-    if quote.status == QuoteStatus.DRAFT:  # contract 2.7: being prepared
-        return BillingStage.QUOTE_PENDING
-    return BillingStage.QUOTE_OPEN
+    # A draft is being prepared (contract 2.7). A status of a later version may ask for anything: it is neither accepted
+    # nor rejected.
+    return BillingStage.QUOTE_OPEN if quote.status in OPEN_QUOTES else BillingStage.QUOTE_PENDING
 
 
 @task(name="poll-quote", **ONCE)

@@ -103,6 +103,12 @@ def test_the_policy_may_leave_an_open_quote():
     assert "Its quote over 219.00 USD is open and was not rejected" in text
 
 
+def test_a_quote_with_a_status_of_a_later_version_is_not_rejected_blindly():
+    service = Service(quote="in_negotiation")
+    remains, _ = end(service)
+    assert (remains.state, service.rejected) == (CanceledOrderState.QUOTE_PENDING, [])
+
+
 def test_a_lost_answer_to_the_rejection_is_looked_up_and_not_repeated():
     service = Service(quote="open", rejecting=OutcomeUnknown("lost"))
     assert end(service)[0].state is CanceledOrderState.QUOTE_REJECTED

@@ -51,6 +51,7 @@ def stage(**answers):
         ("expired", BillingStage.QUOTE_EXPIRED),
         ("stale", BillingStage.QUOTE_EXPIRED),
         ("Expired", BillingStage.QUOTE_EXPIRED),
+        ("InNegotiation", BillingStage.QUOTE_PENDING),
     ],
 )
 def test_both_quote_vocabularies(quote, expected):

@@ -92,6 +92,8 @@ class PaymentMethod(StrEnum):
     ASYNC_INVOICE = "async_invoice"
 
 
+# It can be accepted or rejected, in either vocabulary.
+OPEN_QUOTES: Final = frozenset({QuoteStatus.OPEN, QuoteStatus.PENDING})
 # The laboratory works on it, or has finished: the money is settled.
 AFTER_MATERIALS: Final = frozenset(
     {

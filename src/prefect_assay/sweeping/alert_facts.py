@@ -20,7 +20,7 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, X402
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
 from prefect_assay.models.problem import AlertLimits, Problem
-from prefect_assay.models.vocabulary import ExperimentStatus, InvoiceStatus, QuoteStatus
+from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.states import suspension_key
 from prefect_assay.runs.tags import CAP_LABEL, EXPERIMENT_TAG, INVOICE_SEEN_LABEL, set_labels, tag_values
@@ -29,7 +29,6 @@ from prefect_assay.waiting import WaitsFor, waits_for
 
 T = TypeVar("T")
 
-_OPEN_QUOTES: Final = frozenset({QuoteStatus.OPEN, QuoteStatus.PENDING})
 # Looked at in the full check only, so that a problem begins and ends at most once an hour.
 _HOURLY: Final = frozenset(
     {
@@ -175,7 +174,7 @@ class AlertFacts:
         )
         for experiment_id in (row.id for row in undecided if row.id in runs):
             quote = self._one(kinds.QUOTE_EXPIRING, partial(client.quote, experiment_id))
-            if quote and quote.expires_at and quote.status in _OPEN_QUOTES:
+            if quote and quote.expires_at and quote.status in OPEN_QUOTES:
                 due = find.Due(experiment_id, runs[experiment_id].name, quote.expires_at, quote.amount_total)
                 self._found += find.expiring_quotes([due], self.now, self.limits)
 
