@@ -6,12 +6,14 @@ from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
-from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import NotReady, ServiceUnavailable
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.spec import Assay, ExperimentSpec, PlannedExperiment, Target
 from prefect_assay.ordering import find_order, recorded_order
 from prefect_assay.ordering import resolve_target as find_target
+from prefect_assay.payments.reconciliation import read_invoice
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import BillingStage, read_billing
 
@@ -57,7 +59,7 @@ def estimate_cost(credentials: AssayCredentials, spec: ExperimentSpec) -> CostEs
 
 
 class OpenPrice(Model):
-    """A price in US cents without VAT: the invoice's amount once it is committed; None if it still needs a quote."""
+    """A price in US cents without VAT: the invoice's amount once it is committed; None where there is none yet."""
 
     committed: bool
     total_cents: int | None = None
@@ -79,9 +81,22 @@ def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, boo
                 total = billing.quote.amount_total if billing.quote else None
                 return OpenPrice(committed=False, total_cents=total)
             case BillingStage.INVOICED:
-                invoice = client.find_invoice(order.experiment_id)
-                return OpenPrice(committed=True, total_cents=invoice.amount if invoice else None)
+                billed = _billed(client, order.experiment_id)
+                return OpenPrice(committed=True, total_cents=_reserved(book) if billed is None else billed)
             case BillingStage.QUOTE_REJECTED | BillingStage.QUOTE_EXPIRED | BillingStage.CANCELED:
                 return OpenPrice(committed=True, total_cents=0)  # ended without a bill
             case never:
                 assert_never(never)
+
+
+def _billed(client: AssayClient, experiment_id: str) -> int | None:
+    try:
+        return read_invoice(client, experiment_id).amount
+    except NotReady:  # its quote is accepted, and the invoice is not made yet
+        return None
+
+
+def _reserved(book: OrderBook) -> int | None:
+    """What the order counts in the budget, whose sums must hold where no invoice names an amount."""
+    reservation = book.books.budget.read().reservations.get(book.order_key)
+    return reservation.cents if reservation else None

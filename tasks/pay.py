@@ -12,17 +12,20 @@ from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.books import OrderBook, OrderLedger
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
+    AssayError,
     ConfigurationError,
     ExperimentCanceled,
     PaymentError,
     PaymentFailed,
     PaymentsDisabled,
+    is_absent,
 )
 from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, ExperimentStatus, InvoiceStatus, PaymentMethod
 from prefect_assay.payments import PaymentPolicy, Rail, hosted, rail_for, settle
 from prefect_assay.payments.guard_terms import caip19, unpaired
+from prefect_assay.payments.reconciliation import read_invoice
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import require_order
 
@@ -247,20 +250,18 @@ def _invoice_of(client: AssayClient, order: Order, book: OrderBook, *, reissued:
     """
     ordered = book.read().ordered
     if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:
-        invoice = client.invoice_by_id(ordered.invoice_id)
-        if invoice.experiment_id == order.experiment_id and not (
-            reissued and invoice.status == InvoiceStatus.VOID
-        ):
-            return invoice
+        try:
+            invoice = client.invoice_by_id(ordered.invoice_id)
+        except AssayError as error:
+            if not (reissued and is_absent(error)):  # the contract does not have this call
+                raise
+        else:
+            void = reissued and invoice.status == InvoiceStatus.VOID
+            if invoice.experiment_id == order.experiment_id and not void:
+                return invoice
+    if reissued:
+        return read_invoice(client, order.experiment_id)
     found = client.find_invoice(order.experiment_id)
-    if found is None and reissued:
-        shown = client.invoice(order.experiment_id)  # contract 2.8: without an id or an amount
-        return Invoice(
-            id=shown.id or f"of {order.experiment_code or order.experiment_id}",
-            status=shown.status,
-            experiment_id=order.experiment_id,
-            provider_hosted_invoice_url=shown.provider_invoice_url,
-        )
     if found is None:
         raise PaymentFailed(
             f"experiment {order.experiment_code} has an invoice that the service does not list; "

@@ -6,6 +6,7 @@ and no retry changes that. `OutcomeUnknown`: read the state, never repeat the re
 """
 
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 
@@ -129,6 +130,11 @@ class NotReady(NotFound):
     """404 that means "not yet": the quote or the invoice does not exist so far (contract 4.2)."""
 
     retriable = True
+
+
+def is_absent(error: AssayError) -> bool:
+    """Return True for a 404 or 405: there is no such record, or the service does not have this call."""
+    return isinstance(error, NotFound) or error.status_code == HTTPStatus.METHOD_NOT_ALLOWED
 
 
 class Conflict(AssayError):

@@ -8,6 +8,7 @@ from pydantic import SecretStr
 from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.books import OrderLedger
+from prefect_assay.books.log import Ordered
 from prefect_assay.errors import ExperimentCanceled, PaymentFailed, PaymentOutcomeUnknown, PaymentRefused
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, PaymentState
@@ -191,12 +192,20 @@ def ordered(client, name, method=PaymentMethod.ASYNC_INVOICE):
     )
 
 
+@pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("status", [404, 405])
-def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed(lab, status):
+def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed(lab, status, known):
     with client_of(lab) as client:
-        order = ordered(client, f"not listed, {status}")
+        order = ordered(client, f"not listed, {status}, {known}")
         page = client.invoice(order.experiment_id).provider_invoice_url
-    book = a_book(experiment=order.experiment_id)
+        billed = client.find_invoice(order.experiment_id)
+    book = a_book(experiment=None)
+    # What the answer to the order said; neither is GET /invoices/{id} in the contract.
+    book.record(
+        lambda _: Ordered(
+            experiment_id=order.experiment_id, invoice_id=billed.provider_invoice_id if known else None
+        )
+    )
 
     def pay():
         return pay_task.pay_invoice.fn(
@@ -209,13 +218,13 @@ def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed
             limit_cents=0,
         )
 
-    with lab.fault("status", "/invoices", "GET", status=status, count=100), disable_run_logger():
+    with lab.fault("status", "/invoices*", "GET", status=status, count=100), disable_run_logger():
         shown = pay()
         assert (shown.state, shown.hosted_invoice_url) == (PaymentState.INTENDED, page)
-        assert shown.invoice_id == f"of {order.experiment_code}"
+        assert (shown.invoice_id, shown.amount_cents) == (f"of {order.experiment_code}", billed.amount)
         lab.event("pay_invoice", order.experiment_id)
         assert pay().state is PaymentState.SETTLED
-    assert book.read().settled
+    assert book.read().settled.amount_cents == billed.amount
 
 
 @pytest.mark.parametrize("method", [PaymentMethod.X402_EXACT, PaymentMethod.ASYNC_INVOICE])

@@ -9,9 +9,11 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.books.log import Ordered
+from prefect_assay.cli.campaigns.known_runs import line_of
 from prefect_assay.errors import PaymentFailed, TransientError
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.job import Payment
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.tags import INVOICE_LABEL, ORDER_TAG, PRICE_LABEL
 from prefect_assay.sweeping import hosted_payments
@@ -113,6 +115,15 @@ def test_a_paid_invoice_is_recorded_and_shown_once(books, prefect):
     labels = artifacts.payment_labels(record(Service("paid"), run))
     assert labels == {PRICE_LABEL: "21900", INVOICE_LABEL: ""}
     assert not may_have_been_paid(a_run(labels=labels))
+
+
+@pytest.mark.parametrize(("amount", "label", "shown"), [(0, "0", 0), (None, "unknown", None)])
+def test_a_payment_without_an_amount_is_not_read_for_ever(amount, label, shown):
+    settled = Payment(invoice_id="inv_1", method="async_invoice", state="settled", amount_cents=amount)
+    run = a_run(labels=artifacts.payment_labels(settled))
+    assert run.labels[PRICE_LABEL] == label
+    assert not may_have_been_paid(run)
+    assert line_of(run).price_cents == shown
 
 
 @pytest.mark.parametrize(("page", "shown"), [(PAGE, PAGE), (None, "inv_1")])

@@ -84,6 +84,10 @@ class Invoice(WireModel):
     )
 
 
+class UnlistedInvoice(Invoice):
+    """An invoice that only its experiment shows (contract 2.8): its `id` is for people, and no call takes it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayAnswer:
     """The answer of the pay path, whatever its status (contract 4.5).

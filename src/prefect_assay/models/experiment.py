@@ -109,6 +109,15 @@ class Experiment(ExperimentSummary):
     provider_quote_id: str | None = None
     costs: dict[str, Any] | None = None
 
+    @property
+    def billed_cents(self) -> int | None:
+        """The amount of the invoice by `costs` (service-shapes), in US cents; None where they do not say it."""
+        costs = self.costs or {}
+        amount = costs.get("amount_cents")
+        if costs.get("type") != "invoiced" or str(costs.get("currency") or "usd").lower() != "usd":
+            return None
+        return amount if type(amount) is int and amount >= 0 else None
+
 
 class Modified(WireModel):
     """The answer of a PATCH; 200 also when nothing changed. The contract gives no types (9.4)."""

@@ -12,7 +12,8 @@ from pydantic import AwareDatetime
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.base import Model, StoredModel
-from prefect_assay.models.billing import Invoice, PayAnswer
+from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer
+from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 
@@ -30,7 +31,15 @@ class PayApi(Protocol):
         ...
 
     def find_invoice(self, experiment_id: str) -> Invoice | None:
-        """The invoice of an experiment."""
+        """The invoice of an experiment, as the list has it."""
+        ...
+
+    def invoice(self, experiment_id: str) -> ExperimentInvoice:
+        """`GET /experiments/{experiment_id}/invoice`."""
+        ...
+
+    def experiment(self, experiment_id: str) -> Experiment:
+        """`GET /experiments/{experiment_id}`."""
         ...
 
     def pay(self, invoice_id: str, headers: Mapping[str, str] | None = None) -> PayAnswer:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from prefect_assay.errors import AssayError, PaymentFailed, PaymentsDisabled
+from prefect_assay.errors import AssayError, NotReady, PaymentFailed, PaymentsDisabled
 from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Invoice
+from prefect_assay.models.billing import Invoice, UnlistedInvoice
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
 from prefect_assay.payments.interfaces import AttemptEnd, Ledger, LedgerEntry, PayApi
@@ -111,6 +111,8 @@ def hosted(api: PayApi, invoice: Invoice) -> Payment:
 
 def _is_pinned(api: PayApi, invoice: Invoice) -> bool:
     """Return True if the pay path answers with a challenge; for a hosted invoice it answers with its state."""
+    if isinstance(invoice, UnlistedInvoice):
+        return False
     try:
         return api.pay(invoice.id).status_code == HTTPStatus.PAYMENT_REQUIRED
     except AssayError:  # a person can pay, whatever this token may do
@@ -134,6 +136,29 @@ class PaymentStatus(Model):
         return not self.paid and self.entry is not None and self.entry.in_doubt
 
 
+def read_invoice(api: PayApi, experiment_id: str) -> Invoice:
+    """The invoice of an experiment; where no list has it, as the experiment shows it (contract 2.8, service-shapes).
+
+    Raises:
+        NotReady: there is none yet.
+    """
+    found = api.find_invoice(experiment_id)
+    if found is not None:
+        return found
+    shown, experiment = api.invoice(experiment_id), api.experiment(experiment_id)
+    kind = Invoice if shown.id else UnlistedInvoice
+    return kind(
+        id=shown.id or f"of {experiment.code}",
+        status=shown.status,
+        amount=experiment.billed_cents,
+        experiment_id=experiment_id,
+        provider_hosted_invoice_url=shown.provider_invoice_url,
+    )
+
+
 def read_payment_status(api: PayApi, entry: LedgerEntry | None, experiment_id: str) -> PaymentStatus:
-    """Read the invoice of an experiment, next to the last payment attempt of its order."""
-    return PaymentStatus(invoice=api.find_invoice(experiment_id), entry=entry)
+    """Read the invoice of an experiment, if any, next to the last payment attempt of its order."""
+    try:
+        return PaymentStatus(invoice=read_invoice(api, experiment_id), entry=entry)
+    except NotReady:
+        return PaymentStatus(entry=entry)

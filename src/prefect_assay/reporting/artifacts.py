@@ -274,7 +274,10 @@ def payment_labels(payment: Payment) -> dict[str, str]:
     """Price and unpaid invoice, as the labels from which `prefect-assay status` reads them without the service."""
     is_open = payment.state is PaymentState.INTENDED
     unpaid = (payment.hosted_invoice_url or payment.invoice_id) if is_open else None
-    return {PRICE_LABEL: str(payment.amount_cents or ""), INVOICE_LABEL: unpaid or ""}
+    # A price, or "unknown", tells the sweep that nothing is left to read once no invoice is named.
+    absent = "unknown" if payment.state is PaymentState.SETTLED else ""
+    price = absent if payment.amount_cents is None else str(payment.amount_cents)
+    return {PRICE_LABEL: price, INVOICE_LABEL: unpaid or ""}
 
 
 def payment_lines(status: PaymentStatus) -> dict[str, str]:

@@ -27,7 +27,7 @@ RETRY_TAG: Final = "assay-again:"  # <times>: failed attempts in a row of a run
 ASKS_TAG: Final = "assay-asks"  # a run that asks a person
 REPLACED_TAG: Final = "assay-replaced:"  # <run id>: a run that was replaced by this one
 EXPERIMENT_CODE_LABEL: Final = "assay.experiment-code"  # the code that people know an experiment by
-PRICE_LABEL: Final = "assay.price-cents"  # of the order's invoice, in US cents
+PRICE_LABEL: Final = "assay.price-cents"  # of the order's invoice, in US cents, or `unknown` once it is paid
 INVOICE_LABEL: Final = "assay.unpaid-invoice"  # its page, or its id without one; empty once it is paid
 # Of a run that asks a person: the cap that it would exceed, in words; empty if it asks for another reason
 CAP_LABEL: Final = "assay.cap"

@@ -151,7 +151,7 @@ def line_of(run: FlowRun) -> RunLine:
         end=run.end_time if ended else None,
         expected=None if ended else eta_of(run),
         deadline=None if ended else _deadline(run),
-        price_cents=int(price) if price else None,
+        price_cents=int(price) if price and str(price).isdecimal() else None,
         open_invoice=str(invoice) if invoice else None,
         url=run_url(run.id),
         loop_id=run.parameters.get("loop_id"),
