@@ -189,9 +189,20 @@ def pay(run: ExperimentRun, order: Order) -> Payment:
 def _by_machine(run: ExperimentRun, order: Order) -> Payment:
     asks = can_suspend() and order.status not in AFTER_MATERIALS
     answer = payment_decision(run.key, run.name, lambda: _status(run, order)) if asks else None
+    try:
+        return _pay_due(run, order, asks=asks, answered_paid=answer == "paid")
+    except PaymentOutcomeUnknown as error:
+        if not asks:
+            raise
+        get_run_logger().warning("Asking a person: %s", error)
+        _ask_about_payment(run, order, str(error))
+        raise
+
+
+def _pay_due(run: ExperimentRun, order: Order, *, asks: bool, answered_paid: bool) -> Payment:
     due = read_due(run.options.credentials, order, book=run.book)
-    if answer == "paid" and due is not None:
-        _ask_about_payment(run, order, "A person answered that it was paid. The invoice does not show it.")
+    if answered_paid and due is not None:
+        raise PaymentOutcomeUnknown("A person answered that it was paid. The invoice does not show it.")
     limit = run.cap_cents
     if due is not None:
         facts.invoiced(run.book, order, run.options.payment_method, due)
@@ -200,14 +211,7 @@ def _by_machine(run: ExperimentRun, order: Order) -> Payment:
         limit = approve_price(
             run, what=f"Invoice of {run.name}", amount_cents=due, otherwise=_UNPAID, may_ask=asks
         )
-    try:
-        return _within_sums(run, order, limit, asks=asks, pays=due is not None)
-    except PaymentOutcomeUnknown as error:
-        if not asks:
-            raise
-        get_run_logger().warning("Asking a person: %s", error)
-        _ask_about_payment(run, order, str(error))
-        raise
+    return _within_sums(run, order, limit, asks=asks, pays=due is not None)
 
 
 def _within_campaign(run: ExperimentRun, step: Callable[[int], T], *, otherwise: str) -> T:

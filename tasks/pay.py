@@ -17,6 +17,7 @@ from prefect_assay.errors import (
     ExperimentCanceled,
     PaymentError,
     PaymentFailed,
+    PaymentOutcomeUnknown,
     PaymentsDisabled,
     is_absent,
 )
@@ -64,9 +65,12 @@ def read_due(credentials: AssayCredentials, order: Order, *, book: OrderBook) ->
     Raises:
         ExperimentCanceled: the invoice is open, and must not be paid.
         PaymentFailed: there is no invoice, or it names no amount.
+        PaymentOutcomeUnknown: as ExperimentCanceled, after a payment that may have been made.
+        TransientError: the order has another experiment by now.
     """
     with credentials.get_client() as client:
         invoice = _invoice_of(client, order, book)
+        require_order(book, order.experiment_id)
         _refuse_canceled(client, order, invoice, book)
     if invoice.status == InvoiceStatus.PAID:
         return None
@@ -138,12 +142,14 @@ def _refuse_canceled(client: AssayClient, order: Order, invoice: Invoice, book: 
         return
     if client.experiment(order.experiment_id).status != ExperimentStatus.CANCELED:
         return
-    sent = book.read().payment
-    doubt = " A payment that was sent before may still settle." if sent and sent.in_doubt else ""
-    raise ExperimentCanceled(
+    remains = (
         f"experiment {order.experiment_code or order.experiment_id} was canceled, and its invoice {invoice.id} is "
-        f"{invoice.status or 'unpaid'}: it must not be paid, and is not paid by this run.{doubt} Ask the laboratory to void it"
+        f"{invoice.status or 'unpaid'}: it must not be paid, and is not paid by this run. Ask the laboratory to void it"
     )
+    sent = book.read().payment
+    if sent and sent.in_doubt:
+        raise PaymentOutcomeUnknown(f"{remains}. A payment that was sent before may still settle")
+    raise ExperimentCanceled(remains)
 
 
 @contextmanager

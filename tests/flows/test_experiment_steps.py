@@ -14,6 +14,7 @@ from prefect_assay.errors import (
     ExperimentCanceled,
     NotReady,
     OrderOutcomeUnknown,
+    PaymentOutcomeUnknown,
     QuoteExpired,
     QuoteRejected,
 )
@@ -156,6 +157,35 @@ def test_a_payment_is_shown_once_and_again_when_it_has_changed(monkeypatch):
         monkeypatch.setattr(billing_steps, "_invoice", lambda *_, made=made, **__: made)
         assert billing_steps.pay(a_run(), None) == made
     assert shown == [open_, paid]
+
+
+@pytest.mark.parametrize("answer", [None, "paid", "pay_again"])
+@pytest.mark.parametrize("canceled", [False, True])
+def test_a_payment_in_doubt_is_a_question_until_the_invoice_is_paid(asked, monkeypatch, answer, canceled):
+    """Also of an experiment that was canceled: the money may have moved, and nobody would look again."""
+
+    def read_due(*_, **__):
+        if canceled:
+            raise PaymentOutcomeUnknown("the experiment was canceled, and a payment may still settle")
+        return 5
+
+    def settles(*_, **__):
+        raise PaymentOutcomeUnknown("an earlier payment was sent, and the invoice does not show it")
+
+    def ask(_run, _order, why):
+        raise BlockingIOError(why)
+
+    monkeypatch.setattr(billing_steps, "payment_decision", lambda *_: answer)
+    monkeypatch.setattr(billing_steps, "read_due", read_due)
+    monkeypatch.setattr(billing_steps, "_within_sums", settles)
+    monkeypatch.setattr(billing_steps, "_ask_about_payment", ask)
+    monkeypatch.setattr(billing_steps, "get_run_logger", lambda: logging.getLogger("test"))
+    monkeypatch.setattr(billing_steps.facts, "invoiced", lambda *_: None)
+    for name in ("require_blocks", "require_rail"):
+        monkeypatch.setattr(billing_steps, name, lambda *_: None)
+    words = "may still settle" if canceled else "A person answered" if answer == "paid" else "earlier payment"
+    with pytest.raises(BlockingIOError, match=words):
+        billing_steps.pay(a_run(MACHINE), order_of("only"))
 
 
 def test_an_experiment_that_cannot_be_seen_is_no_question(service, asked):

@@ -1,5 +1,7 @@
 """Both rails over real HTTP against the lab's own process: paid once, whatever becomes of the answers."""
 
+from datetime import UTC, datetime, timedelta
+
 import httpx
 import pytest
 from prefect.logging import disable_run_logger
@@ -9,11 +11,18 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.log import Ordered
-from prefect_assay.errors import ExperimentCanceled, PaymentFailed, PaymentOutcomeUnknown, PaymentRefused
+from prefect_assay.errors import (
+    ExperimentCanceled,
+    PaymentFailed,
+    PaymentOutcomeUnknown,
+    PaymentRefused,
+    TransientError,
+)
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
+from prefect_assay.payments.interfaces import PaymentAttempt
 from prefect_assay.tasks import pay as pay_task
 from support.archive.memory_store import MemoryStore, a_book
 from support.lab.core import spec
@@ -252,18 +261,39 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
     lab.event("force_status", order.experiment_id, status="canceled")
     code = order.experiment_code
     refused = f"experiment {code} was canceled, and its invoice {invoice.id} is {invoice.status}: it must not"
-    with disable_run_logger():
-        with pytest.raises(ExperimentCanceled, match=refused):
-            pay_task.pay_invoice.fn(
-                credentials,
-                order,
-                book=book,
-                policy=policy,
-                wallet=wallet,
-                method=method,
-                limit_cents=cents,
-            )
-        with pytest.raises(ExperimentCanceled, match=refused):  # the next execution asks no person
-            pay_task.read_due.fn(credentials, order, book=book)
+
+    def both_raise(error, words):
+        with disable_run_logger():
+            with pytest.raises(error, match=words):
+                pay_task.pay_invoice.fn(
+                    credentials,
+                    order,
+                    book=book,
+                    policy=policy,
+                    wallet=wallet,
+                    method=method,
+                    limit_cents=cents,
+                )
+            with pytest.raises(error, match=words):  # the next execution asks no person
+                pay_task.read_due.fn(credentials, order, book=book)
+
+    both_raise(ExperimentCanceled, refused)
     assert booked(lab, invoice.id) == []
     assert not book.read().withdrawn  # the invoice is open, so the order counts
+    attempt = PaymentAttempt(
+        invoice_id=invoice.id,
+        experiment_id=order.experiment_id,
+        rail=PaymentMethod.X402_EXACT,
+        amount_cents=cents,
+        nonce="0x01",
+        network=lab.x402["network"],
+        asset=lab.x402["asset"],
+        pay_to=lab.x402["pay_to"],
+        expires_at=datetime.now(UTC) + timedelta(minutes=5),
+    )
+    assert OrderLedger(book).begin(attempt, previous=None)  # and the process died
+    both_raise(PaymentOutcomeUnknown, f"{refused}.*may still settle")
+    # The order goes on with an older experiment: this one's cancellation does not end it.
+    moved = a_book(experiment="older")
+    with pytest.raises(TransientError, match="no longer the experiment of the order"), disable_run_logger():
+        pay_task.read_due.fn(credentials, order, book=moved)
