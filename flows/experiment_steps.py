@@ -94,7 +94,7 @@ def complete_order(run: ExperimentRun, order: Order) -> ExperimentReport:
         # The laboratory already works on it: a payment problem must not hold back its results.
         if order.status not in AFTER_MATERIALS:
             if isinstance(error, ExperimentCanceled):
-                facts.canceled(order.experiment_id, order.experiment_code)
+                _end_canceled(run, order)
             raise
         get_run_logger().error("The invoice of %s needs a person: %s", order.experiment_code, error)
     finished, decision = _await_results(run, order, payment)
@@ -153,10 +153,19 @@ def _is_invoiced(run: ExperimentRun, order: Order, billing: Billing) -> bool:
             )
         case BillingStage.CANCELED:
             withdraw(run.book, "the experiment was canceled")
-            facts.canceled(order.experiment_id, order.experiment_code)
+            _end_canceled(run, order)
             raise ExperimentCanceled(f"{experiment} was canceled")
         case never:
             assert_never(never)
+
+
+def _end_canceled(run: ExperimentRun, order: Order) -> None:
+    """Archive what was measured before the cancellation, and report it."""
+    with run.options.credentials.get_client() as client:
+        found = client.experiment(order.experiment_id)
+    if found.results_status != ResultsStatus.NONE:
+        _archive(run, order, None, found)
+    facts.canceled(order.experiment_id, order.experiment_code)
 
 
 def _await_billing(run: ExperimentRun, order: Order) -> Billing:

@@ -1,5 +1,6 @@
 """When a run sends an order a second time, when it asks a person first, and which experiment it goes on with."""
 
+import contextlib
 import functools
 import logging
 from types import SimpleNamespace
@@ -292,7 +293,8 @@ def test_an_order_whose_quote_was_rejected_is_withdrawn_and_frees_its_share(bill
         (BillingStage.CANCELED, ExperimentCanceled),
     ],
 )
-def test_each_stage_of_billing_has_its_own_end(stage, error):
+def test_each_stage_of_billing_has_its_own_end(monkeypatch, stage, error):
+    monkeypatch.setattr(steps, "_end_canceled", lambda *_: None)
     given = a_run(experiment="only"), order_of("only"), Billing(stage=stage)
     if error is None:
         assert steps._is_invoiced(*given)
@@ -331,15 +333,44 @@ def test_results_are_sealed_as_complete_only_once_they_are_released(monkeypatch,
     assert given == [sealed]
 
 
-def test_an_order_that_was_canceled_before_it_was_paid_ends_and_is_reported(monkeypatch):
-    work, order, reported = a_run(experiment="only"), order_of("only"), []
+@pytest.fixture
+def canceled(monkeypatch):
+    """What a canceled experiment has, and what is archived and reported of it."""
+    said = SimpleNamespace(results="none", archived=[], reported=[])
+
+    def found(experiment_id):
+        return Experiment(
+            id=experiment_id,
+            code="E-1",
+            status="canceled",
+            results_status=said.results,
+            created_at="2026-01-01T00:00:00Z",
+        )
+
+    said.credentials = SimpleNamespace(
+        get_client=lambda: contextlib.nullcontext(SimpleNamespace(experiment=found))
+    )
+    monkeypatch.setattr(steps, "_archive", lambda _run, order, *_: said.archived.append(order.experiment_id))
+    monkeypatch.setattr(steps.facts, "canceled", lambda *about: said.reported.append(about))
+    return said
+
+
+@pytest.mark.parametrize(("results", "archived"), [("none", []), ("partial", ["only"]), ("all", ["only"])])
+@pytest.mark.parametrize("invoiced", [True, False])
+def test_an_order_that_was_canceled_before_it_was_paid_ends_and_keeps_its_results(
+    monkeypatch, canceled, billing, results, archived, invoiced
+):
+    """The laboratory may have measured some of it, whatever became of the invoice."""
+    canceled.results = results
+    work, order = a_run(experiment="only"), order_of("only")
+    vars(work.options)["credentials"] = canceled.credentials
+    billing["only"] = BillingStage.INVOICED if invoiced else BillingStage.CANCELED
 
     def refuse(*_):
         raise ExperimentCanceled("its invoice is open: it must not be paid")
 
-    monkeypatch.setattr(steps, "_await_invoice", lambda *_: order)
     monkeypatch.setattr(steps, "pay", refuse)
-    monkeypatch.setattr(steps.facts, "canceled", lambda *about: reported.append(about))
-    with pytest.raises(ExperimentCanceled, match="must not be paid"):
+    with pytest.raises(ExperimentCanceled, match="must not be paid" if invoiced else "was canceled"):
         steps.complete_order(work, order)
-    assert reported == [("only", order.experiment_code)]
+    assert canceled.archived == archived
+    assert canceled.reported == [("only", order.experiment_code)]
