@@ -239,12 +239,12 @@ def _run(run: LoopRun) -> State[LoopReport]:
             f"flow run {other.name} ({other.id}) runs this loop already, and this run has changed nothing; to run it "
             "here, cancel that run first"
         )
-        return _ended(run, tried, Stop.RUNS_ELSEWHERE, words)
+        return _ended(run, _reread(run, tried), Stop.RUNS_ELSEWHERE, words)
     while True:
         try:
             tried = _measured(run, tried)
         except ApprovalRejected as error:
-            return _ended(run, tried, Stop.PERSON, str(error))
+            return _ended(run, _reread(run, tried), Stop.PERSON, str(error))
         # The rules decide on the round after these. Another run may fix and measure it meanwhile: then its decision
         # counts, and the rules are asked again before there is one more.
         reason = _reason_to_stop(run, tried)
@@ -277,6 +277,12 @@ def _measured(run: LoopRun, tried: _Tried) -> _Tried:
 
 def _newest(run: LoopRun, rounds: tuple[Round, ...]) -> tuple[Round, ...]:
     return with_newest_tables(run.options.archive, rounds, run.rules.objective)
+
+
+def _reread(run: LoopRun, tried: _Tried) -> _Tried:
+    """With the rounds that the log has by now."""
+    rounds = run.outlasting("tables", lambda: _newest(run, run.loop.book.read().rounds))
+    return replace(tried, rounds=rounds)
 
 
 def _reason_to_stop(run: LoopRun, tried: _Tried) -> tuple[Stop, str] | None:
@@ -323,10 +329,9 @@ def _ended(run: LoopRun, tried: _Tried, stop: Stop, words: str) -> State[LoopRep
     """Show the report, and return it in the final state; a loop that failed raises LoopFailed with it."""
     if stop is Stop.FAILED:
         words = f"{words}; nothing further was ordered"
-    rounds = _newest(run, run.loop.book.read().rounds)
     report = loop_report(
         run.loop.loop_id,
-        rounds,
+        tried.rounds,
         run.rules.objective,
         stopped=words,
         stop=stop,

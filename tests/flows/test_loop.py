@@ -21,13 +21,22 @@ from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.designs import AS_WRITTEN
-from prefect_assay.errors import ConfigurationError, DesignerFailed, InvalidSequences, InvalidSpec, LoopFailed
+from prefect_assay.errors import (
+    ApprovalRejected,
+    ArchiveUnavailable,
+    ConfigurationError,
+    DesignerFailed,
+    InvalidSequences,
+    InvalidSpec,
+    LoopFailed,
+)
 from prefect_assay.flows import campaign_plan, design_build_test
 from prefect_assay.flows.campaign_plan import CampaignInput
 from prefect_assay.looping import LoopBook, choosing, proposals
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.spec import Assay
 from prefect_assay.results import ResultRow, to_csv
+from prefect_assay.runs import suspend
 from prefect_assay.tasks.collate import keep_plan, kept_table
 
 flow_module = sys.modules["prefect_assay.flows.design_build_test"]
@@ -219,6 +228,37 @@ def test_a_goal_that_only_preliminary_results_reached_stops_no_later_run(loop):
     assert [line.best for line in again.rounds[2:]] == ["K_D 3e+04 nM", "K_D 71.4 nM"]
     assert "/TABLE/v002/" in again.rounds[2].table
     assert "round-004 reached the goal" in again.stopped
+
+
+def test_the_end_of_a_loop_reads_no_table_again(loop, monkeypatch):
+    read = []
+
+    def newest(*given):
+        read.append(given)
+        assert len(read) <= 2, "an archive that is away now must not fail a loop that has reached its goal"
+        return given[1]
+
+    monkeypatch.setattr(flow_module, "with_newest_tables", newest)
+    assert loop(designer="loop_designers:longer", max_rounds=1).stop == "rounds"
+
+
+def test_a_loop_that_a_person_ended_outlasts_an_archive_that_is_away(loop, monkeypatch):
+    away = iter([True, False, True])  # the second look is the report's
+
+    def newest(_archive, rounds, _objective):
+        if not next(away, False):
+            return rounds
+        raise ArchiveUnavailable("503")
+
+    def reject(**_):
+        raise ApprovalRejected("a person ended the loop")
+
+    monkeypatch.setattr(suspend, "get_run_logger", logging.getLogger)
+    monkeypatch.setattr(flow_module, "with_newest_tables", newest)
+    monkeypatch.setattr(rounds_module, "approve_round", reject)
+    report = loop(designer="loop_designers:longer", ask_each_round=True)
+    assert (report.stop, len(report.rounds)) == ("person", 1)
+    assert next(away, None) is None
 
 
 def test_rounds_without_an_improvement_end_the_loop(loop):

@@ -13,7 +13,14 @@ from prefect_assay.books import Books
 from prefect_assay.books.log import Ordered, Refused, Sending, Withdrawn
 from prefect_assay.designs import pool_of
 from prefect_assay.errors import DesignerFailed
-from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed, loop_history, proposals
+from prefect_assay.looping import (
+    LoopBook,
+    RoundEnded,
+    RoundFixed,
+    loop_history,
+    proposals,
+    with_newest_tables,
+)
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.models.sequences import ProteinSequence, Sequences
@@ -57,7 +64,7 @@ class Campaign:
         for record in records:
             book.record(lambda _, record=record: record)
 
-    def table(self, *names, **fields):
+    def table(self, *names, results_status="all", **fields):
         """The campaign's table with a value for these designs, without their residues unless given."""
         values = {"concentration_nM": 5.0, "result_type": "expression", **fields}
         body = to_csv([row(name, "E-1", **values) for name in names])
@@ -67,7 +74,7 @@ class Campaign:
             campaign_id="loop-1",
             experiment_id="loop-1",
             experiment_code=TABLE_CODE,
-            results_status="all",
+            results_status=results_status,
             documents=[Document(path=TABLE_PATH, content_type="text/csv", body=body)],
             now=datetime.now(UTC),
         )
@@ -170,3 +177,25 @@ def test_a_deployed_designer_gets_what_has_come_since_its_last_trial(campaign, m
     assert counts == [{"measured": 1, "pending": 3}, {"measured": 2, "pending": 2}]
     assert ["v001" in offered["measurements"] for offered in offers] == [True, False]
     assert offers[1]["measurements"] == kept_table(campaign.archive, "loop-1").location
+
+
+@pytest.mark.parametrize(
+    ("status", "names", "problem"),
+    [
+        ("all", DESIGNS, None),
+        ("all", ("a0", "a1"), "Overdue"),  # the other experiment came to nothing
+        ("partial", DESIGNS, "Overdue"),
+    ],
+)
+def test_a_round_has_no_problem_any_more_once_all_of_its_results_are_released(
+    campaign, status, names, problem
+):
+    campaign.table("a0", results_status="partial")
+    book = LoopBook(campaign.store, "", "loop")
+    first = kept_table(campaign.archive, "loop-1").location
+    book.end(RoundEnded(number=1, table=first, rows=1, problem="Overdue"))
+    (before,) = with_newest_tables(campaign.archive, book.read().rounds, None)
+    assert (before.problem, before.ended.table) == ("Overdue", first)
+    campaign.table(*names, results_status=status)
+    (after,) = with_newest_tables(campaign.archive, book.read().rounds, None)
+    assert (after.problem, after.ended.rows) == (problem, len(names))

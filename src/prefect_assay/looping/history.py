@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from prefect_assay.archive import latest
 from prefect_assay.archive.layout import TABLE_CODE
 from prefect_assay.blocks import Archive
 from prefect_assay.looping.book import Round
 from prefect_assay.looping.rules import best_value, has_measurement
 from prefect_assay.models.selection import Objective
 from prefect_assay.models.spec import Plan
+from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import DesignSummary, Outcome, summarize
 from prefect_assay.results.row import CampaignTable
-from prefect_assay.tasks.archive import kept_location
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
 # Whether the laboratory has an order, or may have it: by the campaign's id and the order key.
@@ -55,7 +56,8 @@ def with_newest_tables(
 ) -> tuple[Round, ...]:
     """The rounds with what their campaigns' newest tables say.
 
-    A round of an overdue campaign ends with preliminary results; the log keeps that end, and the released ones come later.
+    A round of an overdue campaign ends with preliminary results and a problem; the log keeps that end. The released ones
+    come later, and with all of them the problem is over.
     """
     return tuple(_with_newest_table(archive, entry, objective) for entry in rounds)
 
@@ -63,12 +65,23 @@ def with_newest_tables(
 def _with_newest_table(archive: Archive, entry: Round, objective: Objective | None) -> Round:
     if entry.ended is None:
         return entry
-    newest = kept_location(archive, entry.fixed.campaign_id, TABLE_CODE)
-    if newest is None or entry.ended.table.startswith(f"{newest.rstrip('/')}/"):
+    campaign_id = entry.fixed.campaign_id
+    newest = latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
+    if newest is None or entry.ended.table.startswith(f"{newest.location.rstrip('/')}/"):
         return entry
-    table = kept_table(archive, entry.fixed.campaign_id)
-    found = table and summary_of(table, objective)
-    return entry.model_copy(update={"ended": entry.ended.model_copy(update=found)}) if found else entry
+    table = kept_table(archive, campaign_id)
+    if table is None:
+        return entry
+    found = summary_of(table, objective)
+    if newest.manifest.results_status == ResultsStatus.ALL and _has_every_design(archive, campaign_id, table):
+        found["problem"] = None
+    return entry.model_copy(update={"ended": entry.ended.model_copy(update=found)})
+
+
+def _has_every_design(archive: Archive, campaign_id: str, table: CampaignTable) -> bool:
+    """A complete table may lack an experiment that came to nothing; the round's problem is about that one."""
+    plan = kept_plan(archive, campaign_id)
+    return plan is not None and plan.sequences.keys() <= {row.name for row in table.rows}
 
 
 def summary_of(table: CampaignTable, objective: Objective | None) -> dict[str, Any]:
