@@ -7,6 +7,12 @@ from prefect_assay.lab.testing import LocalLab
 
 
 @pytest.fixture(scope="session")
-def service():
-    with LocalLab() as lab, AssayClient(lab.base_url, lab.token) as client:
+def lab():
+    with LocalLab() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def service(lab):
+    with AssayClient(lab.base_url, lab.token) as client:
         yield client

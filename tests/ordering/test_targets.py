@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.errors import InvalidSpec
+from prefect_assay.errors import Forbidden, InvalidSpec
 from prefect_assay.models.spec import Assay
 from prefect_assay.ordering import resolve_target
 
@@ -28,6 +28,19 @@ def test_a_target_is_found_by_name_number_and_id_conjugated_or_not(service, want
     assert found.name == name
     assert resolved(service, found.id).name == name
     assert resolved(service, found.id.upper()).name == name
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_an_id_is_found_in_the_list_of_a_service_that_has_no_single_targets(lab, service, status):
+    known = resolved(service, PLAIN)
+    with lab.fault("status", "/targets/*", "GET", status=status, count=100):
+        assert resolved(service, known.id) == known
+
+
+def test_a_target_that_may_not_be_read_is_an_error(lab, service):
+    known = resolved(service, PLAIN)
+    with lab.fault("status", "/targets/*", "GET", status=403, count=100), pytest.raises(Forbidden):
+        resolved(service, known.id)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """The catalog target of an assay. Exact matches only: a similar target would be a wrong order."""
 
-from contextlib import suppress
-
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import InvalidSpec, NotFound
+from prefect_assay.errors import AssayError, InvalidSpec, is_absent
 from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.spec_rules import is_uuid
 from prefect_assay.models.vocabulary import BINDING_TYPES
@@ -30,8 +28,11 @@ def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
 
 def _find(client: AssayClient, wanted: str) -> Target:
     if is_uuid(wanted):
-        with suppress(NotFound):
+        try:
             return client.target(wanted)
+        except AssayError as error:
+            if not is_absent(error):  # the contract has the list only
+                raise
     near = list(client.iter_targets(search=wanted))
     named = [t for t in near if _is_named(t, wanted)]
     # The search covers names; a catalog number may need the whole list. Conjugated forms are listed on request only.
