@@ -19,6 +19,7 @@ from prefect_assay.models.archived import is_open_link
 from prefect_assay.reporting.page import documents, figures
 from prefect_assay.reporting.page.documents import archive_report, kept_report, make_report
 from prefect_assay.reporting.page.images import IMAGES_BYTES_MAX, experiment_images
+from prefect_assay.reporting.page.render import render
 from prefect_assay.results.kinetics.analysis import ReplicateMelting
 
 CAMPAIGN = "round-1"
@@ -108,6 +109,19 @@ def test_no_name_becomes_markup(page):
     assert "{{ 7 * 7 }}" in page.text
     assert "<i>1</i>" in page.text
     assert "\u202e" not in page.text
+
+
+def test_an_invoice_over_nothing_has_a_price_per_design(made):
+    def free(experiment):
+        return experiment.model_copy(
+            update={"order": experiment.order.model_copy(update={"amount_cents": 0})}
+        )
+
+    contents = made.contents
+    given = contents.model_copy(update={"experiments": tuple(map(free, contents.experiments))})
+    shown = Page(render(given, made.summaries, made.figures, (), ())).text
+    assert [experiment.price_cents for experiment in given.experiments] == [0, 0]
+    assert shown.count("0.00 USD 0.00 USD paid") == 2
 
 
 def test_it_needs_no_network(made, page):

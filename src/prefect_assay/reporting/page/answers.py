@@ -63,7 +63,9 @@ class ReportedExperiment(Model):
     def price_cents(self) -> float | None:
         """The experiment's price over its sequences, controls included."""
         amount = self.order.amount_cents if self.order else None
-        return amount / len(self.spec.sequences) if amount and self.spec and self.spec.sequences else None
+        if amount is None or not self.spec or not self.spec.sequences:
+            return None
+        return amount / len(self.spec.sequences)
 
 
 def reported_experiment(
