@@ -37,11 +37,11 @@ def test_methods_of_all_campaigns_with_their_hit_rates(archive):
     assert [
         [each[title] for title in ("method", "proposed", "bought", "measured", "hits", "hit_rate")]
         for each in shown["methods"]
-    ] == [["rfd", 5, 4, 4, 3, 0.75], ["old", 3, 2, 2, 1, 0.5], ["(no method)", 3, 2, 0, 0, None]]
+    ] == [["rfd", 5, 4, 4, 3, 0.75], ["old", 3, 2, 2, 1, 0.5], ["(no method)", 3, 0, 0, 0, None]]
     low, high = shown["methods"][0]["interval"]
     assert (low, high) == pytest.approx(stats.beta.interval(0.95, 3.5, 1.5))
     assert shown["notes"] == [f"loop {LOOP}, round 2: its experiment was canceled"]
-    assert shown["passed_over"] == {"duplicate": 1, "ranked_lower": 2}
+    assert shown["passed_over"] == {"duplicate": 1, "ranked_lower": 2, "not_ordered": 2}
     scores = {each["column"]: (each["designs"], each["rho"]) for each in shown["scores"]}
     assert scores["selection_score"] == (3, pytest.approx(1))
     assert scores["ipTM"] == (4, pytest.approx(-0.2))
@@ -52,7 +52,7 @@ def test_one_loop_on_the_screen_and_as_a_table_for_the_next_selection(archive, t
     assert done.code == 0, done.err
     (line,) = (line for line in done.out.splitlines() if "│ rfd " in line)
     assert [cell.strip() for cell in line.strip("│").split("│")][:6] == ["rfd", "3", "2", "2", "2", "100%"]
-    assert "not bought: 2 ranked lower, 1 duplicate" in done.out
+    assert "not bought: 2 ranked lower, 2 not ordered, 1 duplicate" in done.out
     history = read_history(tmp_path / "h.csv")
     assert {each.name: each.attributes["round"] for each in history.designs} == dict.fromkeys(
         ("d0", "d1", "d2", "d3"), "1"
@@ -100,6 +100,43 @@ def test_designs_of_a_plain_campaign_that_are_in_the_laboratory_are_pending_too(
     first = "measured" if measured else "pending"
     assert found == {"h1": (first, "MKVAA"), "h2": ("pending", "MKVGG")}
     assert [(each["method"], each["bought"]) for each in done.json()["methods"]] == [("rfd", 2)]
+
+
+def test_a_table_that_would_lack_ordered_designs_is_not_written(tmp_path):
+    """The next selection would buy them again."""
+    store = LocalStore(tmp_path / "archive")
+    plan = archive_plan(
+        store, "", "by-hand", [ProteinSequence("h1", "MKVAA"), ProteinSequence("h2", "MKVGG")]
+    )
+    archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])
+    assert command("archive", "lake", str(store.root)).code == 0
+    Books(store, "", "org-1").order("by-hand", plan.order_keys[0]).record(
+        lambda _: Ordered(experiment_id="e-1")
+    )
+    (kept,) = store.root.glob("by-hand/PLAN/v*/plan.json")
+    kept.chmod(0o644)
+    kept.write_bytes(b"{}")
+    refused = command("designs", "history", str(store.root), "--csv", "h.csv", cwd=tmp_path)
+    assert refused.code == 1
+    assert "campaign by-hand: its open designs are not known" in refused.err
+    assert "`prefect-assay archive verify`" in refused.err
+    assert not (tmp_path / "h.csv").exists()
+    shown = command("designs", "history", str(store.root))
+    assert shown.code == 0
+    assert "campaign by-hand: its open designs are not known" in shown.err
+
+
+def test_notes_stay_out_of_a_table_on_stdout(tmp_path):
+    store = LocalStore(tmp_path)
+    plan = archive_plan(store, "", "by-hand", [ProteinSequence("h1", "MKVAA")])
+    Books(store, "", "org-1").order("by-hand", plan.order_keys[0]).record(
+        lambda _: Ordered(experiment_id="e-1")
+    )
+    archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])
+    done = command("designs", "history", str(store.root), "--csv", "-")
+    assert done.code == 0, done.err
+    assert [each.outcome for each in read_history(done.out.encode()).designs] == ["pending"]
+    assert "HND-001 has results that are not in the lake; run `prefect-assay archive lake`" in done.err
 
 
 def test_an_archive_without_a_history_says_what_to_do(archive, tmp_path):

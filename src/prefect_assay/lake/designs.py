@@ -4,6 +4,7 @@ The newest results, the plan's columns, the report's verdict and price, and a lo
 read, so that no file changes when a result comes later. A decision is joined by campaign and residues.
 """
 
+import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -13,18 +14,23 @@ from pydantic import ValidationError
 from prefect_assay.archive import Store, latest
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
+    CAMPAIGN_CODES,
+    MANIFEST_NAME,
     PLAN_CODE,
     PLAN_PATH,
     REPORT_CODE,
     VERSIONS_FOLDER,
     experiment_folder,
     lake_folder,
+    lake_part,
     safe_name,
     safe_prefix,
+    version_folder,
+    version_of,
 )
 from prefect_assay.archive.read import chosen_version
 from prefect_assay.archive.store import join_key
-from prefect_assay.errors import ArchiveError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.lake.candidates import Decision, chosen, sequence_digest
 from prefect_assay.lake.query import Query, query
 from prefect_assay.models.spec import Plan
@@ -46,13 +52,15 @@ class Unanswered(NamedTuple):
 class MeasuredDesigns(NamedTuple):
     """Designs with a row of results, open ones included, and a line for what could not be read.
 
-    `unanswered` were chosen by a loop, `planned` are in the plan of a campaign only.
+    `unanswered` were chosen by a loop, `planned` are in the plan of a campaign only. Both lack open designs of the
+    campaigns that `unread_plans` names, a line each.
     """
 
     designs: tuple[DesignSummary, ...]
     unanswered: tuple[Unanswered, ...] = ()
     planned: tuple[Unanswered, ...] = ()
     notes: tuple[str, ...] = ()
+    unread_plans: tuple[str, ...] = ()
 
 
 def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> MeasuredDesigns:
@@ -60,28 +68,23 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
 
     Raises:
         ConfigurationError: the extra `parquet` is not installed.
-        ArchiveError: a file of the lake is damaged.
+        ArchiveError: a file of the lake is damaged, or the archive is not available.
     """
     decisions = chosen(store, prefix, loop_id)
     campaigns = None if loop_id is None else tuple(decisions)
     found: list[DesignSummary] = []
     answered: set[tuple[str, str, str]] = set()
     notes: list[str] = []
+    unread: list[str] = []
     plans: dict[str, Plan | None] = {}
     known = {
         campaign_id: {name for named in by_residues.values() for name in named}
         for campaign_id, by_residues in decisions.items()
     }
     for campaign_id, (rows, targets) in _rows(store, prefix, campaigns).items():
-        try:
-            plan = _plan(store, experiment_folder(prefix, campaign_id, PLAN_CODE))
-            verdicts, prices = _reported(store, prefix, campaign_id)
-        except (ArchiveError, ValidationError, ValueError) as error:
-            notes.append(
-                f"campaign {campaign_id}: without its designers' columns and prices: {_cause(error)}"
-            )
-            plan, verdicts, prices = None, {}, {}
-        plans[campaign_id] = plan
+        folder = experiment_folder(prefix, campaign_id, PLAN_CODE)
+        plan = plans[campaign_id] = _noted_plan(store, folder, campaign_id, unread)
+        verdicts, prices = _noted_report(store, prefix, campaign_id, notes)
         known.setdefault(campaign_id, set()).update(row.name for row in rows)
         residues = _residues(plan)
         designs = summarize(rows, attributes=plan.attributes if plan else {}, targets=targets, prices=prices)
@@ -108,31 +111,49 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
         if absent:
             if campaign_id not in plans:
                 folder = experiment_folder(prefix, campaign_id, PLAN_CODE)
-                plans[campaign_id] = _noted_plan(store, folder, campaign_id, notes)
+                plans[campaign_id] = _noted_plan(store, folder, campaign_id, unread)
             keys = _order_keys(plans[campaign_id])
             unanswered += (
                 Unanswered(campaign_id, keys.get(name), _pending(name, decision))
                 for name, decision in absent.items()
             )
+    registered = _registered(store, prefix, campaigns)
     if loop_id is None:
-        _read_other_plans(store, prefix, plans, notes)
+        planned_in = {campaign for campaign, code in registered if code == PLAN_CODE}
+        for campaign in planned_in - {safe_name(campaign_id) for campaign_id in plans}:
+            folder = join_key(safe_prefix(prefix), campaign, PLAN_CODE)
+            plans[campaign] = _noted_plan(store, folder, campaign, unread)
     planned = tuple(
         design
-        for plan in plans.values()
+        for _, plan in sorted(plans.items())
         if plan
         for design in _open(plan, known.get(plan.campaign_id, set()))
     )
-    return MeasuredDesigns(tuple(found), tuple(unanswered), planned, tuple(notes))
+    notes += _not_in_the_lake(store, prefix, registered)
+    return MeasuredDesigns(tuple(found), tuple(unanswered), planned, tuple(notes), tuple(sorted(unread)))
 
 
-def _read_other_plans(store: Store, prefix: str, plans: dict[str, Plan | None], notes: list[str]) -> None:
-    """Add the plans of campaigns without results, which only the archive's register names."""
+def _registered(store: Store, prefix: str, campaigns: Iterable[str] | None) -> dict[tuple[str, str], int]:
+    """The newest complete version in the folder of each campaign and code, by the archive's register."""
     root = join_key(safe_prefix(prefix), BOOKS_FOLDER, VERSIONS_FOLDER)
-    places = (key.removeprefix(f"{root}/").split("/") for key in store.keys(root))
-    campaigns = {campaign for campaign, code, *_ in places if code == PLAN_CODE}
-    for campaign in sorted(campaigns - {safe_name(campaign_id) for campaign_id in plans}):
-        folder = join_key(safe_prefix(prefix), campaign, PLAN_CODE)
-        plans[campaign] = _noted_plan(store, folder, campaign, notes)
+    wanted = None if campaigns is None else {safe_name(campaign_id) for campaign_id in campaigns}
+    found: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for key in store.keys(root):
+        campaign, code, name, *_ = [*key.removeprefix(f"{root}/").split("/"), "", ""]
+        if wanted is None or campaign in wanted:
+            number = version_of(name.removesuffix(".json")) or 0  # 0: the choice of a plan, or a user's file
+            found[campaign, code] = max(found[campaign, code], number)
+    return found
+
+
+def _not_in_the_lake(store: Store, prefix: str, registered: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """A line per experiment whose newest results the lake lacks: its designs would count as pending, or not at all."""
+    parts = {part[:3] for key in store.keys(lake_folder(prefix)) if (part := lake_part(key))}
+    for (campaign, code), number in sorted(registered.items()):
+        if number and code not in CAMPAIGN_CODES and (campaign, code, number) not in parts:
+            place = version_folder(join_key(safe_prefix(prefix), campaign, code), number)
+            if store.stat(join_key(place, MANIFEST_NAME)) is not None:  # else it was moved away
+                yield f"campaign {campaign}: {code} has results that are not in the lake; run `prefect-assay archive lake`"
 
 
 def _open(plan: Plan, known: set[str]) -> Iterator[Unanswered]:
@@ -181,17 +202,30 @@ def _plan(store: Store, folder: str) -> Plan | None:
     return Plan.model_validate_json(version.read(PLAN_PATH)) if version else None
 
 
-def _noted_plan(store: Store, folder: str, campaign_id: str, notes: list[str]) -> Plan | None:
-    """The plan; where it cannot be read, a note: it would say which open designs were ordered."""
+def _noted_plan(store: Store, folder: str, campaign_id: str, unread: list[str]) -> Plan | None:
+    """The plan; where it cannot be read, a line: it would say which open designs were ordered."""
     try:
         return _plan(store, folder)
+    except ArchiveUnavailable:
+        raise
     except (ArchiveError, ValidationError) as error:
-        notes.append(f"campaign {campaign_id}: without its open designs, as pending: {_cause(error)}")
+        cause = error.message if isinstance(error, ArchiveError) else "another version wrote its plan"
+        unread.append(f"campaign {campaign_id}: its open designs are not known: {cause}")
         return None
 
 
-def _cause(error: Exception) -> str:
-    return error.message if isinstance(error, ArchiveError) else "another version wrote its plan"
+def _noted_report(
+    store: Store, prefix: str, campaign_id: str, notes: list[str]
+) -> tuple[dict[tuple[str, str], str], dict[str, float]]:
+    """Verdicts and prices; where the report cannot be read, none and a note."""
+    try:
+        return _reported(store, prefix, campaign_id)
+    except ArchiveUnavailable:
+        raise
+    except (ArchiveError, ValueError, KeyError, csv.Error) as error:
+        cause = error.message if isinstance(error, ArchiveError) else "another version wrote its report"
+        notes.append(f"campaign {campaign_id}: without verdicts and prices: {cause}")
+        return {}, {}
 
 
 def _order_keys(plan: Plan | None) -> dict[str, str]:

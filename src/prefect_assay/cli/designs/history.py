@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from prefect_assay.books import Books, known_archive_id
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
 from prefect_assay.errors import ArchiveError
+from prefect_assay.lake.candidates import Proposals
 from prefect_assay.looping import LoopBook
 from prefect_assay.models.candidate import method_of
 from prefect_assay.models.selection import Fate, SelectionSettings
@@ -26,12 +27,18 @@ from prefect_assay.results import DesignSummary, summary_csv
 from prefect_assay.selection import MethodRecord, ScoreRecord, method_records, score_record
 
 _NO_SCORES: Final = frozenset({"loop", "round", "selection_rank"})
+# A design that is missing in this table is bought again by the next selection.
+_INCOMPLETE: Final = (
+    "the table would lack designs that may be ordered, and was not written:\n{plans}\n"
+    "`prefect-assay archive verify` names what is damaged; restore it from a backup, or upgrade where another version "
+    "wrote it. Without --csv the history is shown"
+)
 _BOUGHT: Final = frozenset({Fate.CHOSEN, Fate.CONTROL})
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """What the command shows. `passed_over` counts candidates that were not chosen, by why."""
+    """What the command shows. `passed_over` counts candidates that were not bought, by why."""
 
     methods: tuple[MethodRecord, ...]
     scores: tuple[ScoreRecord, ...]
@@ -54,51 +61,64 @@ def show_history(
     store, prefix = opened(path, archive)
     proposals = lake.proposals(store, prefix, loop)
     measured = lake.measured_designs(store, prefix, loop)
-    planned = tuple(_ordered(store, prefix, measured.planned))
-    if not proposals and not measured.designs and not planned:
+    if csv_file is not None and measured.unread_plans:
+        raise ArchiveError(_INCOMPLETE.format(plans="\n".join(measured.unread_plans)))
+    placed = _placed(store, prefix, (*measured.unanswered, *measured.planned))
+    ordered = tuple(each.design for each in (*measured.unanswered, *measured.planned) if each[:2] in placed)
+    if not proposals and not measured.designs and not ordered:
         what = f"of loop {loop}" if loop else "of any design"
         raise ArchiveError(
             f"{store.location(prefix)} has no history {what} in its lake; `prefect-assay archive lake` writes it"
         )
-    not_chosen = [line for line in proposals if line.fate not in _BOUGHT]
-    over, why = Counter[str | None](), Counter[str]()
-    for line in not_chosen:
-        over[line.method] += line.candidates
-        why[line.fate] += line.candidates
-    later = Counter(
-        method_of(design.attributes) for design in (*(each.design for each in measured.unanswered), *planned)
-    )
+    over, why = _not_bought(proposals, [each for each in measured.unanswered if each[:2] not in placed])
     wanted = columns or [name for name in score_columns(measured.designs) if name not in _NO_SCORES]
+    problems = _problems(store, prefix, {line.loop_id for line in proposals})
     track = Track(
-        methods=method_records(measured.designs, settings, over, later),
+        methods=method_records(
+            measured.designs, settings, over, Counter(method_of(design.attributes) for design in ordered)
+        ),
         scores=tuple(score_record(measured.designs, column, settings) for column in wanted),
         designs=measured.designs,
         passed_over=dict(why.most_common()),
-        notes=(*measured.notes, *_problems(store, prefix, {line.loop_id for line in proposals})),
+        notes=(*measured.unread_plans, *measured.notes, *problems),
     )
     if csv_file is not None:
-        written = (*track.designs, *_ordered(store, prefix, measured.unanswered), *planned)
+        written = (*track.designs, *ordered)
         write_table(csv_file, summary_csv(written), len(written))
     if as_json:
         print(json.dumps(_summary(track), indent=2))
     elif csv_file != "-":
         _show(Console(), track)
+    if csv_file is not None or not as_json:
+        for line in track.notes:
+            Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _ordered(store: Store, prefix: str, unanswered: Sequence[lake.Unanswered]) -> Iterator[DesignSummary]:
-    """The designs whose orders were placed: without them the next selection would buy these designs again."""
+def _placed(store: Store, prefix: str, designs: Iterable[lake.Unanswered]) -> set[tuple[str, str | None]]:
+    """Campaign and key of the orders that were placed: the next selection must not buy their designs again."""
     if known_archive_id(store, prefix) is None:
-        return
+        return set()
     every = Books.every(store, prefix)
-    placed: dict[tuple[str, str], bool] = {}
-    for campaign_id, key, design in unanswered:
-        if key is None:
-            continue
-        order = (campaign_id, key)
-        if order not in placed:
-            placed[order] = any(each.order(*order).read().placed for each in every)
-        if placed[order]:
-            yield design
+    return {
+        (campaign_id, key)
+        for campaign_id, key in {each[:2] for each in designs}
+        if key is not None and any(each.order(campaign_id, key).read().placed for each in every)
+    }
+
+
+def _not_bought(
+    proposals: Iterable[Proposals], not_ordered: Sequence[lake.Unanswered]
+) -> tuple[Counter[str | None], Counter[str]]:
+    """How many candidates were proposed and not bought, by method and by why."""
+    over, why = Counter[str | None](), Counter[str]()
+    for line in proposals:
+        if line.fate not in _BOUGHT:
+            over[line.method] += line.candidates
+            why[line.fate] += line.candidates
+    if not_ordered:
+        over.update(method_of(each.design.attributes) for each in not_ordered)
+        why["not_ordered"] = len(not_ordered)
+    return over, why
 
 
 def _problems(store: Store, prefix: str, loops: set[str]) -> Iterator[str]:
@@ -148,9 +168,6 @@ def _show(console: Console, track: Track) -> None:
             rho = "" if math.isnan(score.rho) else f"{score.rho:+.2f}"
             scores.add_row(Text(" ".join(score.column.split())), rho, f"{score.designs:,}")
         console.print(scores)
-    lines = list(track.notes)
     if track.passed_over:
         listed = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in track.passed_over.items())
-        lines.insert(0, f"not bought: {listed}")
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(f"not bought: {listed}", markup=False, highlight=False, soft_wrap=True)
