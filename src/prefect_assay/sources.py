@@ -15,7 +15,35 @@ from urllib.parse import urlsplit
 from prefect_assay.errors import InputError, ServiceUnavailable
 
 S3: Final = "s3://"
+# What passes, or what a person mends while runs wait: the same request succeeds later.
+_LATER: Final = {
+    "ExpiredToken": "the credentials were temporary and have expired; renew them in the block or the environment, then run again",
+    "RequestTimeTooSkewed": "the clock of this machine is wrong; set it by a time server, then run again",
+    "BadDigest": "the content was damaged on the way to the server; run again",
+    "XAmzContentChecksumMismatch": "the content was damaged on the way to the server; run again",
+    **dict.fromkeys(
+        (
+            "SlowDown",
+            "ServiceUnavailable",
+            "InternalError",
+            "RequestTimeout",
+            "Throttling",
+            "ConditionalRequestConflict",
+            "OperationAborted",
+        ),
+        "the server is busy; run again later",
+    ),
+}
+_LATER_STATUS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})  # under any code
 _MISSING: Final = frozenset({"NoSuchKey", "NoSuchBucket", "404", "NotFound"})
+
+
+def s3_later(code: str, status: int) -> str | None:
+    """The next step for an S3 request that may succeed later; None for one that is refused for good."""
+    if code in _LATER:
+        return _LATER[code]
+    failed = status >= HTTPStatus.INTERNAL_SERVER_ERROR and code != "NotImplemented"
+    return "run again later" if failed or status in _LATER_STATUS else None
 
 
 def local_path(text: str | Path) -> Path:
@@ -197,8 +225,8 @@ def _address(source: str) -> tuple[str, str]:
 def _refused(response: Any, source: str) -> Exception:
     code = str(response.get("Error", {}).get("Code", "unknown"))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return ServiceUnavailable(f"{source}: the object storage failed ({code}); try again later")
+    if step := s3_later(code, status):
+        return ServiceUnavailable(f"{source}: the object storage answers {code}; {step}")
     if code in _MISSING:
         return UnreadableSource(f"no such object ({code}); check bucket and key")
     return UnreadableSource(f"may not be read ({code}); check the credentials and their rights on the bucket")

@@ -12,6 +12,7 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.archive import s3 as s3_module
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from support.archive.moto_s3 import moto_server
+from support.archive.refusing_s3 import refusing_server
 from support.archive.swift_server import SECRET_KEY, s3_client
 
 
@@ -192,6 +193,8 @@ def test_no_connection_is_worth_another_try():
         ("RequestTimeoutException", 408, "run again later"),
         ("ExpiredToken", 400, "renew them"),
         ("RequestTimeTooSkewed", 403, "set it by a time server"),
+        ("BadDigest", 400, "damaged on the way"),
+        ("XAmzContentChecksumMismatch", 400, "damaged on the way"),
     ],
 )
 def test_what_passes_or_is_mended_outside_ends_no_paid_run(code, status, step):
@@ -200,6 +203,22 @@ def test_what_passes_or_is_mended_outside_ends_no_paid_run(code, status, step):
     assert isinstance(error, ArchiveUnavailable)
     assert error.retriable
     assert step in error.message
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "step"),
+    [
+        (400, "ExpiredToken", ArchiveUnavailable, "renew them"),
+        (403, "RequestTimeTooSkewed", ArchiveUnavailable, "set it by a time server"),
+        (403, "AccessDenied", ArchiveError, "they need to get, put and list"),
+    ],
+)
+def test_the_cause_of_a_refused_look_is_known_although_its_answer_has_none(status, code, kind, step):
+    with refusing_server(status, code) as endpoint:
+        store = s3_module.S3Store("archive", s3_client(endpoint))
+        with pytest.raises(ArchiveError, match=f"s3://archive/a: {code}: .*{step}") as caught:
+            store.stat("a")
+    assert type(caught.value) is kind
 
 
 def test_the_encryption_header_is_sent_where_wanted(moto_endpoint):

@@ -12,6 +12,8 @@ from moto import mock_aws
 
 from prefect_assay.designs import read, read_sequences
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
+from prefect_assay.sources import listed
+from support.archive.refusing_s3 import refusing_server
 
 FASTA = ">a\nACD\n>b\nEFG\n"
 
@@ -177,6 +179,28 @@ def test_s3_that_does_not_answer_may_be_tried_again(monkeypatch):
     with pytest.raises(ServiceUnavailable, match="did not answer") as caught:
         read_sequences("s3://designs/d.fasta")
     assert caught.value.retriable
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "step"),
+    [
+        (429, "TooManyRequests", "run again later"),
+        (408, "RequestTimeoutException", "run again later"),
+        (400, "RequestTimeout", "run again later"),
+        (400, "ExpiredToken", "renew them"),
+        (403, "RequestTimeTooSkewed", "set it by a time server"),
+    ],
+)
+def test_s3_that_refuses_for_a_while_may_be_tried_again(monkeypatch, status, code, step):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    with refusing_server(status, code) as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
+        for read_it in (read_sequences, listed):
+            with pytest.raises(ServiceUnavailable, match=f"answers {code}; .*{step}"):
+                read_it("s3://designs/d.fasta")
 
 
 @pytest.mark.parametrize(

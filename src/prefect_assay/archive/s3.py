@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -34,6 +33,7 @@ from prefect_assay.archive.store import (
     wrong_digest,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from prefect_assay.sources import s3_later
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -44,6 +44,7 @@ SINGLE_PUT_BYTES: Final = 8 * CHUNK_BYTES
 _EXISTS: Final = frozenset({"PreconditionFailed", "412"})
 _CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
 _ABSENT: Final = frozenset({"NoSuchKey", "NotFound", "404"})
+_UNNAMED: Final = frozenset({"400", "403"})
 _CONFLICT_WAITS: Final = (0.1, 0.3, 1.0, 3.0)  # seconds before each further try
 
 
@@ -115,12 +116,21 @@ class S3Store:
     def stat(self, key: str) -> ObjectInfo | None:
         """The size, and the server's SHA-256 of objects that were not written in parts."""
         with self._errors(key, ignored=_ABSENT):
-            head = self._client.head_object(Bucket=self.bucket, Key=check_key(key), ChecksumMode="ENABLED")
+            head = self._head(check_key(key))
             checksum = head.get("ChecksumSHA256", "")
             in_parts = "-" in checksum or head.get("ChecksumType", "FULL_OBJECT") != "FULL_OBJECT"
             sha256 = base64.b64decode(checksum).hex() if checksum and not in_parts else None
             return ObjectInfo(size=head["ContentLength"], sha256=sha256)
         return None
+
+    def _head(self, key: str) -> Any:
+        try:
+            return self._client.head_object(Bucket=self.bucket, Key=key, ChecksumMode="ENABLED")
+        except ClientError as error:
+            # The answer to a HEAD has no body, so its code is its status: a GET is refused with the cause's own.
+            if error_code(error) in _UNNAMED:
+                self._client.get_object(Bucket=self.bucket, Key=key)["Body"].close()
+            raise
 
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys below the folder `prefix`, in the order of their bytes, without hidden ones."""
@@ -234,25 +244,6 @@ _NEXT_STEP: Final = {
     "InvalidAccessKeyId": "the server does not know this access key id; check the block's credentials",
     "SignatureDoesNotMatch": "the secret access key is wrong; check the block's credentials",
     "NotImplemented": "the server does not offer this; leave the block's encryption empty",
-    "BadDigest": "the content was damaged on the way to the server; run again",
-    "XAmzContentChecksumMismatch": "the content was damaged on the way to the server; run again",
-}
-_BUSY: Final = frozenset(
-    {
-        "SlowDown",
-        "ServiceUnavailable",
-        "InternalError",
-        "RequestTimeout",
-        "Throttling",
-        "ConditionalRequestConflict",
-        "OperationAborted",
-    }
-)
-_BUSY_STATUS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})  # under any code
-# A person mends these, and a run whose order is paid waits for it.
-_MENDED: Final = {
-    "ExpiredToken": "the credentials were temporary and have expired; renew them in the block or the environment",
-    "RequestTimeTooSkewed": "the clock of this machine is wrong; set it by a time server",
 }
 _CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "NoAuthTokenError"})
 
@@ -273,10 +264,7 @@ def archive_error(location: str, error: ClientError | BotoCoreError) -> ArchiveE
         return ArchiveUnavailable(f"{location}: {error}; check the endpoint and the network, then run again")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     cause = str(error.response.get("Error", {}).get("Message") or error)
-    if code in _MENDED:
-        return ArchiveUnavailable(f"{location}: {code}: {cause}; {_MENDED[code]}, then run again")
-    failed = status >= HTTPStatus.INTERNAL_SERVER_ERROR and code != "NotImplemented"
-    if code in _BUSY or status in _BUSY_STATUS or failed:
-        return ArchiveUnavailable(f"{location}: the server answers {code}: {cause}; run again later")
+    if step := s3_later(code, status):
+        return ArchiveUnavailable(f"{location}: {code}: {cause}; {step}")
     step = _NEXT_STEP.get(code, "check bucket, prefix and permissions")
     return ArchiveError(f"{location}: {code}: {cause}; {step}", status_code=status or None)
