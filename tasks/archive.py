@@ -18,11 +18,13 @@ from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.archive.store import Digest, digest_of
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
+from prefect_assay.client.http.failures import CLIENT_ERRORS
 from prefect_assay.errors import (
     AccessError,
     ArchiveError,
     AssayError,
     ConfigurationError,
+    ServiceUnavailable,
     TransientError,
     UnexpectedAnswer,
 )
@@ -212,16 +214,28 @@ def _package(client: AssayClient, result_id: str, url: str, path: Path) -> Diges
     """Receive a package into a file. An address that is signed for a time may have expired: then it is read again, once."""
     try:
         return _received_file(client, url, path)
-    except AccessError:
-        try:
-            again = client.result(result_id).data_package_url
-        except TransientError:
+    except AssayError as error:
+        # Storages refuse what has expired with 400 (S3, Google), 403 or 404, or send to a page for people.
+        refused = isinstance(error, AccessError) or error.status_code in CLIENT_ERRORS
+        if error.retriable or not refused:
             raise
-        except AssayError:
-            again = None  # why the package was refused says more
+        again = _address_now(client, result_id)
         if not again or again == url:
             raise
     return _received_file(client, again, path)
+
+
+def _address_now(client: AssayClient, result_id: str) -> str | None:
+    try:
+        return client.result(result_id).data_package_url
+    except TransientError:
+        raise
+    except (
+        UnexpectedAnswer
+    ) as error:  # of a gateway, perhaps; the version would be complete without its package
+        raise ServiceUnavailable(error.message, status_code=error.status_code) from None
+    except AssayError:
+        return None  # why the package was refused says more
 
 
 def _received_file(client: AssayClient, url: str, path: Path) -> Digest:

@@ -37,7 +37,7 @@ class Credentials:
             for n, url in enumerate(packages)
         ]
         self.files = files or {}
-        self.again = {}  # single results that are read once more, by id
+        self.answers = {}  # to reading a single result once more, by id
 
     def get_client(self):
         return AssayClient(
@@ -55,9 +55,9 @@ class Credentials:
             return httpx.Response(200, json=EXPERIMENT)
         if request.url.path.endswith("/results"):
             return httpx.Response(200, json={"items": self.results, "total": len(self.results)})
-        if (name := request.url.path.rpartition("/")[2]) in self.again:
-            return httpx.Response(200, json=self.again[name])
-        return httpx.Response(404, json={"error": "none"})
+        return self.answers.get(
+            request.url.path.rpartition("/")[2], httpx.Response(404, json={"error": "none"})
+        )
 
 
 def kept(credentials, folder):
@@ -130,20 +130,31 @@ def test_a_package_that_comes_later_makes_a_new_version(tmp_path):
     assert (found.record.version, found.notes) == (2, ())
 
 
-def test_an_address_that_expired_before_its_download_is_read_again(tmp_path):
+@pytest.mark.parametrize("status", [400, 403, 404, 410])
+def test_an_address_that_expired_before_its_download_is_read_again(tmp_path, status):
     """Addresses are signed for each request and for a time; a version that is complete must not lack its package."""
     credentials = Credentials(
         "https://files.example/old?sig=permission",
         "https://files.example/never?sig=permission",
-        files={path: httpx.Response(403, json={"error": "expired"}) for path in ("/old", "/never")},
+        files={path: httpx.Response(status, content=b"<Error/>") for path in ("/old", "/never")},
     )
-    credentials.again = {"r0": {**credentials.results[0], "data_package_url": GOOD}}
+    again = {**credentials.results[0], "data_package_url": GOOD}
+    credentials.answers = {"r0": httpx.Response(200, json=again)}
     found = kept(credentials, tmp_path)
     place = tmp_path / "c" / "LAB-001-001" / "v001" / "packages"
     assert sorted(path.name for path in place.iterdir()) == ["r0.zip", "r1.absent.json"]
     assert (place / "r0.zip").read_bytes() == b"package"
-    assert json.loads((place / "r1.absent.json").read_text())["status_code"] == 403
+    assert json.loads((place / "r1.absent.json").read_text())["status_code"] == status
     assert ["result r1" in line for line in found.notes] == [True]
+
+
+def test_a_page_of_a_gateway_in_place_of_the_new_address_is_waited_out(tmp_path):
+    url = "https://files.example/old?sig=permission"
+    credentials = Credentials(url, files={"/old": httpx.Response(403)})
+    credentials.answers = {"r0": httpx.Response(200, content=b"<html>maintenance</html>")}
+    with pytest.raises(ServiceUnavailable, match="not JSON"):
+        kept(credentials, tmp_path)
+    assert not list(tmp_path.rglob("manifest.json"))
 
 
 def test_a_host_that_is_away_is_waited_for(tmp_path):
