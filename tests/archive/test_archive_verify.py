@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
-from prefect_assay.errors import ArchiveError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from support.archive import archive_writer
 
 FOLDER = "lab/c/E-1/v001"
@@ -54,6 +54,34 @@ def test_a_changed_object_on_a_real_server_is_found(swift_store):
     report = verify(swift_store)
     assert set(kinds(report)) == {("changed", key), ("missing", f"{FOLDER}/raw/quote.json")}
     assert not report.ok
+
+
+class _Busy(LocalStore):
+    """A store that is too busy for reading the files whose key ends so."""
+
+    def __init__(self, root, name):
+        super().__init__(root)
+        self._name = name
+
+    def find(self, key):
+        if key.endswith(self._name):
+            raise ArchiveUnavailable("busy")
+        return super().find(key)
+
+    def stream(self, key):
+        if key.endswith(self._name):
+            raise ArchiveUnavailable("busy")
+        return super().stream(key)
+
+
+@pytest.mark.parametrize(
+    "name", ["/v001/claim.json", "/v001/manifest.json", "VERSIONS/c/E-1/v001.json", "quote.json", ".parquet"]
+)
+def test_a_busy_store_is_no_damage(store, name):
+    key = f"lab/LAKE/results/campaign=c/experiment=E-1/part-v001-{'0' * 64}.parquet"
+    store.put_if_absent(key, b"", "application/vnd.apache.parquet")
+    with pytest.raises(ArchiveUnavailable):
+        verify(_Busy(store.root, name), "lab")
 
 
 def test_missing_extra_and_foreign_files(store):

@@ -25,7 +25,7 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.read import parse_manifest
 from prefect_assay.archive.store import Store, check_key, digest_of, join_key
-from prefect_assay.errors import ArchiveError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.models.archived import ArchivedFile, Manifest, RegisteredVersion
 from prefect_assay.models.base import Model
 
@@ -67,6 +67,9 @@ def verify(store: Store, prefix: str = "") -> VerifyReport:
     """Check every version below the prefix: an archive, one campaign or one experiment. It may be in use.
 
     Memory is constant in the sizes of the files and in the number of versions.
+
+    Raises:
+        ArchiveUnavailable: the store is busy or does not answer, which is no damage.
     """
     root = prefix.strip("/")
     if root:
@@ -141,6 +144,8 @@ class _Check:
         """A lake's file is named by its content, and can be made again."""
         try:
             found = digest_of(self._store.stream(key))
+        except ArchiveUnavailable:
+            raise
         except ArchiveError as error:
             self._find("unreadable", key, error.message)
             return
@@ -165,6 +170,8 @@ class _Check:
         try:
             body = self._store.find(manifest_key)
             manifest = parse_manifest(body, self._store.location(manifest_key)) if body is not None else None
+        except ArchiveUnavailable:
+            raise
         except ArchiveError as error:
             self._find("unreadable", manifest_key, error.message)
             return
@@ -202,6 +209,8 @@ class _Check:
         try:
             body = self._store.find(key) if key else None
             return None if body is None else RegisteredVersion.model_validate_json(body)
+        except ArchiveUnavailable:
+            raise
         except (ArchiveError, ValidationError):
             self._find(
                 "unreadable", key or folder, "not a readable entry of the register; restore it from a backup"
@@ -214,6 +223,8 @@ class _Check:
             body = self._store.find(key)
             if body is not None:
                 return Manifest.model_validate({**json.loads(body), "version": number})
+        except ArchiveUnavailable:
+            raise
         except (ArchiveError, ValueError, TypeError):
             self._find("unreadable", key, "not a readable claim; restore it from a backup")
         else:
@@ -248,6 +259,8 @@ class _Check:
                     self._find("missing", key, "named in the manifest, not in the store")
                     continue
                 found = digest_of(self._store.stream(key))
+            except ArchiveUnavailable:
+                raise
             except ArchiveError as error:
                 self._find("unreadable", key, error.message)
                 continue
