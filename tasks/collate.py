@@ -73,21 +73,23 @@ def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
 
 @task(name="collate-campaign", **READ)
 def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Sequence[str]) -> CampaignTable:
-    """Join the archived tables of a campaign's experiments into one, and archive it."""
+    """Join the archived tables of a campaign's experiments into one, and archive it: `partial` while any lacks results."""
     store = archive.get_store()
     versions = [latest(store, archive.prefix, campaign_id, code) for code in experiment_codes]
     found = [version for version in versions if version is not None]
     table = collate(from_csv(version.read(TABLE_PATH)) for version in found)
     if not table:
         return CampaignTable(location=None, rows=(), best_kd_M=None)
-    complete = all(version.manifest.results_status == ResultsStatus.ALL for version in found)
+    plan = kept_plan(archive, campaign_id)
+    expected = max(len(versions), len(plan.experiments) if plan else 0)
+    complete = [version for version in found if version.manifest.results_status == ResultsStatus.ALL]
     record = archive_version(
         store,
         archive.prefix,
         campaign_id=campaign_id,
         experiment_id=campaign_id,
         experiment_code=TABLE_CODE,
-        results_status=ResultsStatus.ALL if complete else ResultsStatus.PARTIAL,
+        results_status=ResultsStatus.ALL if len(complete) == expected else ResultsStatus.PARTIAL,
         documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))],
         now=datetime.now(UTC),
     )

@@ -112,36 +112,53 @@ def test_the_oldest_complete_version_is_chosen_behind_those_that_are_not(tmp_pat
     assert json.loads(store.read(chosen_key(folder))) == {"version": 2}
 
 
+def _archived(archive, campaign_id, code, status):
+    row = ResultRow(
+        experiment_code=code,
+        result_id="r",
+        result_type="expression",
+        level="summary",
+        name="a",
+        outcome="measured",
+    )
+    archive_version(
+        archive.get_store(),
+        "",
+        campaign_id=campaign_id,
+        experiment_id=code,
+        experiment_code=code,
+        results_status=status,
+        documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv([row]))],
+        now=datetime.now(UTC),
+    )
+
+
+def _sealed(archive, campaign_id):
+    manifest = latest(archive.get_store(), "", campaign_id, TABLE_CODE).manifest
+    return manifest.version, manifest.results_status
+
+
 def test_a_table_over_preliminary_results_is_not_sealed_as_complete(tmp_path):
     """The same rows, once all of them are released, are a version of their own."""
     archive = LocalArchive(root=str(tmp_path))
-
-    def archived(code, status):
-        row = ResultRow(
-            experiment_code=code,
-            result_id="r",
-            result_type="expression",
-            level="summary",
-            name="a",
-            outcome="measured",
-        )
-        archive_version(
-            archive.get_store(),
-            "",
-            campaign_id="c",
-            experiment_id=code,
-            experiment_code=code,
-            results_status=status,
-            documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv([row]))],
-            now=datetime.now(UTC),
-        )
-
-    archived("E-1", "all")
-    archived("E-2", "partial")
+    _archived(archive, "c", "E-1", "all")
+    _archived(archive, "c", "E-2", "partial")
     sealed = []
     for _ in range(2):
         collate_campaign.fn(archive, "c", ["E-1", "E-2"])
-        manifest = latest(archive.get_store(), "", "c", TABLE_CODE).manifest
-        sealed.append((manifest.version, manifest.results_status))
-        archived("E-2", "all")
+        sealed.append(_sealed(archive, "c"))
+        _archived(archive, "c", "E-2", "all")
     assert sealed == [(1, "partial"), (2, "all")]
+
+
+def test_a_table_that_lacks_an_experiment_of_the_plan_is_not_sealed_as_complete(tmp_path):
+    archive, plan = LocalArchive(root=str(tmp_path)), plan_of({}, {}, {})
+    assert len(plan.experiments) == 2
+    keep_plan.fn(archive, plan)
+    _archived(archive, plan.campaign_id, "E-1", "all")
+    for codes in (["E-1"], ["E-1", "E-2"]):
+        collate_campaign.fn(archive, plan.campaign_id, codes)
+        assert _sealed(archive, plan.campaign_id) == (1, "partial")
+    _archived(archive, plan.campaign_id, "E-2", "all")
+    collate_campaign.fn(archive, plan.campaign_id, ["E-1", "E-2"])
+    assert _sealed(archive, plan.campaign_id) == (2, "all")

@@ -58,6 +58,7 @@ def test_the_report_is_archived_once(archive, tmp_path):
     assert first.notes == ()
     assert [image.alt for image in first.images] == ["overview of all designs", "ranked affinities"]
     kept = latest(LocalStore(tmp_path), "", "c", "REPORT")
+    assert kept.manifest.results_status == "all"
     assert kept.manifest.version == 1
     assert {"summary.csv", "competition.csv", "plots/ranked.svg"} <= kept.files.keys()
     assert b"did not express" in kept.read("report.html")

@@ -93,13 +93,14 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
 def archive_report(store: Store, prefix: str, made: MadeReport, *, now: datetime) -> ArchiveRecord:
     """Archive the derived files, unless the newest version holds exactly these, with a description of the campaign."""
     campaign_id = made.contents.campaign_id
+    partial_results = made.contents.preliminary or made.contents.missing
     return archive_version(
         store,
         prefix,
         campaign_id=campaign_id,
         experiment_id=campaign_id,
         experiment_code=REPORT_CODE,
-        results_status=ResultsStatus.ALL,
+        results_status=ResultsStatus.PARTIAL if partial_results else ResultsStatus.ALL,
         documents=made.documents,
         now=now,
         crate=partial(campaign_crate, sources=made.contents.manifests),
