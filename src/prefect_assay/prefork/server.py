@@ -2,7 +2,8 @@
 
 `python -m prefect_assay.prefork.server FD`, where `FD` is its end of a socket. Each message of one byte carries another
 socket: over it comes a request (the child's environment and folder, as JSON), and back go a line with the child's
-process id and a line with its exit status. It has one thread and ends with the process that started it.
+process id and a line with its exit status. It runs no second Python thread, whose locks a child would inherit, and ends with
+the process that started it.
 """
 
 import contextlib

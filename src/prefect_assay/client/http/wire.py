@@ -11,10 +11,12 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import certifi
 import httpx
 from pydantic import SecretStr
 
@@ -30,7 +32,7 @@ _CONNECT_SECONDS: Final = 10.0
 # Idle connections are dropped before servers usually drop them: an order that is sent into a connection which is
 # just being closed has an unknown outcome.
 _IDLE_SECONDS: Final = 2.0
-_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # that httpx reads
+_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # that httpx reads, in this order
 _CONNECTIONS: Final = 20
 _TOTAL_FACTOR: Final = 10.0
 _DOWNLOAD_ADVICE: Final = "If the file is what it should be, raise max_package_gb of the AssayCredentials block, or max_download of the client"
@@ -100,16 +102,21 @@ class BearerAuth(httpx.Auth):
 
 
 def certificates(*, trust_env: bool) -> ssl.SSLContext:
-    """The certificates that a server's is checked with, read once per process and environment.
+    """The certificates that a server's is checked with, read once per process as long as their file stays the same.
 
     Reading them takes longer than a request, and each look at an experiment makes a client.
     """
-    named = tuple(os.environ.get(name) for name in _CERTIFICATE_VARIABLES) if trust_env else ()
-    return _certificates(trust_env, named)
+    named = [os.environ.get(name) for name in _CERTIFICATE_VARIABLES] if trust_env else []
+    place = next(filter(None, named), certifi.where())  # as httpx chooses it
+    try:
+        found = Path(place).stat()
+    except OSError:  # reading it says why
+        return _certificates(trust_env, place, ())
+    return _certificates(trust_env, place, (found.st_mtime_ns, found.st_ino, found.st_size))
 
 
-@cache
-def _certificates(trust_env: bool, _named: tuple[str | None, ...]) -> ssl.SSLContext:  # noqa: FBT001
+@lru_cache(maxsize=4)
+def _certificates(trust_env: bool, _place: str, _stamp: tuple[int, ...]) -> ssl.SSLContext:  # noqa: FBT001
     return httpx.create_ssl_context(trust_env=trust_env)
 
 
