@@ -2,6 +2,7 @@
 
 import pytest
 
+from prefect_assay.lab.control import events
 from support.lab.core import (
     PRICED,
     SEQUENCES,
@@ -142,6 +143,16 @@ def test_late_fields_conflict_by_name_but_the_webhook_stays_editable(core):
     assert patch(core, experiment_id, webhook_url="https://example.org/hook")["updated"] is True
     assert patch(core, experiment_id)["updated"] is False
     assert refusal(core, "PATCH", path).status == 415
+
+
+def test_the_webhook_of_a_canceled_draft_without_its_target_stays_editable(core):
+    """Contract 4.2, PATCH rule 2."""
+    experiment_id = order(core).body["experiment_id"]
+    patch(core, experiment_id, target_id=None)
+    events.trigger(core.lab, "cancel", events.body_of("cancel")(experiment_id=experiment_id))
+    assert get(core, f"/experiments/{experiment_id}")["status"] == "canceled"
+    assert patch(core, experiment_id)["updated"] is False
+    assert patch(core, experiment_id, webhook_url="https://example.org/hook")["updated"] is True
 
 
 def test_fields_are_editable_again_in_review(core):

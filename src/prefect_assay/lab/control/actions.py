@@ -22,7 +22,7 @@ from prefect_assay.lab.service.faults import Fault, RateLimit
 router = Surface()
 
 
-def _organization(core: LabCore, org_id: str | None) -> str:
+def organization_of(core: LabCore, org_id: str | None) -> str:
     """The given organisation, else the default one; 404 for an unknown id."""
     if org_id is None:
         return core.seeded.organization_id
@@ -34,7 +34,7 @@ def _organization(core: LabCore, org_id: str | None) -> str:
 
 @router.handles(commands.CLOCK)
 def _clock(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
-    return _clock_view(core, _organization(core, query.organization_id))
+    return _clock_view(core, organization_of(core, query.organization_id))
 
 
 def _clock_view(core: LabCore, org_id: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _clock_view(core: LabCore, org_id: str) -> dict[str, Any]:
 
 @router.handles(commands.ADVANCE_CLOCK)
 def _advance(core: Core, body: bodies.Advance) -> dict[str, Any]:
-    org_id = _organization(core, body.organization_id)
+    org_id = organization_of(core, body.organization_id)
     if body.until == "next":
         steps = core.clock_driver.to_next(org_id)
     elif body.until == "idle":
@@ -70,7 +70,7 @@ def _moment(core: LabCore, org_id: str, body: bodies.Advance) -> datetime:
 
 @router.handles(commands.SET_CLOCK)
 def _change_mode(core: Core, body: bodies.Mode) -> dict[str, Any]:
-    org_id = _organization(core, body.organization_id)
+    org_id = organization_of(core, body.organization_id)
     core.lab.clock.change_mode(org_id, body.mode, body.seconds_per_day)
     core.lab.changed()
     return _clock_view(core, org_id)
@@ -108,12 +108,14 @@ def _payment_faults(core: Core) -> dict[str, Any]:
 
 @router.handles(commands.ADD_PAYMENT_FAULT)
 def _add_payment_fault(core: Core, body: PaymentFault) -> dict[str, Any]:
+    organization_of(core, body.organization_id)
     core.lab.payment_faults.append(body)
     return _payment_faults(core)
 
 
 @router.handles(commands.CLEAR_PAYMENT_FAULTS)
 def _clear_payment_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
+    organization_of(core, query.organization_id)
     core.lab.payment_faults.clear(query.organization_id)
     return {}
 
@@ -125,7 +127,7 @@ def _faults(core: Core) -> dict[str, Any]:
 
 @router.handles(commands.ADD_FAULT)
 def _add_fault(core: Core, body: Fault) -> dict[str, Any]:
-    _organization(core, body.organization_id)
+    organization_of(core, body.organization_id)
     return core.faults.add(body).view()
 
 
@@ -139,6 +141,7 @@ def _remove_fault(core: Core, fault_id: str) -> dict[str, Any]:
 @router.handles(commands.CLEAR_FAULTS)
 def _clear_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
     """Drop all faults, of routes, webhooks and payments, or those of one organisation."""
+    organization_of(core, query.organization_id)
     for faults in (core.faults, core.webhook_faults, core.lab.payment_faults):
         faults.clear(query.organization_id)
     return {}
@@ -151,7 +154,7 @@ def _rate_limit(core: Core) -> dict[str, Any]:
 
 @router.handles(commands.SET_RATE_LIMIT)
 def _limit_rate(core: Core, body: RateLimit) -> dict[str, Any]:
-    _organization(core, body.organization_id)
+    organization_of(core, body.organization_id)
     core.limiter.set(body)
     return core.limiter.view()
 
@@ -179,7 +182,7 @@ def _seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
 
 @router.handles(commands.FILL)
 def _fill(core: Core, body: bodies.Fill) -> dict[str, Any]:
-    org_id = _organization(core, body.organization_id)
+    org_id = organization_of(core, body.organization_id)
     with core.lab.store.transaction() as db:
         numbers = {"experiments": body.experiments, "sequences": body.sequences}
         ids = seeding.fill(core.lab, db, org_id, stage=body.stage, **numbers)
@@ -191,7 +194,7 @@ def _fill(core: Core, body: bodies.Fill) -> dict[str, Any]:
 def _fix_delays(core: Core, body: bodies.FixPlan) -> dict[str, Any]:
     if body.organization_id is not None and body.experiment_id is not None:
         raise Refusal(400, "either organization_id or experiment_id")
-    org_id = owner_id = _organization(core, body.organization_id)
+    org_id = owner_id = organization_of(core, body.organization_id)
     with core.lab.store.transaction() as db:
         if body.experiment_id is not None:
             row = db.known("experiments", uuid_or_none(body.experiment_id), "experiment")

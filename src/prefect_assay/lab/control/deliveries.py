@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from prefect_assay.lab.control import bodies, commands
+from prefect_assay.lab.control.actions import organization_of
 from prefect_assay.lab.control.surface import Core, Surface
 from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.lab.kernel.refusals import Refusal
@@ -67,6 +68,7 @@ def _faults(core: Core) -> dict[str, Any]:
 @router.handles(commands.ADD_WEBHOOK_FAULT)
 def add_fault(core: Core, body: WebhookFault) -> dict[str, Any]:
     """Ask for a webhook fault."""
+    organization_of(core, body.organization_id)
     core.webhook_faults.append(body)
     return _faults(core)
 

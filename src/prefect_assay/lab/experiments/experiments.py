@@ -193,10 +193,11 @@ def _violations(
     *,
     draft: bool,
 ) -> list[Violation]:
-    # A draft may lack its target (null clears it) or have surplus sequences: fields that the request leaves alone are
-    # checked when the draft is submitted.
+    # A draft may lack its target (null clears it) or have surplus sequences, a canceled one, too: fields that the request
+    # leaves alone are checked when the draft is submitted.
     number = None if entries is None else len(entries)
-    found = list(validation.spec_violations(spec, number, target_needed=not draft))
+    needed = not draft and "target_id" in raw
+    found = list(validation.spec_violations(spec, number, target_needed=needed))
     found += validation.sequence_violations(entries or [])
     target_id = raw.get("target_id")
     if isinstance(target_id, str) and not found and not specs.target_row(db, target_id, call.who.org_id):
