@@ -340,7 +340,7 @@ class ConfigurationError(AssayError):
 
 
 class BlockMissing(ConfigurationError):
-    """A block, `type/name`, that a run's parameter names was deleted; saving it under the same name repairs the run."""
+    """A block, `type/name`, of a run was deleted or is not valid; saving it under the same name repairs the run."""
 
     retriable = True
 

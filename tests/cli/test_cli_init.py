@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import prefect.settings
 import pytest
 from prefect.blocks.core import Block
+from prefect.client.schemas.objects import BlockDocument
 
 from prefect_assay.blocks import (
     AssayCredentials,
@@ -331,3 +332,17 @@ def test_a_missing_block_names_init_where_init_makes_it(monkeypatch):
         with pytest.raises(ConfigurationError) as caught:
             prefect_api.load_block(wallet, "main")
         assert "init" not in str(caught.value)
+
+
+def test_a_block_that_is_not_valid_is_an_error_that_names_block_and_field(monkeypatch):
+    saved = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
+
+    def load(kind, _name):
+        document = BlockDocument.model_construct(
+            name="main", data=saved.model_dump() | {"machine_payments": True}, block_schema={}
+        )
+        return kind._load_from_block_document(document)
+
+    monkeypatch.setattr(Block, "load", classmethod(load))
+    with pytest.raises(ConfigurationError, match=r"assay-spending-policy/main is not valid .* rolling_cents"):
+        prefect_api.find_block(SpendingPolicy, "main")

@@ -77,7 +77,7 @@ def only(server, which):
         ("again-steps-k:1", "its next attempt; see its log"),
         (
             "again-block-wallet=assay-x402-wallet/purse:1",
-            "the block assay-x402-wallet/purse, which was deleted",
+            "the block assay-x402-wallet/purse, which was deleted or is not valid",
         ),
         (None, "a person who resumes it"),
         ("9d1c", "a person who resumes it"),

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import BlockDocumentUpdate
 from prefect.logging import disable_run_logger
 
 from prefect_assay.blocks import SpendingPolicy, WebhookEndpoint
@@ -88,6 +89,34 @@ def test_a_run_waits_for_a_block_that_it_needs_until_it_is_saved_again(world, he
     assert str(run.id) in swept().woken
     assert held.execute(run).is_completed(), held.state(run).message
     assert len(world.orders(name)) == len(world.settlements(name)) == 1
+
+
+def test_a_run_waits_for_a_block_that_was_saved_with_fields_that_are_refused(world, held, blocks):
+    mine = blocks("refused")
+    run = held.experiment("refused-fields", **mine)
+    assert held.execute(run).name == "Suspended"
+    policy = mine["policy"]
+    document = world.api.read_block_document(policy._block_document_id)
+    refused = {
+        **document.data,
+        "machine_payments": True,
+        "rolling_cents": None,
+    }  # as a form of the UI saves it
+    change = BlockDocumentUpdate(
+        data=refused, block_schema_id=document.block_schema_id, merge_existing_data=False
+    )
+    world.api.update_block_document(document.id, change)
+    world.advance(days=16)
+    world.api.resume_flow_run(run.id)
+    assert held.execute(run).name == "Suspended"
+    (artifact,) = world.artifacts(run, "assay-block-policy")
+    assert "machine_payments needs rolling_cents" in artifact.data
+    assert str(run.id) not in swept().woken
+
+    policy.save("refused-policy", overwrite=True)
+    assert str(run.id) in swept().woken
+    assert held.execute(run).is_completed(), held.state(run).message
+    assert len(world.orders("refused-fields")) == len(world.settlements("refused-fields")) == 1
 
 
 def test_a_run_that_has_not_ordered_waits_for_its_wallet(world, held, blocks):

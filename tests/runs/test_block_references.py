@@ -1,10 +1,11 @@
-"""A run whose blocks were deleted: what it goes on without, what it asks for, and how a saved block comes back."""
+"""A run whose blocks were deleted or are not valid: what it goes on without, what it asks for, how one comes back."""
 
 from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
 from prefect.blocks.core import Block
+from prefect.client.schemas.objects import BlockDocument
 from prefect.exceptions import ObjectNotFound, ParameterTypeError
 from prefect.states import Suspended
 
@@ -13,6 +14,7 @@ from prefect_assay.errors import BlockMissing, ConfigurationError
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.runs import block_references as run_blocks
 from prefect_assay.runs import durable, tags
+from prefect_assay.runs.block_references import Unusable
 from prefect_assay.runs.transient_failures import RETRY_KEY, missing_block, retry_key
 from prefect_assay.sweeping import stuck_runs as attention
 
@@ -40,7 +42,7 @@ def deleted(monkeypatch):
         raise ValueError(f"Unable to find block document with ID {ref}")
 
     monkeypatch.setattr(Block, "load_from_ref", classmethod(load_from_ref))
-    monkeypatch.setattr(durable, "is_gone", lambda _ref: True)
+    monkeypatch.setattr(durable, "unusable", Unusable)
     monkeypatch.setattr(run_blocks, "get_client", lambda **_: Prefect())
 
 
@@ -59,7 +61,16 @@ class Prefect:
     def __exit__(self, *_):
         pass
 
-    def read_block_document_by_name(self, *_, **__):
+    def read_block_document(self, wanted):
+        for made in self.documents:
+            if made["id"] == str(wanted):
+                return BlockDocument.model_validate(made)
+        raise ObjectNotFound(http_exc=Exception("404"))
+
+    def read_block_document_by_name(self, name, slug):
+        for made in self.documents:
+            if (made["name"], made["block_type"]["slug"]) == (name, slug):
+                return BlockDocument.model_validate(made)
         raise ObjectNotFound(http_exc=Exception("404"))
 
     def update_flow_run_labels(self, _run_id, labels):
@@ -76,13 +87,14 @@ def prefect(monkeypatch):
     monkeypatch.setattr(tags, "get_client", lambda **_: server)
     monkeypatch.setattr(run_blocks, "create_markdown_artifact", lambda **_: None)
     monkeypatch.setattr(run_blocks, "this_run", run)
+    monkeypatch.setattr("prefect.blocks.core.emit_event", lambda **_: None)  # it would start a server
     return server
 
 
 def filled(run, gone, *, later=("wallet", "webhook")):
     arguments = GIVEN | dict.fromkeys(gone)
-    references = {name: {"block_document_id": str(uuid4())} for name in gone}
-    return run_blocks.with_saved_blocks(run, arguments, references, required_later=later)
+    unusable = {name: Unusable({"block_document_id": str(uuid4())}) for name in gone}
+    return run_blocks.with_saved_blocks(run, arguments, unusable, required_later=later)
 
 
 @pytest.mark.parametrize("flow", [experiment, campaign, design_build_test], ids=lambda flow: flow.name)
@@ -183,14 +195,44 @@ def test_a_run_that_has_never_waited_fails_and_so_does_a_block_without_a_known_n
     assert not caught.value.retriable
 
 
-def test_a_block_that_was_saved_again_takes_its_place_in_the_run(prefect, monkeypatch):
-    saved = CREDENTIALS.model_copy()
-    saved._block_document_id, saved._block_document_name = uuid4(), "mine"
-    monkeypatch.setattr(run_blocks, "is_saved", lambda _client, block: block == "assay-credentials/mine")
-    monkeypatch.setattr(Block, "load", classmethod(lambda _cls, _name: saved))
-    arguments = filled(run("assay-experiment:e", credentials="assay-credentials/mine"), ["credentials"])
-    assert arguments["credentials"] is saved
-    assert prefect.parameters["credentials"] == {"$ref": {"block_document_id": str(saved._block_document_id)}}
+def test_a_block_that_was_saved_again_takes_its_place_in_the_run(prefect):
+    saved = document(CREDENTIALS, base_url=CREDENTIALS.base_url, token="t")
+    prefect.documents = [saved]
+    arguments = filled(run("assay-experiment:e", credentials="assay-credentials/saved"), ["credentials"])
+    assert arguments["credentials"].base_url == CREDENTIALS.base_url
+    assert prefect.parameters["credentials"] == {"$ref": {"block_document_id": saved["id"]}}
+
+
+def test_a_run_waits_for_a_block_that_a_form_has_saved_with_fields_that_are_refused(prefect, monkeypatch):
+    waits = []
+    monkeypatch.setattr(run_blocks, "outlast", lambda step, **_: waits.append(step))
+    policy = document(POLICY, per_experiment_cents=1, per_campaign_cents=1, machine_payments=True)
+    credentials = document(CREDENTIALS, base_url="https://service.example", token={"value": "secret-token"})
+    prefect.documents = [policy, credentials]
+    references = {
+        name: {"$ref": {"block_document_id": made["id"]}}
+        for name, made in (("policy", policy), ("credentials", credentials))
+    }
+
+    def load_from_ref(_cls, ref, **_):
+        return Block._load_from_block_document(prefect.read_block_document(ref["block_document_id"]))
+
+    monkeypatch.setattr(Block, "load_from_ref", classmethod(load_from_ref))
+    known = experiment.validate_parameters(GIVEN | references)
+    assert experiment.gone.keys() == references.keys()
+    run_blocks.with_saved_blocks(run("assay-experiment:e"), known, experiment.gone, required_later=())
+    with pytest.raises(BlockMissing, match=r"assay-credentials/saved .* \(token: ") as caught:
+        waits[0]()
+    assert "secret-token" not in str(caught.value)
+    assert not run_blocks.is_saved(
+        prefect, "assay-spending-policy/saved"
+    )  # else each sweep would wake the run
+
+    policy["data"]["rolling_cents"] = 1
+    assert run_blocks.is_saved(prefect, "assay-spending-policy/saved")
+    assert (
+        experiment.validate_parameters(GIVEN | {"policy": references["policy"]})["policy"].rolling_cents == 1
+    )
 
 
 def test_the_names_of_its_blocks_are_noted_once(prefect):

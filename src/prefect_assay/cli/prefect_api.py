@@ -87,7 +87,7 @@ def start_temporary_server() -> None:
 
 
 def find_block(kind: type[B], name: str) -> B | None:
-    """The saved block of a type; None if no block has this name."""
+    """The saved block of a type; None if no block has this name, a `ConfigurationError` if it is not valid."""
     try:
         # load() gives a coroutine only inside an event loop; commands run outside one
         return cast("B", kind.load(name))
@@ -95,6 +95,12 @@ def find_block(kind: type[B], name: str) -> B | None:
         if "Unable to find" not in str(error):
             raise
         return None
+    except RuntimeError as error:
+        from prefect_assay.runs.block_references import fault_of
+
+        raise ConfigurationError(
+            f"the block {kind.get_block_type_slug()}/{name} {fault_of(error)}; correct it in the Prefect UI under Blocks"
+        ) from None
 
 
 def load_block(kind: type[B], name: str) -> B:

@@ -1,6 +1,7 @@
 """References to the blocks of a deployed run, which stores them by id; its labels keep their names.
 
-A block that is saved again has another id. A missing block leaves its parameter empty; the step that needs it waits.
+A block that is saved again has another id. A block that is missing or not valid leaves its parameter empty; the step
+that needs it waits.
 """
 
 import inspect
@@ -9,7 +10,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, cast, get_args, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 from uuid import UUID
 
 from prefect.artifacts import create_markdown_artifact
@@ -18,7 +19,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import BlockDocument, FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from prefect_assay.errors import BlockMissing, ConfigurationError
 from prefect_assay.runs.suspend import outlast, this_run
@@ -28,6 +29,15 @@ from prefect_assay.runs.transient_failures import retry_count, was_suspended
 _LABEL: Final = "assay.block."
 # Longer than any deadline; a run whose block never comes back ends then.
 _PATIENCE: Final = timedelta(days=400)
+_DELETED: Final = "was deleted"
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A reference to a block that was deleted, or that is not valid: then with the block's `type/name`."""
+
+    reference: Any
+    block: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,17 +111,36 @@ def block_reference(run: FlowRun, parameter: str) -> dict[str, Any] | None:
     return {"block_document_id": str(reference)}
 
 
-def is_gone(reference: Any) -> bool:
-    """Return True if the block of a reference was deleted."""
+def unusable(reference: Any) -> Unusable | None:
+    """Return what is known of a referenced block that was deleted or is not valid; None for any other."""
     document_id = _id_of(reference)
     if document_id is None:
-        return False
+        return None
     with get_client(sync_client=True) as client:
         try:
-            client.read_block_document(document_id, include_secrets=False)
+            document = client.read_block_document(document_id)
         except ObjectNotFound:
-            return True
-    return False
+            return Unusable(reference)
+    try:
+        Block._load_from_block_document(document)  # noqa: SLF001 - `load_from_ref` reads again
+    except (ValueError, RuntimeError):
+        slug = document.block_type.slug if document.block_type else None
+        return Unusable(reference, f"{slug}/{document.name}")
+    return None
+
+
+def fault_of(error: ValueError | RuntimeError) -> str:
+    """Return why Prefect could not make a block of what is saved: fields and their faults, never their values."""
+    cause = error if isinstance(error, ValidationError) else error.__cause__
+    if not isinstance(cause, ValidationError):
+        return "cannot be loaded"
+    faults = [
+        ": ".join(
+            filter(None, (".".join(map(str, fault["loc"])), fault["msg"].removeprefix("Value error, ")))
+        )
+        for fault in cause.errors(include_input=False, include_url=False, include_context=False)
+    ]
+    return f"is not valid ({'; '.join(faults)})"
 
 
 def placeholder(flow: Flow[..., Any], parameter: str) -> Block | None:
@@ -124,21 +153,28 @@ def placeholder(flow: Flow[..., Any], parameter: str) -> Block | None:
 
 
 def with_saved_blocks(
-    run: FlowRun, arguments: Mapping[str, Any], gone: Mapping[str, Any], *, required_later: tuple[str, ...]
+    run: FlowRun,
+    arguments: Mapping[str, Any],
+    gone: Mapping[str, Unusable],
+    *,
+    required_later: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Return the arguments of a run, with deleted blocks (`gone`) replaced by those saved again under their names.
+    """Return the arguments of a run, with unusable blocks (`gone`) replaced by those saved again under their names.
 
     Parameters in `required_later` may be missing: the steps that need them call `require_blocks`.
 
     Raises:
         ConfigurationError: a block is missing, and the run has never waited.
     """
-    found = {name: block for name in gone if (block := _load(run.labels.get(_LABEL + name))) is not None}
-    missing = {
-        name: _Missing({"$ref": reference}, _error(name, run.labels.get(_LABEL + name)))
-        for name, reference in gone.items()
-        if name not in found
-    }
+    found: dict[str, Block] = {}
+    missing: dict[str, _Missing] = {}
+    for name, lost in gone.items():
+        saved_as = lost.block or run.labels.get(_LABEL + name)
+        block, fault = _load(saved_as)
+        if block:
+            found[name] = block
+        else:
+            missing[name] = _Missing({"$ref": lost.reference}, _error(name, saved_as, fault))
     _missing.set(missing)
     complete = {**arguments, **found}
     if found:
@@ -155,10 +191,10 @@ def with_saved_blocks(
 
 
 def require_blocks(*parameters: str) -> None:
-    """Check that the blocks of these parameters exist.
+    """Check that the blocks of these parameters can be used.
 
     Raises:
-        BlockMissing: one was deleted; the run waits until it is saved again.
+        BlockMissing: one was deleted or is not valid; the run waits until it is saved again.
         ConfigurationError: one was deleted, and its name is not known.
     """
     for name in parameters:
@@ -173,39 +209,48 @@ def require_blocks(*parameters: str) -> None:
 
 
 def passed_on(name: str, value: Any) -> Any:
-    """Return a block for a child run; a deleted block as its reference, so that the child requires it."""
+    """Return a block for a child run; an unusable one as its reference, so that the child requires it."""
     gone = _missing.get({}).get(name)
     return gone.reference if gone else value
 
 
 def is_saved(client: SyncPrefectClient, block: str) -> bool:
-    """Return True if there is a block `type/name`."""
-    slug, _, name = block.partition("/")
+    """Return True if there is a block `type/name` that can be used."""
     try:
-        client.read_block_document_by_name(name, slug, include_secrets=False)
-    except ObjectNotFound:
+        _read(client, block)
+    except (ObjectNotFound, ValueError, RuntimeError):
         return False
     return True
 
 
-def _load(block: Any) -> Block | None:
+def _load(block: Any) -> tuple[Block | None, str]:
+    """The block saved as `type/name`, or what is wrong with it."""
     if not isinstance(block, str):
-        return None
+        return None, _DELETED
     with get_client(sync_client=True) as client:
-        if not is_saved(client, block):
-            return None
-    return cast("Block", Block.load(block))
+        try:
+            return _read(client, block), ""
+        except ObjectNotFound:
+            return None, _DELETED
+        except (ValueError, RuntimeError) as error:
+            return None, fault_of(error)
 
 
-def _error(parameter: str, block: Any) -> ConfigurationError:
+def _read(client: SyncPrefectClient, block: str) -> Block:
+    slug, _, name = block.partition("/")
+    document = client.read_block_document_by_name(name, slug)
+    return Block._load_from_block_document(document)  # noqa: SLF001 - `load` hides whether it is missing or not valid
+
+
+def _error(parameter: str, block: Any, why: str) -> ConfigurationError:
     if not isinstance(block, str):
         return ConfigurationError(
             f"the block of this run's parameter {parameter} was deleted, and its name is not known; nothing is lost. "
             "Start the same campaign again with another block: it goes on from where the service is"
         )
     return BlockMissing(
-        f"the block {block} of this run's parameter {parameter} was deleted; nothing is lost. Save a block of this type "
-        "under this name again, and the run goes on",
+        f"the block {block} of this run's parameter {parameter} {why}; nothing is lost. Save a block of this type under "
+        "this name again, and the run goes on",
         parameter=parameter,
         block=block,
     )

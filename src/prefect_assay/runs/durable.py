@@ -21,9 +21,10 @@ from prefect.flows import Flow
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.events import EVENTS_LABEL, recording
 from prefect_assay.runs.block_references import (
-    is_gone,
+    Unusable,
     placeholder,
     references,
+    unusable,
     with_blocks,
     with_saved_blocks,
 )
@@ -75,13 +76,15 @@ class DurableFlow(Flow[P, R]):
             return self._validated(known)
 
     def _validated(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        self.gone: dict[str, Any] = {}
+        self.gone: dict[str, Unusable] = {}
         try:
             return super().validate_parameters(with_blocks(parameters))
         except ParameterTypeError as error:
-            if not isinstance(error.__cause__, ValueError):
+            if not isinstance(error.__cause__, (ValueError, RuntimeError)):
                 raise
-            self.gone = {name: ref for name, ref in references(parameters).items() if is_gone(ref)}
+            self.gone = {
+                name: lost for name, ref in references(parameters).items() if (lost := unusable(ref))
+            }
             if not self.gone:
                 raise
         return super().validate_parameters(parameters | {name: placeholder(self, name) for name in self.gone})

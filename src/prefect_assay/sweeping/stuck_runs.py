@@ -37,8 +37,8 @@ def find_blocked_runs(runs: Iterable[FlowRun]) -> list[Problem]:
     blocks = [
         _problem(
             run,
-            f"waits for the block {missing[1]} of its parameter {missing[0]}, which was deleted",
-            "Save a block of this type under this name again, and the run goes on",
+            f"waits for the block {missing[1]} of its parameter {missing[0]}, which was deleted or is not valid",
+            "Save a block of this type under this name again, and the run goes on; its artifact says what is not valid",
         )
         for run in runs
         if (missing := missing_block(run))

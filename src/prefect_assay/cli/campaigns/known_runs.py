@@ -191,7 +191,7 @@ def _waits_for(run: FlowRun) -> str | None:
     if not run.state.is_paused():
         return _SCHEDULED.get(run.state.name or "")
     if missing := missing_block(run):
-        return f"the block {missing[1]}, which was deleted"
+        return f"the block {missing[1]}, which was deleted or is not valid"
     kind = waits_for(suspension_key(run))
     if kind is WaitsFor.CHILDREN and _kind(run) == LOOP:
         return "its round's campaign"
