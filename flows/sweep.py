@@ -205,7 +205,7 @@ class _Sweep:
             found, looked = self.facts.problems(
                 stuck, self.watch.asking.values(), checked=checked, failed=self.progress.failed
             )
-            settle(self.prefect, found, looked, self.now)
+            settle(self.prefect, found, looked, self.now, unclear=self.facts.unclear)
 
     def _answer_questions(self) -> None:
         asking = list(self.watch.asking.values())

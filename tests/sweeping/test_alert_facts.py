@@ -9,7 +9,8 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.alerts import kinds
-from prefect_assay.errors import NotFound, NotReady
+from prefect_assay.blocks import LocalArchive, X402Wallet
+from prefect_assay.errors import NotFound, NotReady, ServiceUnavailable
 from prefect_assay.models.billing import Invoice, Quote
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.problem import AlertLimits
@@ -102,11 +103,66 @@ def test_an_invoice_with_a_date_is_unpaid_since_then(service, run):
     assert run.labels == {}
 
 
-@pytest.mark.parametrize("rows", [None, [Invoice(id="i1", status="open")]], ids=["no list", "no experiment"])
-def test_invoices_that_cannot_be_matched_solve_no_problem(service, run, rows):
-    service.invoices = rows
+def test_invoices_that_cannot_be_read_solve_no_problem(service, run):
+    service.invoices = None
     found, everywhere = looked(service, run)
     assert (found, kinds.INVOICE_UNPAID in everywhere) == ([], False)
+
+
+def test_an_invoice_without_an_experiment_keeps_the_problems_of_runs_that_wait_and_no_others(service, run):
+    service.invoices = [Invoice(id="i1", status="open")]
+    facts = AlertFacts(NOW, AlertLimits())
+    facts.note_suspended(run)
+    facts.read_service(lambda _: service)
+    _, everywhere = facts.problems([], [], checked=True, failed=set())
+    assert kinds.INVOICE_UNPAID in everywhere
+    assert facts.unclear == {(kinds.INVOICE_UNPAID, "e1")}
+
+
+@pytest.mark.parametrize("error", [ServiceUnavailable("503"), RuntimeError("not valid")])
+def test_a_service_that_could_not_be_read_solves_no_problem_of_its_token(service, run, error):
+    facts = AlertFacts(NOW, AlertLimits())
+    facts.note_suspended(run)
+    facts.note_failure(next(iter(facts.experiments)), "main", error, [])
+    facts.read_service(lambda _: service)
+    found, everywhere = facts.problems([], [], checked=True, failed=set())
+    assert kinds.TOKEN_EXPIRING not in everywhere
+    assert (kinds.SERVICE_AWAY in everywhere) == bool(found)
+
+
+def test_an_archive_that_cannot_be_loaded_solves_no_problem_and_leaves_the_others_looked_at(
+    monkeypatch, tmp_path
+):
+    def load(reference):
+        if reference == "a":
+            raise RuntimeError("not valid")
+        return LocalArchive(root=str(tmp_path / "file"))
+
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setattr(alert_facts, "_archive", load)
+    facts = AlertFacts(NOW, AlertLimits(), archives={"a": ["run-1"], "b": ["run-2"]})
+    with pytest.raises(RuntimeError):
+        facts.probe_archives()
+    found, everywhere = facts.problems([], [], checked=True, failed={"archives"})
+    assert [problem.runs for problem in found] == [("run-2",)]
+    assert kinds.ARCHIVE_REFUSING not in everywhere
+    assert kinds.WALLET_LOW in everywhere
+
+
+def test_a_wallet_that_cannot_be_loaded_leaves_the_others_looked_at(monkeypatch):
+    def load(document):
+        if document.name == "a":
+            raise RuntimeError("not valid")
+        return SimpleNamespace(node_url="http://node", balance_cents=lambda: 0)
+
+    monkeypatch.setattr(X402Wallet, "_load_from_block_document", load)
+    saved = [SimpleNamespace(name=name) for name in "ab"]
+    facts = AlertFacts(NOW, AlertLimits())
+    with pytest.raises(RuntimeError):
+        facts.read_wallets(SimpleNamespace(read_block_documents_by_type=lambda *_, **__: saved))
+    found, everywhere = facts.problems([], [], checked=True, failed={"wallets"})
+    assert [problem.subject for problem in found] == ["b"]
+    assert kinds.WALLET_LOW not in everywhere
 
 
 def test_the_quote_of_an_experiment_that_waits_for_a_decision_expires(service, run):

@@ -36,11 +36,17 @@ def read_saved(client: SyncPrefectClient) -> SavedState:
 
 
 def settle(
-    client: SyncPrefectClient, found: Iterable[Problem], looked: Collection[str], now: datetime
+    client: SyncPrefectClient,
+    found: Iterable[Problem],
+    looked: Collection[str],
+    now: datetime,
+    *,
+    unclear: Collection[tuple[str, str]] = (),
 ) -> tuple[Problem, ...]:
     """Save new problems and forget those that are over, and send an event for each; returns the open ones.
 
-    Only kinds in `looked` can be over: the others were not looked at, or not everywhere.
+    Only kinds in `looked` can be over: the others were not looked at, or not everywhere. Of them the problems in
+    `unclear`, by kind and subject, stay as they are.
     """
     before = _read(client)
     after = {problem.identity: problem for problem in found}
@@ -58,7 +64,8 @@ def settle(
         if current != known:
             _write(client, current)
         before[identity] = current
-    for identity in [i for i, problem in before.items() if problem.kind in looked and i not in after]:
+    stay = {*after, *unclear}
+    for identity in [i for i, problem in before.items() if problem.kind in looked and i not in stay]:
         over = before.pop(identity)
         solved(over, now)
         with suppress(ObjectNotFound):

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import BlockDocument, FlowRun
 
 from prefect_assay.alerts import find, kinds
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, X402Wallet
@@ -41,6 +41,7 @@ _HOURLY: Final = frozenset(
         kinds.SERVICE_AWAY,
     }
 )
+_PARTS: Final = {"archives": kinds.ARCHIVE_REFUSING, "wallets": kinds.WALLET_LOW}
 
 
 class _Waiting(NamedTuple):
@@ -66,6 +67,8 @@ class AlertFacts:
     _found: list[Problem] = field(default_factory=list)
     _failed: set[str] = field(default_factory=set)  # credentials blocks that cannot be read now
     _unread: set[str] = field(default_factory=set)  # kinds that were not looked at everywhere
+    # Problems that may be over or not, by kind and subject: an open invoice names no experiment.
+    unclear: set[tuple[str, str]] = field(default_factory=set)
 
     def note_suspended(self, run: FlowRun) -> None:
         """Note what a suspended run will need: its service and its archive."""
@@ -87,13 +90,21 @@ class AlertFacts:
     def note_failure(self, reference: str, block: str | None, error: Exception, runs: Sequence[str]) -> None:
         """Note that the service could not be read with a credentials block."""
         self._failed.add(reference)
-        self._found += find.failed_service(block or reference, error, self.now, runs)
+        found = find.failed_service(block or reference, error, self.now, runs)
+        self._found += found
+        if not found:
+            self._unread.add(kinds.SERVICE_AWAY)
 
     def read_service(self, block_of: Callable[[str], AssayCredentials]) -> None:
         """Read invoices, quotes and the token's end for each credentials block that can be read."""
         for reference, runs in sorted(self.experiments.items()):
             if reference in self._failed:
-                self._unread |= {kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING, kinds.DEADLINE_NEAR}
+                self._unread |= {
+                    kinds.INVOICE_UNPAID,
+                    kinds.QUOTE_EXPIRING,
+                    kinds.DEADLINE_NEAR,
+                    kinds.TOKEN_EXPIRING,
+                }
                 continue
             try:
                 block = block_of(reference)
@@ -106,29 +117,12 @@ class AlertFacts:
 
     def probe_archives(self) -> None:
         """Write into each archive that a suspended run will need, as before an order."""
-        for reference, runs in sorted(self.archives.items()):
-            try:
-                archive = _archive(reference)
-            except (TypeError, ValueError):
-                continue  # deleted: the run that needs it waits, and is named
-            try:
-                archive.get_store().probe(archive.prefix)
-            except AssayError as error:
-                name = archive._block_document_name or reference  # noqa: SLF001 - Prefect has no public name for it
-                self._found.append(find.refusing_archive(name, error, self.now, runs))
+        _each(self._probe, sorted(self.archives.items()))
 
     def read_wallets(self, client: SyncPrefectClient) -> None:
         """Read the balance of each saved wallet that names a node."""
         slug = X402Wallet.get_block_type_slug()
-        for document in client.read_block_documents_by_type(slug, include_secrets=True):
-            wallet = X402Wallet._from_block_document(document)  # noqa: SLF001 - Prefect's only way
-            if not isinstance(wallet, X402Wallet) or wallet.node_url is None:
-                continue
-            try:
-                cents = wallet.balance_cents()
-            except AssayError:
-                cents = None
-            self._found += find.low_wallet(document.name or slug, cents, self.now, self.limits)
+        _each(self._read_wallet, client.read_block_documents_by_type(slug, include_secrets=True))
 
     def problems(
         self, stuck: Iterable[Problem], asking: Iterable[FlowRun], *, checked: bool, failed: set[str]
@@ -141,12 +135,37 @@ class AlertFacts:
             *find.undelivered(self._undelivered, self.now),
             *(find.near_deadlines(self.deadlines, self.now, self.limits) if checked else ()),
         ]
-        looked = set(_HOURLY - self._unread) if checked else set()
+        unread = self._unread | {kind for part, kind in _PARTS.items() if part in failed}
+        looked = set(_HOURLY - unread) if checked else set()
         if self._delivered and not self._undelivered:
             looked.add(kinds.WEBHOOKS_SILENT)
         if not failed & {"runs that need a person", "marked runs"}:
             looked |= {kinds.RUN_STUCK, kinds.CAP_REACHED}
         return found, looked
+
+    def _probe(self, item: tuple[str, list[str]]) -> None:
+        reference, runs = item
+        try:
+            archive = _archive(reference)
+        except (TypeError, ValueError):
+            return  # deleted: the run that needs it waits, and is named
+        try:
+            archive.get_store().probe(archive.prefix)
+        except AssayError as error:
+            name = archive._block_document_name or reference  # noqa: SLF001 - Prefect has no public name for it
+            self._found.append(find.refusing_archive(name, error, self.now, runs))
+
+    def _read_wallet(self, document: BlockDocument) -> None:
+        wallet = X402Wallet._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
+        if wallet.node_url is None:
+            return
+        try:
+            cents = wallet.balance_cents()
+        except AssayError:
+            cents = None
+        self._found += find.low_wallet(
+            document.name or wallet.get_block_type_slug(), cents, self.now, self.limits
+        )
 
     def _read_token(self, client: AssayClient, block: str) -> None:
         identity = self._one(kinds.TOKEN_EXPIRING, client.whoami)
@@ -156,7 +175,7 @@ class AlertFacts:
     def _read_billing(self, client: AssayClient, runs: dict[str, _Waiting]) -> None:
         invoices = self._rows(kinds.INVOICE_UNPAID, lambda: client.iter_invoices(status=InvoiceStatus.OPEN))
         if any(row.experiment_id is None for row in invoices):
-            self._unread.add(kinds.INVOICE_UNPAID)  # it may be of any run
+            self.unclear |= {(kinds.INVOICE_UNPAID, experiment) for experiment in runs}
         self._found += find.unpaid_invoices(
             [
                 find.Due(row.experiment_id, run.name, row.created_at or self._first_seen(run), row.amount)
@@ -194,6 +213,18 @@ class AlertFacts:
         except AssayError:
             self._unread.add(kind)
             return None
+
+
+def _each(look: Callable[[T], None], items: Iterable[T]) -> None:
+    """Look at every item, and then raise what the last one that failed has raised."""
+    failure: Exception | None = None
+    for item in items:
+        try:
+            look(item)
+        except Exception as error:  # noqa: BLE001 - the others are looked at before it is reported
+            failure = error
+    if failure:
+        raise failure
 
 
 def _moment(label: object) -> datetime | None:

@@ -1,0 +1,26 @@
+"""Which problems are over after a sweep."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+from prefect_assay.alerts import find, kinds, saved
+from prefect_assay.models.problem import AlertLimits
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def unpaid(*experiments):
+    due = [find.Due(experiment, f"run of {experiment}", LONG_AGO, 100) for experiment in experiments]
+    return list(find.unpaid_invoices(due, NOW, AlertLimits()))
+
+
+def test_a_problem_that_is_unclear_stays_open_and_others_of_its_kind_are_over(monkeypatch):
+    over = []
+    before = {problem.identity: problem for problem in unpaid("e1", "e2")}
+    monkeypatch.setattr(saved, "_read", lambda _client: before)
+    monkeypatch.setattr(saved, "solved", lambda problem, _now: over.append(problem.subject))
+    client = SimpleNamespace(delete_variable_by_name=lambda _name: None)
+    unclear = {(kinds.INVOICE_UNPAID, "e1")}
+    (left,) = saved.settle(client, [], {kinds.INVOICE_UNPAID}, NOW, unclear=unclear)
+    assert (left.subject, over) == ("e1", ["e2"])
