@@ -5,16 +5,18 @@ import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from types import SimpleNamespace
 
 import pytest
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import VariableCreate, WorkPoolCreate
+from prefect.client.schemas.actions import BlockDocumentUpdate, VariableCreate, WorkPoolCreate
 from prefect.client.schemas.schedules import IntervalSchedule
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.cli.services import check
+from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.models.sweep import SweepMemory
 
 pytestmark = pytest.mark.timeout(300)
@@ -167,6 +169,30 @@ def test_a_receiver_that_is_away(seen):
         (text,) = named(seen(), "receiver")
     assert name in text
     assert "k" * 32 not in text
+
+
+def test_a_receiver_that_has_lost_the_key(lab, seen, monkeypatch, tmp_path):
+    keys = signing_keys(tmp_path)
+    monkeypatch.setattr(check, "_is_here", lambda _client: True)
+    monkeypatch.setattr(check, "get_current_settings", lambda: SimpleNamespace(home=tmp_path))
+    monkeypatch.setattr(check.httpx, "get", lambda *_, **__: SimpleNamespace(raise_for_status=lambda: None))
+    with saved(WebhookEndpoint(url=CLOSED, signing_key=keys.service), "hooks") as name:
+        assert not [text for part, text in seen() if part == "receiver"]
+        keys.file.write_text("other\n")
+        (text,) = (text for part, text in seen() if part == "receiver")
+        assert text.startswith(f"{name}: {keys.file} does not hold its signing key")
+        assert keys.service not in text
+
+
+def test_a_block_that_is_not_valid_is_named_without_its_secrets(server, seen):
+    with saved(AssayCredentials(base_url=CLOSED, token="secret-token"), "wrong") as name:
+        (document,) = server.read_block_documents_by_type("assay-credentials", include_secrets=True)
+        refused = {**document.data, "base_url": [1]}
+        change = BlockDocumentUpdate(data=refused, block_schema_id=document.block_schema_id)
+        server.update_block_document(document.id, change)
+        (text,) = (text for part, text in seen() if part == "service")
+        assert text.startswith(f"{name} is not valid (")
+        assert "secret-token" not in text
 
 
 def test_an_archive_that_takes_nothing(tmp_path, seen):

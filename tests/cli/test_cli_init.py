@@ -1,6 +1,8 @@
 """`prefect-assay init`, the signing keys of a Prefect home, and what `up` refuses; blocks are kept in memory."""
 
 import io
+import re
+import shutil
 import stat
 import threading
 from dataclasses import fields
@@ -20,11 +22,12 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
     X402Wallet,
 )
+from prefect_assay.books import Books
 from prefect_assay.cli import prefect_api
 from prefect_assay.cli.services import init, saved_blocks
-from prefect_assay.cli.services.signing_keys import signing_keys
+from prefect_assay.cli.services.signing_keys import file_without, signing_keys
 from prefect_assay.cli.services.up import _only_one
-from prefect_assay.errors import ConfigurationError, InputError, Unauthorized
+from prefect_assay.errors import ArchiveError, ConfigurationError, InputError, Unauthorized
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 
 OPTIONS = {"per_experiment": "5000", "per_campaign": "20,000", "receiver": "none"}
@@ -170,7 +173,8 @@ MINE = {
 def mine(lab, saved, monkeypatch):
     """Blocks whose user has set more than `init` asks for; the archive is not reached unless it is tried."""
     tried = []
-    monkeypatch.setattr(S3Archive, "get_store", lambda self: SimpleNamespace(probe=tried.append))
+    store = SimpleNamespace(probe=tried.append, find=lambda _key: None)
+    monkeypatch.setattr(S3Archive, "get_store", lambda self: store)
     required = {AssayCredentials: {"base_url": lab.base_url, "token": "expired"}}
     for kind, given in MINE.items():
         saved[kind, "main"] = kind(**required.get(kind, {}), **given)
@@ -243,8 +247,46 @@ def test_an_archive_of_the_other_kind_is_refused_with_the_next_step(mine, lab, m
     with pytest.raises(InputError) as caught:
         again(monkeypatch, lab.token, **given)
     assert "assay-s3-archive/main exists" in str(caught.value)
-    assert "prefect block delete assay-s3-archive/main" in str(caught.value)
+    assert re.search(r"first end the runs .* prefect block delete assay-s3-archive/main", str(caught.value))
     assert mine == before
+
+
+def test_an_archive_with_orders_is_not_replaced_but_by_its_copy(lab, saved, tmp_path, monkeypatch):
+    run(lab, tmp_path, monkeypatch)
+    again(monkeypatch, lab.token, archive=str(tmp_path / "empty"))  # nothing was ordered in the first
+    before = saved[LocalArchive, "main"]
+    _ = Books(before.get_store(), before.prefix, "account").archive_id
+    with pytest.raises(InputError, match=r"assay-local-archive/main has a log of orders.*another --name"):
+        again(monkeypatch, lab.token, archive=str(tmp_path / "other"))
+    assert saved[LocalArchive, "main"] is before
+    shutil.copytree(before.root, tmp_path / "moved")
+    again(monkeypatch, lab.token, archive=str(tmp_path / "moved"))
+    assert saved[LocalArchive, "main"].root == str(tmp_path / "moved")
+
+
+def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(mine, lab, monkeypatch):
+    found = {"results": ArchiveError("no answer"), "new": None, "moved": b'{"archive_id": "a"}'}
+
+    class Store:
+        def __init__(self, bucket):
+            self.found = found[bucket]
+
+        def probe(self, _prefix):
+            pass
+
+        def find(self, _key):
+            if isinstance(self.found, ArchiveError):
+                raise self.found
+            return self.found
+
+        def location(self, key):
+            return key
+
+    monkeypatch.setattr(S3Archive, "get_store", lambda self: Store(self.bucket))
+    with pytest.raises(InputError, match="cannot be read: no answer"):
+        again(monkeypatch, lab.token, archive="s3://new")
+    again(monkeypatch, lab.token, archive="s3://moved")
+    assert mine[S3Archive, "main"].bucket == "moved"
 
 
 def test_an_endpoint_for_a_saved_folder_is_refused(lab, saved, tmp_path, monkeypatch):
@@ -294,6 +336,26 @@ def test_a_key_for_a_receiver_elsewhere_is_named(lab, saved, tmp_path, monkeypat
         run(lab, tmp_path, monkeypatch, receiver=HOOKS)
     shown = capsys.readouterr().out
     assert shown.count("refuses all deliveries") == (0 if "127.0.0.1" in api else 1)
+
+
+def test_a_kept_key_that_the_receiver_s_file_has_lost_is_named_with_the_mend(
+    lab, saved, tmp_path, monkeypatch, capsys
+):
+    run(lab, tmp_path, monkeypatch, receiver=HOOKS)
+    keys = signing_keys(tmp_path / "prefect")
+    assert file_without(tmp_path / "prefect", keys.lab) is None
+    keys.file.unlink()
+    new = signing_keys(tmp_path / "prefect")
+    capsys.readouterr()
+    again(monkeypatch, lab.token)
+    shown = capsys.readouterr().out
+    assert f"{keys.file} does not hold the endpoint's signing key" in shown
+    assert f">> {keys.file}" in shown
+    assert not any(key in shown for key in (keys.lab, keys.service, new.lab, new.service))
+    with keys.file.open("a") as file:
+        file.write(f"{keys.lab}\n")
+    again(monkeypatch, lab.token)
+    assert "does not hold" not in capsys.readouterr().out
 
 
 def test_the_keys_are_made_once_by_whoever_is_first_and_are_private(tmp_path):

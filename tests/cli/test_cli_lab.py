@@ -7,7 +7,7 @@ import sys
 import httpx
 import pytest
 
-from prefect_assay.blocks import X402Wallet
+from prefect_assay.blocks import LocalArchive, X402Wallet
 from prefect_assay.cli.services import lab as command
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.localstack.processes import alive, descendants
@@ -64,9 +64,13 @@ def test_the_next_command_names_the_blocks_that_were_saved(monkeypatch, capsys, 
     made = []
     monkeypatch.setattr(command, "signing_keys", lambda _home: signing_keys(tmp_path))
     monkeypatch.setattr(command, "save_block", lambda block, _name: made.append(block) or "created")
+    kept = LocalArchive(root="/kept") if wallet else None
+    monkeypatch.setattr(command, "find_block", lambda _kind, _name: kept)
     monkeypatch.setattr(command, "_wallet", lambda: [X402Wallet.model_construct()] if wallet else [])
     command._save_blocks({"base_url": "http://127.0.0.1:9", "token": "t"}, "http://127.0.0.1:8100/assay")
     assert len(made) == 4 + wallet
+    (archive,) = (block for block in made if isinstance(block, LocalArchive))
+    assert archive is kept if wallet else archive.root.endswith("assay-lab-archive")
     next_step = capsys.readouterr().out.splitlines()[-1]
     assert "--webhook lab" in next_step
     assert ("--wallet lab" in next_step) == wallet == ("--payment x402-exact" in next_step)

@@ -14,11 +14,13 @@ from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from threading import Thread
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import ObjectNotFound
+from prefect.settings import get_current_settings
 from rich.console import Console
 
 from prefect_assay.alerts.find import SILENT_AFTER, expiring_token
@@ -26,8 +28,12 @@ from prefect_assay.alerts.saved import read_saved
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
+from prefect_assay.client.http.address import is_loopback
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
+from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.problem import AlertLimits
+from prefect_assay.runs.block_references import fault_of
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 
 _SECONDS: Final = 30.0  # for one part
@@ -178,7 +184,12 @@ def _saved(client: SyncPrefectClient, kind: type[Block]) -> Iterator[tuple[str, 
         return  # never registered
     for document in documents:
         if not document.is_anonymous:
-            yield f"{slug}/{document.name}", kind._from_block_document(document)  # noqa: SLF001 - Prefect's only way
+            try:
+                block = kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
+            except RuntimeError as error:
+                # pydantic's own message may hold secrets of the block
+                raise ConfigurationError(f"{slug}/{document.name} {fault_of(error)}") from None
+            yield f"{slug}/{document.name}", block
 
 
 def _service(client: SyncPrefectClient) -> Iterator[Line]:
@@ -217,11 +228,20 @@ def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
             mend = "start prefect-assay receiver, and let the proxy pass this path to it"
             yield Line("receiver", ok=False, text=why, mend=mend)
             continue
+        home = get_current_settings().home
+        if _is_here(client) and (file := file_without(home, block.signing_key.get_secret_value())):
+            why = f"{name}: {file} does not hold its signing key, so a receiver that uses this file refuses all deliveries"
+            yield Line("receiver", ok=False, text=why, mend=how_to_add_key(file, name.rpartition("/")[2]))
+            continue
         yield Line(
             "receiver",
             ok=True,
             text=f"{name}: {block.url} answers; whether the service reaches it, its first delivery shows",
         )
+
+
+def _is_here(client: SyncPrefectClient) -> bool:
+    return is_loopback(urlsplit(str(client.api_url)).hostname or "")
 
 
 def _archive(client: SyncPrefectClient) -> Iterator[Line]:

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -16,13 +15,14 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import Console
 
+from prefect_assay.books import known_archive_id
 from prefect_assay.cli.options import BLOCKS
 from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.cli.services.answers import asked, cents, http_address
 from prefect_assay.cli.services.saved_blocks import changed, reference, save_block, saved_blocks
-from prefect_assay.cli.services.signing_keys import signing_keys
+from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key, signing_keys
 from prefect_assay.client.http.address import is_loopback
-from prefect_assay.errors import InputError
-from prefect_assay.models.billing import usd
+from prefect_assay.errors import ArchiveError, InputError
 from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
 from prefect_assay.sources import local_path
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
@@ -61,7 +61,7 @@ def run_init(given: Answers) -> None:
 
     Raises:
         InputError: something is missing without a terminal to ask at, is no address or amount, or names an archive
-            beside one of the other kind.
+            beside one of the other kind, or in place of one that has orders.
         AccessError: the service refuses the token.
         ConfigurationError: no Prefect API is configured.
         ArchiveError: the archive cannot be written, or overwrites what it holds.
@@ -90,8 +90,8 @@ def _credentials(given: Answers, saved: "AssayCredentials | None") -> "AssayCred
     from prefect_assay.blocks import AssayCredentials
     from prefect_assay.cli.drift import wire_words
 
-    address = _address(
-        _asked(given.base_url, "--base-url", "Address of the service", saved.base_url if saved else None),
+    address = http_address(
+        asked(given.base_url, "--base-url", "Address of the service", saved.base_url if saved else None),
         "--base-url",
     )
     words = wire_words(
@@ -145,13 +145,13 @@ def _policy(given: Answers, saved: "SpendingPolicy | None") -> "SpendingPolicy":
     return changed(
         SpendingPolicy,
         saved,
-        per_experiment_cents=_cents(
+        per_experiment_cents=cents(
             given.per_experiment,
             "--per-experiment",
             "Cap per experiment, in USD",
             saved.per_experiment_cents if saved else _PER_EXPERIMENT_CENTS,
         ),
-        per_campaign_cents=_cents(
+        per_campaign_cents=cents(
             given.per_campaign,
             "--per-campaign",
             "Cap per campaign, in USD",
@@ -166,7 +166,7 @@ def _archives(given: Answers, saved: "Sequence[Archive]") -> "Sequence[Archive]"
 
     place = given.archive
     if not saved:
-        place = _asked(place, "--archive", "Archive: a folder, or s3://bucket/prefix", "~/assay-archive")
+        place = asked(place, "--archive", "Archive: a folder, or s3://bucket/prefix", "~/assay-archive")
     elif place is None and given.s3_endpoint is None:
         return saved
     kind: type[Archive] = S3Archive
@@ -186,19 +186,37 @@ def _archives(given: Answers, saved: "Sequence[Archive]") -> "Sequence[Archive]"
         fields |= {"bucket": bucket, "prefix": prefix.strip("/")}
     if given.s3_endpoint is not None:
         fields["endpoint_url"] = (
-            None if given.s3_endpoint == NONE else _address(given.s3_endpoint, "--s3-endpoint")
+            None if given.s3_endpoint == NONE else http_address(given.s3_endpoint, "--s3-endpoint")
         )
     before = next((archive for archive in saved if isinstance(archive, kind)), None)
     if saved and before is None:
         there = reference(saved[0], given.name)
         raise InputError(
             f"{there} exists, and of two archives of one name a run could not choose. Leave out --archive and "
-            f"--s3-endpoint to keep it, save the new one under another --name, or give it up first, with its log of "
-            f"orders: prefect block delete {there}"
+            f"--s3-endpoint to keep it, or save the new one under another --name. To give it up, with its log of orders, "
+            f"first end the runs that prefect-assay status shows, which would wait for it, then: prefect block delete {there}"
         )
     archive = changed(kind, before, **fields)
     archive.get_store().probe(archive.prefix)
+    if before:
+        _keep_orders(before, archive, given.name)
     return [archive, *(other for other in saved if not isinstance(other, kind))]
+
+
+def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
+    """Refuse to take the log of orders away from the runs that wait: a copy of the archive has its id."""
+    there = known_archive_id(archive.get_store(), archive.prefix)
+    try:
+        known = known_archive_id(before.get_store(), before.prefix)
+        why = "has a log of orders, which the runs that wait with it need"
+    except ArchiveError as error:
+        # Without an answer only an archive that has orders, such as a moved one, takes its place.
+        known, why = there or "unknown", f"may have a log of orders, and cannot be read: {error}"
+    if known not in {None, there}:
+        raise InputError(
+            f"{reference(before, name)} {why}. Save the new archive under another --name, leave out --archive and "
+            "--s3-endpoint to keep the old one, or move its whole content to the new place first"
+        )
 
 
 def _webhook(
@@ -210,7 +228,7 @@ def _webhook(
 
     from prefect_assay.blocks import WebhookEndpoint
 
-    receiver = _asked(
+    receiver = asked(
         given.receiver,
         "--receiver",
         "Public https address that leads to the webhook receiver, or none",
@@ -218,20 +236,27 @@ def _webhook(
     )
     if receiver == NONE:
         return None, []
-    address = _address(receiver, "--receiver")
+    address = http_address(receiver, "--receiver")
     notes = []
     if credentials.service_word != NEUTRAL_SERVICE:
         notes.append(
             "The receiver needs the service's word: start it, or prefect-assay up, with "
             f"PREFECT_ASSAY_RECEIVER_WORDS__SERVICE={credentials.service_word}"
         )
+    settings = get_current_settings()
+    receiver_is_here = is_loopback(urlsplit(settings.api.url or "").hostname or "")
     lab = _is_local_lab(credentials.base_url)
     # The receiver does not judge the age of what a lab's key has signed.
-    if saved and saved.signing_key.get_secret_value().startswith(LAB_KEY_PREFIX) == lab:
+    kept = saved.signing_key.get_secret_value() if saved else ""
+    if saved and kept.startswith(LAB_KEY_PREFIX) == lab:
+        if receiver_is_here and (file := file_without(settings.home, kept)):
+            notes.append(
+                f"{file} does not hold the endpoint's signing key, which waiting experiments are signed with, too: a receiver "
+                f"that uses this file refuses all deliveries. To mend it, {how_to_add_key(file, given.name)}"
+            )
         return changed(WebhookEndpoint, saved, url=address), notes
-    settings = get_current_settings()
     keys = signing_keys(settings.home)
-    if not is_loopback(urlsplit(settings.api.url or "").hostname or ""):
+    if not receiver_is_here:
         notes.append(
             f"The endpoint's signing key is from {keys.file}. A receiver on another machine refuses all deliveries until it "
             "has it: copy the file there for prefect-assay receiver --keys-file, or put that receiver's key into the block"
@@ -247,39 +272,6 @@ def _is_local_lab(base_url: str) -> bool:
     if not is_loopback(urlsplit(base_url).hostname or ""):
         return False
     return httpx.get(f"{base_url}/_sim/clock", trust_env=False).status_code == HTTPStatus.UNAUTHORIZED
-
-
-def _cents(value: str | None, option: str, question: str, default: int) -> int:
-    text = _asked(value, option, question, usd(default).removesuffix(" USD"))
-    text = text.replace(",", "").removeprefix("$")
-    try:
-        cents = Decimal(text) * 100
-    except InvalidOperation:
-        cents = Decimal(-1)
-    if not cents.is_finite() or cents < 0 or cents != int(cents):
-        raise InputError(f"{option}: {text!r} is no amount in USD, such as 5000 or 438.50")
-    return int(cents)
-
-
-def _address(value: str, option: str) -> str:
-    try:
-        parts = urlsplit(value)
-        whole = parts.scheme in {"https", "http"} and parts.hostname and parts.port != 0
-    except ValueError:  # an impossible port, or a broken IPv6 address
-        whole = False
-    if not whole:
-        raise InputError(f"{option}: {value!r} is no address such as https://lab.example.org")
-    return value.rstrip("/")
-
-
-def _asked(value: str | None, option: str, question: str, default: str | None = None) -> str:
-    if value is not None:
-        return value
-    if sys.stdin.isatty():
-        return str(typer.prompt(question, default=default))
-    if default is None:
-        raise InputError(f"{option} is missing, and there is no terminal to ask at")
-    return default
 
 
 def _show(

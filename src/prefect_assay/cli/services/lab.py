@@ -109,7 +109,8 @@ def _save_blocks(ready: dict[str, Any], receiver: str) -> None:
                 rolling_cents=_CAP_CENTS,
                 machine_payments=True,
             ),
-            LocalArchive(root=str(Path("assay-lab-archive").absolute())),
+            # One that exists has the log of orders of the runs that wait with it.
+            find_block(LocalArchive, _NAME) or LocalArchive(root=str(Path("assay-lab-archive").absolute())),
             WebhookEndpoint(url=receiver, signing_key=SecretStr(key)),
             *(wallet := _wallet()),
         ]

@@ -49,6 +49,21 @@ def signing_keys(home: Path) -> SigningKeys:
     return SigningKeys(file, service[0], lab[0])
 
 
+def file_without(home: Path, key: str) -> Path | None:
+    """The file of a Prefect home's keys if it is there and does not hold this key: `up`'s receiver refuses its deliveries."""
+    file = home / _FILE
+    try:
+        return None if key in file.read_text(encoding="utf-8").splitlines() else file
+    except OSError:
+        return None
+
+
+def how_to_add_key(file: Path, name: str) -> str:
+    """Say how the file gets the key of the `WebhookEndpoint` block of this name; no key is shown."""
+    load = f"from prefect_assay.blocks import WebhookEndpoint as W; print(W.load({name!r}).signing_key.get_secret_value())"
+    return f'add the key as a line, python -c "{load}" >> {file}, and start the receiver again'
+
+
 def _make(file: Path) -> None:
     """Complete or not at all: another command may read it at the same moment."""
     part = file.with_name(f".{file.name}-{secrets.token_hex(8)}")

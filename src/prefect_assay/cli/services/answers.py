@@ -1,0 +1,46 @@
+"""Answers to the questions of `init`, from options or a terminal: amounts and addresses."""
+
+import sys
+from decimal import Decimal, InvalidOperation
+from urllib.parse import urlsplit
+
+import typer
+
+from prefect_assay.errors import InputError
+from prefect_assay.models.billing import usd
+
+
+def cents(value: str | None, option: str, question: str, default: int) -> int:
+    """An amount in US cents; InputError for what is none."""
+    text = asked(value, option, question, usd(default).removesuffix(" USD"))
+    text = text.replace(",", "").removeprefix("$")
+    try:
+        amount = Decimal(text) * 100
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or amount < 0 or amount != int(amount):
+        raise InputError(f"{option}: {text!r} is no amount in USD, such as 5000 or 438.50")
+    return int(amount)
+
+
+def http_address(value: str, option: str) -> str:
+    """An http address without a slash at its end; InputError for what is none."""
+    try:
+        parts = urlsplit(value)
+        whole = parts.scheme in {"https", "http"} and parts.hostname and parts.port != 0
+    except ValueError:  # an impossible port, or a broken IPv6 address
+        whole = False
+    if not whole:
+        raise InputError(f"{option}: {value!r} is no address such as https://lab.example.org")
+    return value.rstrip("/")
+
+
+def asked(value: str | None, option: str, question: str, default: str | None = None) -> str:
+    """What was given, else the answer at a terminal, else the default; InputError without one."""
+    if value is not None:
+        return value
+    if sys.stdin.isatty():
+        return str(typer.prompt(question, default=default))
+    if default is None:
+        raise InputError(f"{option} is missing, and there is no terminal to ask at")
+    return default
