@@ -1,6 +1,5 @@
-"""A real PostgreSQL: private, killed and taken over, shared by two processes, copied and put back."""
+"""A real PostgreSQL: private, killed and taken over, shared by two processes."""
 
-import io
 import os
 import pwd
 import signal
@@ -8,8 +7,7 @@ import stat
 import subprocess
 import sys
 import time
-from pathlib import Path
-from types import SimpleNamespace
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,18 +15,11 @@ from prefect_assay.database import EmbeddedDatabase, cluster, find_programs, hos
 from prefect_assay.database.cluster import NAME
 from prefect_assay.database.host import Place
 from prefect_assay.errors import ConfigurationError
-from support.runs.database_schema import dumped, migrate
+from support.runs.database_schema import dumped, migrate, sql
 from support.runs.world import eventually
 
 pytestmark = pytest.mark.timeout(180)
 ROOT = os.geteuid() == 0
-
-
-def sql(database, text):
-    """The answer of `psql`, connected as this user."""
-    programs = find_programs()
-    base = [programs["psql"], "-X", "-A", "-t", "-h", str(database.place.sockets), "-U", NAME, "-d", NAME]
-    return subprocess.run([*base, "-c", text], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def postmaster(database):
@@ -52,7 +43,7 @@ def programs(request, database, monkeypatch):
     database.place.make()
     if database.place.run([found["postgres"], "--version"]).returncode:
         pytest.skip("the account that runs PostgreSQL for root may not enter this virtual environment")
-    monkeypatch.setattr(cluster, "find_programs", lambda wanted=None: find_programs(wanted or version))
+    monkeypatch.setattr(cluster, "find_programs", lambda wanted=None, **_: find_programs(wanted or version))
     return found
 
 
@@ -217,39 +208,23 @@ def test_an_interrupted_start_leaves_one_running_that_another_uses(database, ope
         assert answers(other)
 
 
-def test_a_copy_is_put_back_whole(database):
-    copy = io.BytesIO()
+def test_it_is_not_forgotten_while_another_uses_it_even_one_that_does_not_answer(database, open_folder):
+    other = EmbeddedDatabase.of(open_folder)
     with database:
-        sql(database, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")
-        database.dump(copy)
-        sql(database, "UPDATE kept SET n = 2; CREATE TABLE later (n int)")
-        copy.seek(0)
-        database.load(copy)
-        assert sql(database, "SELECT n FROM kept") == "1"
-        with pytest.raises(ConfigurationError, match="was not replaced"):
-            database.load(io.BytesIO(b"something else"))
-        assert sql(database, "SELECT n FROM kept") == "1"
+        os.kill(postmaster(database), signal.SIGKILL)
+        eventually(lambda: not database.running(), seconds=10, what="its end")
+        other.forget()
+        assert database.exists
+    database.forget()
+    assert not database.exists
+    assert not database.data.exists()
 
 
-def test_a_copy_may_take_its_time_and_leaves_no_file_behind(database, monkeypatch):
-    limits = {}
-    run = Place.run
-
-    def noted(self, arguments, *, seconds=120):
-        limits[Path(arguments[0]).name] = seconds
-        return run(self, arguments, seconds=seconds)
-
-    with database:
-        monkeypatch.setattr(Place, "run", noted)
-        before = {path.name for path in database.place.folder.iterdir()}
-        copy = io.BytesIO()
-        database.dump(copy)
-        with pytest.raises(ConfigurationError, match="was not replaced"):
-            database.load(io.BytesIO(b"something else"))
-        with pytest.raises(ZeroDivisionError):
-            database.dump(SimpleNamespace(write=lambda _: 1 / 0))
-        assert {path.name for path in database.place.folder.iterdir()} <= before
-    assert limits["pg_dump"] is limits["pg_restore"] is None
+def test_two_commands_at_once_have_an_output_of_their_own(database):
+    database.place.make()
+    with ThreadPoolExecutor() as pool:
+        run = lambda n: database.place.run(["sh", "-c", f"echo {n}; sleep 0.05; echo {n}"]).stdout  # noqa: E731
+        assert list(pool.map(run, range(8))) == [f"{n}\n{n}\n" for n in range(8)]
 
 
 def test_a_long_path_has_its_socket_in_a_short_private_folder(open_folder, monkeypatch):

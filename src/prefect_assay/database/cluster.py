@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 from urllib.parse import quote
 
-from prefect_assay.database.host import COMMAND_SECONDS, Place, Programs, find_programs, place_of
+from prefect_assay.database.host import COMMAND_SECONDS, OLDEST, Place, Programs, find_programs, place_of
 from prefect_assay.errors import ConfigurationError
 
 NAME: Final = "prefect"
@@ -41,6 +41,7 @@ class EmbeddedDatabase:
         self.place = place
         self.data = place.folder / "data"
         self.url = f"postgresql+asyncpg://{NAME}@/{NAME}?host={quote(str(place.sockets), safe='/')}"
+        self.oldest = OLDEST  # PostgreSQL for one that is made
         self._ready = place.folder / "ready"
         self._log = place.folder / "postgresql.log"
         self._users: IO[str] | None = None
@@ -65,8 +66,8 @@ class EmbeddedDatabase:
         """
         self._over.clear()
         self.place.make()
-        with self._alone():
-            programs = self._programs()
+        with self.alone():
+            programs = self.programs
             if not self.exists:
                 self._make(programs)
             try:
@@ -98,7 +99,7 @@ class EmbeddedDatabase:
             self._users = None
         if not self.exists:
             return
-        with self._alone():
+        with self.alone():
             self._end_unused()
 
     def __enter__(self) -> Self:
@@ -124,56 +125,31 @@ class EmbeddedDatabase:
         """Stop it, even while in use, and delete all its data."""
         with suppress(ConfigurationError):
             if self.running():
-                self.place.run([self._programs()["pg_ctl"], "-D", str(self.data), "-m", "immediate", "stop"])
+                self.place.run([self.programs["pg_ctl"], "-D", str(self.data), "-m", "immediate", "stop"])
         for folder in {self.place.folder, self.place.sockets}:
             shutil.rmtree(folder, ignore_errors=True)
 
     def forget(self) -> None:
         """Delete its data, as if it had never been made; not while another process uses it."""
-        with self._alone():
-            if not self.running():
-                self._ready.unlink(missing_ok=True)
-                shutil.rmtree(self.data, ignore_errors=True)
-
-    def dump(self, to: IO[bytes]) -> None:
-        """Write a copy of its contents in the custom format of `pg_dump`, also while it is in use."""
-        made = self.place.folder / f"backup-{os.getpid()}"  # several may be made at the same time
-        copy = self._client("pg_dump", "--format=custom", f"--file={made}", NAME)
-        try:
-            self._must(copy, "could not be copied", seconds=None)
-            with made.open("rb") as source:
-                shutil.copyfileobj(source, to)
-        finally:
-            made.unlink(missing_ok=True)
-
-    def load(self, source: IO[bytes], *, then: str = "") -> None:
-        """Replace its contents by a copy from `dump`, all or nothing; ConfigurationError while a server uses it.
-
-        `then` is SQL for the copy's contents, run before anybody else can use them.
-        """
-        given = self.place.folder / "restore"
-        arguments = ["--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"]
-        replace = self._client("pg_restore", *arguments, f"--dbname={NAME}", str(given))
-        try:
-            with given.open("wb") as to:
-                shutil.copyfileobj(source, to)
-            if self.place.owner:
-                os.chown(given, self.place.owner.pw_uid, self.place.owner.pw_gid)
-            with self._exclusive():
-                self._must(replace, "was not replaced", seconds=None)
-                if then:
-                    self._query(then)
-        finally:
-            given.unlink(missing_ok=True)
+        with self.alone():
+            self._end_unused(forget=True)
 
     def change(self, sql: str) -> list[str]:
         """The rows of this SQL; ConfigurationError while another process uses the database."""
-        with self._exclusive():
+        with self.exclusive():
             return self._query(sql)
 
-    def _programs(self) -> Programs:
+    @property
+    def programs(self) -> Programs:
+        """Those of its version; before it is made, the newest from `oldest`."""
+        version = self.version
+        return find_programs(version) if version else find_programs(oldest=self.oldest)
+
+    @property
+    def version(self) -> int:
+        """Its major version; 0 before it is made."""
         version = self.data / "PG_VERSION"
-        return find_programs(int(version.read_text()) if self.exists and version.is_file() else None)
+        return int(version.read_text()) if self.exists and version.is_file() else 0
 
     def _make(self, programs: Programs) -> None:
         self._end_unfinished(programs)  # of a process that was killed before it was ready
@@ -181,7 +157,7 @@ class EmbeddedDatabase:
         # Nothing is lost with an empty database, so nothing has to reach the disk at once.
         initdb = [programs["initdb"], "--no-sync", "--no-instructions", "--encoding=UTF8", "--no-locale"]
         access = ["--auth-local=peer", "--auth-host=reject", f"--username={NAME}"]
-        self._must([*initdb, *access, "-D", str(self.data)], "could not be made")
+        self.must([*initdb, *access, "-D", str(self.data)], "could not be made")
         with (self.data / "postgresql.conf").open("a") as settings:
             settings.write(f"{_SETTINGS}unix_socket_directories = '{self.place.sockets}'\n")
         (self.data / "pg_hba.conf").write_text("local all all peer map=prefect-assay\n")
@@ -191,11 +167,14 @@ class EmbeddedDatabase:
         if not self.exists and self.running() and (self.data / "postmaster.pid").is_file():
             self.place.run([programs["pg_ctl"], "-D", str(self.data), "-m", "immediate", "-w", "stop"])
 
-    def _end_unused(self) -> None:
+    def _end_unused(self, *, forget: bool = False) -> None:
         with self._open("users") as users, suppress(BlockingIOError):
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self.running():
-                self.place.run([self._programs()["pg_ctl"], "-D", str(self.data), "-m", "fast", "-w", "stop"])
+                self.place.run([self.programs["pg_ctl"], "-D", str(self.data), "-m", "fast", "-w", "stop"])
+            if forget and not self.running():
+                self._ready.unlink(missing_ok=True)
+                shutil.rmtree(self.data, ignore_errors=True)
 
     def _wait_for_socket(self) -> None:
         """For a moment: one that is just starting does not answer yet."""
@@ -218,7 +197,7 @@ class EmbeddedDatabase:
             return
         ident.write_text("".join(f"{line}\n" for line in lines))
         if self.running():  # it reads the file when it starts, or now
-            self._must([programs["pg_ctl"], "-D", str(self.data), "reload"], "was not changed")
+            self.must([programs["pg_ctl"], "-D", str(self.data), "reload"], "was not changed")
 
     def _run(self, programs: Programs) -> None:
         """Start it and wait until it answers. A killed one needs a moment, until its last process is gone."""
@@ -234,26 +213,27 @@ class EmbeddedDatabase:
 
     def _fill(self, *, empty: bool) -> None:
         """Create Prefect's tables from a template: its migrations take seconds, and then add only what is newer."""
-        base = self._client("psql", "-q", "-X", "-v", "ON_ERROR_STOP=1")
-        self._must([*base, "-d", "postgres", "-c", f"CREATE DATABASE {NAME}"], "could not be made")
+        base = self.client("psql", "-q", "-X", "-v", "ON_ERROR_STOP=1")
+        self.must([*base, "-d", "postgres", "-c", f"CREATE DATABASE {NAME}"], "could not be made")
         if not empty:
             with as_file(files("prefect_assay.database") / "schema.sql") as schema:
                 mine = self.place.folder / "schema.sql"
                 shutil.copyfile(schema, mine)
-                if self.place.owner:
-                    os.chown(mine, self.place.owner.pw_uid, self.place.owner.pw_gid)
-                self._must([*base, "-d", NAME, "-f", str(mine)], "could not be filled")
+                self.place.give(mine)
+                self.must([*base, "-d", NAME, "-f", str(mine)], "could not be filled")
                 mine.unlink()
         self._ready.touch()
 
-    def _client(self, program: str, *arguments: str) -> list[str]:
-        return [self._programs()[program], "-h", str(self.place.sockets), "-U", NAME, *arguments]
+    def client(self, program: str, *arguments: str) -> list[str]:
+        """The command of a program that connects to it."""
+        return [self.programs[program], "-h", str(self.place.sockets), "-U", NAME, *arguments]
 
     def _query(self, sql: str) -> list[str]:
         options = ["-q", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", NAME]
-        return self._must(self._client("psql", *options, "-c", sql), "was not changed").splitlines()
+        return self.must(self.client("psql", *options, "-c", sql), "was not changed").splitlines()
 
-    def _must(self, arguments: list[str], what: str, *, seconds: float | None = COMMAND_SECONDS) -> str:
+    def must(self, arguments: list[str], what: str, *, seconds: float | None = COMMAND_SECONDS) -> str:
+        """The output of a command; ConfigurationError with it where it fails."""
         done = self.place.run(arguments, seconds=seconds)
         if done.returncode:
             raise self._failure(what, done.stdout)
@@ -270,21 +250,22 @@ class EmbeddedDatabase:
             if not self.running():
                 # The next look tries again; Prefect's server reports what it lacks.
                 with suppress(ConfigurationError):
-                    self._run(self._programs())
+                    self._run(self.programs)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def alone(self) -> Iterator[None]:
         """Exclude others while one starts or stops it. The operating system frees the lock of a dead process."""
         with self._open("lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     @contextmanager
-    def _exclusive(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
+        """Keep others from using it; ConfigurationError while another process does."""
         if self._users is None:
             raise ConfigurationError(f"the database in {self.place.folder} is not started")
         # To change a lock gives it up for a moment, in which another could stop the database.
-        with self._alone():
+        with self.alone():
             try:
                 fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

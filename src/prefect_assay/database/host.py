@@ -13,6 +13,7 @@ import re
 import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -48,13 +49,15 @@ class Programs:
         return str(self.folder / name)
 
 
-def find_programs(version: int | None = None) -> Programs:
-    """The newest programs of the system, else the wheel's; of one major version, or any from 14."""
+def find_programs(version: int | None = None, *, oldest: int = OLDEST) -> Programs:
+    """The newest programs of the system, else the wheel's; of one major version, or any from `oldest`."""
     for folders in (_of_the_system(), _of_the_wheel()):
-        found = [p for p in map(_programs, folders) if p and (p.version == version if version else True)]
+        found = [
+            p for p in map(_programs, folders) if p and p.version >= oldest and version in {None, p.version}
+        ]
         if found:
             return max(found, key=lambda programs: programs.version)
-    wanted = f"of version {version}" if version else f"of version {OLDEST} or newer"
+    wanted = f"of version {version}" if version else f"of version {oldest} or newer"
     raise ConfigurationError(
         f"there are no PostgreSQL programs {wanted} on this machine; install PostgreSQL, or its programs for this "
         "package with: pip install 'prefect-assay[server]'"
@@ -122,8 +125,8 @@ class Place:
     ) -> subprocess.CompletedProcess[str]:
         """Run a program of PostgreSQL as the owner, without this process's `PG*` settings; its output is one stream."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-        with (self.folder / "commands.log").open("w+") as output:
-            # A file instead of a pipe: the server that `pg_ctl` starts would hold the pipe open.
+        # A file instead of a pipe: the server that `pg_ctl` starts would hold the pipe open.
+        with tempfile.TemporaryFile("w+", dir=self.folder) as output:
             try:
                 code = subprocess.run(  # noqa: S603 - PostgreSQL's programs, our own arguments
                     arguments,
@@ -145,14 +148,18 @@ class Place:
             output.seek(0)
             return subprocess.CompletedProcess(arguments, code, output.read())
 
+    def give(self, path: Path) -> None:
+        """Make the owner also the owner of a file or folder."""
+        if self.owner:
+            os.chown(path, self.owner.pw_uid, self.owner.pw_gid)
+
     def _make_private(self, folder: Path) -> None:
         owner = self.owner.pw_uid if self.owner else os.geteuid()
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             if not os.path.lexists(folder):
                 folder.mkdir(mode=_PRIVATE)
-                if self.owner:
-                    os.chown(folder, self.owner.pw_uid, self.owner.pw_gid)
+                self.give(folder)
         except OSError as error:
             raise ConfigurationError(
                 f"the database's folder {folder} cannot be made ({error.strerror}); name another with {FOLDER_SETTING}"

@@ -30,6 +30,13 @@ def migrate(database: EmbeddedDatabase, home: Path) -> None:
     subprocess.run(upgrade, env=env, check=True, capture_output=True)
 
 
+def sql(database: EmbeddedDatabase, text: str) -> str:
+    """The answer of `psql`, connected as this user."""
+    programs = database.programs
+    base = [programs["psql"], "-X", "-A", "-t", "-h", str(database.place.sockets), "-U", NAME, "-d", NAME]
+    return subprocess.run([*base, "-c", text], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def dumped(database: EmbeddedDatabase) -> str:
     """Its tables and rows as statements, the same for the same contents."""
     dump = ["--no-owner", "--no-privileges", "--no-comments", "--inserts"]

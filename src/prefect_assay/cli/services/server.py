@@ -105,8 +105,7 @@ def server_database(arguments: Sequence[str]) -> Iterator[None]:
             "with a database of its own the server stays in the foreground, because it stops the database when it "
             f"ends; let a service manager run it, or name a database with {URL}"
         )
-    for ending in (signal.SIGTERM, signal.SIGHUP):  # else it would end without stopping the database
-        signal.signal(ending, lambda number, _: sys.exit(128 + number))
+    _end_by_exit()
     database = None if configured else _embedded_database()
     if database is None:
         if not configured or configured.startswith("sqlite"):
@@ -123,15 +122,24 @@ def server_database(arguments: Sequence[str]) -> Iterator[None]:
         database.stop()
 
 
+def _end_by_exit() -> None:
+    """Let a signal raise SystemExit: else the process would end without stopping the database."""
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
+
+
 def run_backup(file: Path) -> None:
     """Write a new file, readable by its owner alone: it holds the saved blocks and what decrypts them."""
+    from prefect_assay.database import dump
+
+    _end_by_exit()
     try:
         to = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be made: {error.strerror}; name a new file") from error
     try:
         with os.fdopen(to, "wb") as copy, _started() as database:
-            database.dump(copy)
+            dump(database, copy)
     except BaseException:
         file.unlink()
         raise
@@ -142,12 +150,15 @@ def run_backup(file: Path) -> None:
 
 def run_restore(file: Path) -> None:
     """Replace the database by a copy; a `ConfigurationError` while a server uses it."""
+    from prefect_assay.database import load, version_of
+
+    _end_by_exit()
     try:
         source = file.open("rb")
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
-    with source, _started(make=True) as database:
-        database.load(source, then=freeing_slots())  # a copy has no leases
+    with source, _started(copy_version=version_of(source)) as database:
+        load(database, source, then=freeing_slots())  # a copy has no leases
     print(
         f"{file} is restored. Start the server, and start campaigns of which it knows nothing again with the same "
         "campaign id: they find in the archive's log what was ordered and paid."
@@ -224,7 +235,8 @@ def _refuse_to_replace(sqlite: Path) -> None:
 
 
 @contextmanager
-def _started(*, make: bool = False) -> "Iterator[EmbeddedDatabase]":
+def _started(*, copy_version: int | None = None) -> "Iterator[EmbeddedDatabase]":
+    """The database of this Prefect home; it is made for a copy, by programs that can read it."""
     from prefect.settings import get_current_settings
 
     from prefect_assay.database import EmbeddedDatabase
@@ -237,7 +249,7 @@ def _started(*, make: bool = False) -> "Iterator[EmbeddedDatabase]":
     home = get_current_settings().home
     database = EmbeddedDatabase.of(home)
     new = not database.exists
-    if new and not make:
+    if new and copy_version is None:
         raise ConfigurationError(
             f"the Prefect home {home} has no PostgreSQL of its own: `prefect-assay server` makes it. Copy another "
             "database with its own tools, such as pg_dump, or sqlite3's .backup"
@@ -248,6 +260,7 @@ def _started(*, make: bool = False) -> "Iterator[EmbeddedDatabase]":
             f"{sqlite} holds this Prefect home's runs, which no server would use after this; move it away first, or set "
             "PREFECT_HOME to another folder (docs/scaling.md, From SQLite to PostgreSQL)"
         )
+    database.oldest = max(database.oldest, copy_version or 0)
     try:
         with database:
             yield database

