@@ -5,12 +5,15 @@ from datetime import timedelta
 from typing import Any, Final, cast
 
 from prefect import serve
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
 from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
+from prefect_assay.deployments.server_checks import sweep_advice
 from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
 from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
@@ -33,6 +36,16 @@ def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
     # Schedules are not paused at the end: another process may serve them by then, and `prefect-assay deploy` would
     # keep the pause as an operator's choice.
     serve(*served_deployments(sweep_interval), query_seconds=seconds, pause_on_shutdown=False)
+
+
+def paused_sweep_advice() -> tuple[str, ...]:
+    """Sentences about a sweep that is paused, and stays so when it is served."""
+    with get_client(sync_client=True) as client:
+        try:
+            sweep = client.read_deployment_by_name(f"sweep/{DEPLOYMENT_NAME}")
+        except ObjectNotFound:
+            return ()
+    return sweep_advice(sweep) if sweep.paused else ()
 
 
 def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> list[RunnerDeployment]:

@@ -7,8 +7,10 @@ from uuid import uuid4
 import pytest
 from prefect.deployments import runner
 
+from prefect_assay.cli.services import setup as cli
+from prefect_assay.deployments import serve
 from prefect_assay.deployments.serve import served_deployments
-from prefect_assay.deployments.setup import shipped_deployments
+from prefect_assay.deployments.setup import Registration, shipped_deployments
 from support.command import printed
 
 SERVES = """
@@ -69,6 +71,21 @@ def test_serving_again_keeps_what_operators_have_changed(monkeypatch, flow):
     }
     assert sent.keys() & choices == owned
     assert {"entrypoint", "description", "tags"} <= sent.keys()
+
+
+def test_serving_a_paused_sweep_is_advised_against(monkeypatch, capsys):
+    sweep = SimpleNamespace(paused=True, schedules=[])
+    server = SimpleNamespace(read_deployment_by_name=lambda _name: sweep)
+    monkeypatch.setattr(serve, "get_client", lambda **_: nullcontext(server))
+    monkeypatch.setattr(cli, "require_api", lambda: None)
+    registered = Registration((), (), work_pool=None, deployments={})
+    monkeypatch.setattr("prefect_assay.deployments.setup.register", lambda **_: registered)
+    served = []
+    monkeypatch.setattr(serve, "serve_flows", served.append)
+    for sweep.paused in (True, False):  # the schedule is the serving process's own
+        cli.run_serve(300, with_automations=False)
+        assert ("nothing starts the sweep" in capsys.readouterr().out) == sweep.paused
+    assert len(served) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from prefect.server.concurrency.lease_storage.filesystem import ConcurrencyLeaseStorage
+from prefect.settings import get_current_settings
 
 from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, settings_of
 from prefect_assay.webhooks.settings import ENV_PREFIX, ReceiverSettings
@@ -79,17 +80,14 @@ def test_the_template_grants_what_the_policy_grants():
 
 def test_the_charts_server_has_the_shipped_settings():
     values = yaml.safe_load((KUBERNETES / "server-values.yaml").read_text())
-    shipped = (
-        settings_of(EMBEDDED)
-        | settings_of(POSTGRES)
-        | {
-            "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": settings_of(EMBEDDED)[
-                "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"
-            ]
-        }
-    )
+    leases = "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"
+    without_redis = {
+        name: value
+        for name, value in settings_of(POSTGRES).items()
+        if "redis" not in value and name != "PREFECT_SERVER_DATABASE_CONNECTION_URL"
+    }
     chosen = {entry["name"]: entry["value"] for entry in values["server"]["env"]}
-    assert chosen.items() <= shipped.items()
+    assert chosen == without_redis | {leases: settings_of(EMBEDDED)[leases]}
 
 
 def test_leases_on_disk_outlive_the_charts_pod():
@@ -99,7 +97,11 @@ def test_leases_on_disk_outlive_the_charts_pod():
     (volume,) = server["extraVolumes"]
     assert mount["name"] == volume["name"]
     assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
-    assert Path(mount["mountPath"]).name == ConcurrencyLeaseStorage().storage_path.name
+    home = get_current_settings().home
+    assert ConcurrencyLeaseStorage().storage_path.is_relative_to(home)
+    # The chart's HOME is /home/prefect; a folder above the mount would be root's.
+    assert mount["mountPath"] == "/home/prefect/.prefect"
+    assert "subPath" not in mount
 
 
 def test_the_image_installs_extras_that_exist_on_a_python_that_is_supported():

@@ -1,5 +1,6 @@
 """The settings files and the compose file of `deployments/`: read as their users read them, and in agreement."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -49,6 +50,15 @@ def test_the_containers_get_the_settings_of_the_file():
             # the same setting, at the address that the containers see
             same = settings_of(POSTGRES)[variable].replace("127.0.0.1:5432", "postgres:5432")
             assert value == same.replace("127.0.0.1:6379", "redis:6379")
+
+
+def test_twice_as_many_servers_have_their_connections():
+    settings = settings_of(POSTGRES)
+    pool = int(settings["PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE"])
+    each = pool + Settings().server.database.sqlalchemy.max_overflow
+    (allowed,) = re.findall(r"max_connections=(\d+)", " ".join(COMPOSE["services"]["postgres"]["command"]))
+    servers = COMPOSE["services"]["api"]["deploy"]["replicas"] + 1
+    assert 2 * servers * each + 10 <= int(allowed)
 
 
 def test_the_containers_run_commands_that_prefect_has():

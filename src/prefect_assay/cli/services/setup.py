@@ -4,7 +4,7 @@ import json
 import runpy
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -42,10 +42,11 @@ def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
     """Register, then serve the flows until stopped."""
     require_api()
     with api_errors():
-        from prefect_assay.deployments.serve import serve_flows
+        from prefect_assay.deployments.serve import paused_sweep_advice, serve_flows
         from prefect_assay.deployments.setup import register
 
-        _show(register(with_automations=with_automations), as_json=False)
+        registered = register(with_automations=with_automations)
+        _show(replace(registered, advice=registered.advice + paused_sweep_advice()), as_json=False)
         serve_flows(timedelta(seconds=sweep_seconds))
 
 
