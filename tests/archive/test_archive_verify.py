@@ -33,7 +33,7 @@ def test_a_sound_archive(any_store):
     assert verify(any_store) == report.model_copy(update={"location": any_store.location("")})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_any_single_changed_byte_is_found(tmp_path_factory, data):
     store = LocalStore(tmp_path_factory.mktemp("archive"))

@@ -310,7 +310,7 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     history=operations,
     window=st.integers(10**13, 4 * 10**13),

@@ -286,5 +286,5 @@ class AnyRecords(RuleBasedStateMachine):
             assert {self.state.ordered.experiment_id} == named
 
 
-AnyRecords.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+AnyRecords.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 TestAnyRecords = AnyRecords.TestCase

@@ -54,7 +54,7 @@ def test_reading_is_lazy():
 changes = st.lists(st.tuples(st.integers(0, 12), st.lists(st.integers(0, 200), max_size=12)), max_size=30)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, 60), st.integers(2, 7), changes)
 def test_rows_that_stay_are_neither_missed_nor_doubled(size, limit, script):
     feed = Feed(list(range(size)))

@@ -22,7 +22,7 @@ def designs(*columns: dict[str, str]) -> Sequences:
     return Sequences(source="x", items=items)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(COLUMNS, min_size=1, max_size=5))
 def test_columns_change_neither_order_nor_campaign(columns):
     bare, full = designs(*[{} for _ in columns]), designs(*columns)
@@ -70,7 +70,7 @@ def test_columns_that_do_not_fit_are_left_out_whole_and_named():
     assert kept_attributes(sequences.items, limit=0).by_design == {}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(COLUMNS, min_size=1, max_size=5), st.integers(0, 400))
 def test_what_is_kept_has_the_size_that_was_asked_for(columns, limit):
     kept = kept_attributes(designs(*columns).items, limit=limit)

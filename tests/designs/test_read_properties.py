@@ -43,7 +43,7 @@ def holds(sequences) -> None:
         assert all(chain and set(chain) <= AMINO_ACIDS for chain in sequence.aa_string.split(":"))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(ANY_BYTES)
 def test_any_bytes_are_sequences_or_findings(data):
     sequences, findings = outcome(data=data)
@@ -54,7 +54,7 @@ def test_any_bytes_are_sequences_or_findings(data):
         assert all(finding.startswith("d") and "\n" not in finding for finding in findings)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=100))
 def test_any_text_is_sequences_or_findings(text):
     sequences, findings = outcome(text=text)
@@ -84,7 +84,7 @@ def read_or_explain(text: str, written: list[tuple[str, str]]) -> None:
         assert read.duplicates == ()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(designs(), st.integers(1, 80), st.booleans())
 def test_written_fasta_is_read_back(written, width, lower):
     text = "".join(
@@ -93,7 +93,7 @@ def test_written_fasta_is_read_back(written, width, lower):
     read_or_explain(text, written)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(designs())
 def test_names_are_the_first_words_or_the_whole_lines_and_nothing_is_lost(written):
     named, findings = outcome(text="".join(f">{name}\n{residues}\n" for name, residues in written))
@@ -110,7 +110,7 @@ def test_names_are_the_first_words_or_the_whole_lines_and_nothing_is_lost(writte
         assert all(value in line for value in sequence.attributes.values())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(ANY_BYTES)
 def test_a_pool_is_read_like_sequences(data):
     sequences, findings = outcome(data=data)
@@ -125,7 +125,7 @@ def test_a_pool_is_read_like_sequences(data):
     assert pool.duplicates == tuple((d.name, d.same_as) for d in sequences.duplicates)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(designs(), st.sampled_from([",", ";", "\t", "|"]))
 def test_written_tables_are_read_back(written, delimiter):
     buffer = io.StringIO()

@@ -78,7 +78,7 @@ def test_lineage_leaves_room_for_what_prefect_adds():
     assert len(many.lineage()) < 70
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=600))
 def test_every_address_gives_a_key_that_prefect_takes(path):
     for location in (f"/home/{path}/v001", f"s3://bucket/{path}/v012/"):

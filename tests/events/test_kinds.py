@@ -80,7 +80,7 @@ def facts(kind):
     return st.builds(kind, **{name: values(field.annotation) for name, field in kind.model_fields.items()})
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # its first draw imports much
+@settings(suppress_health_check=[HealthCheck.too_slow])  # its first draw imports much
 @given(st.data(), st.sampled_from(KINDS))
 def test_the_id_follows_from_resource_and_identity_alone(data, kind):
     one, other = data.draw(facts(kind)), data.draw(facts(kind))

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.models.spec import ExperimentSpec
@@ -37,7 +37,6 @@ def untargeted(kind, sequences=TWO, **changes):
     return spec(sequences, experiment_type=kind, method=None, target_id=None, **changes)
 
 
-@settings(deadline=None)
 @given(SEQUENCES)
 def test_order_of_sequences_and_spelled_out_defaults_do_not_count(sequences):
     backwards = dict(reversed(sequences.items()))
@@ -45,7 +44,6 @@ def test_order_of_sequences_and_spelled_out_defaults_do_not_count(sequences):
     assert order_key("c", 0, spec(sequences)) == order_key("c", 0, spelled)
 
 
-@settings(deadline=None)
 @given(SEQUENCES, SEQUENCES)
 def test_other_sequences_are_another_order(one, other):
     same = order_key("c", 0, spec(one)) == order_key("c", 0, spec(other))
@@ -69,7 +67,6 @@ def spellings(draw, sequences):
     return spec({name: value(sequences[name]) for name in names}, target_id=cased(TARGET), **empty)
 
 
-@settings(deadline=None)
 @given(st.data(), SEQUENCES, SEQUENCES)
 def test_spellings_that_the_service_treats_alike_have_one_key(data, one, other):
     first, second, third = (data.draw(spellings(sequences)) for sequences in (one, one, other))
@@ -145,7 +142,6 @@ def test_everything_that_costs_something_counts(changes):
     assert len(keys | {order_key("c", 0, changed)}) == 4
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_the_name_always_holds_the_search_token_as_a_word(label):
     key = order_key("c", 0, spec({"a": "ACD"}))
@@ -165,7 +161,6 @@ def forged_labels(draw, key):
     return "".join(draw(st.lists(st.one_of(pieces, st.text(max_size=40)), max_size=12)))
 
 
-@settings(deadline=None)
 @given(st.data(), KEYS, KEYS)
 def test_no_label_forges_the_key_of_another_order(data, key, other):
     name = experiment_name(data.draw(forged_labels(other)), 0, 3, key)

@@ -48,6 +48,7 @@ def go_on_in_a_run_that_is(state, monkeypatch, step, *, answer_lost=False, woken
     monkeypatch.setattr(suspend, "get_client", client)
     monkeypatch.setattr(suspend.FlowRunContext, "get", lambda: SimpleNamespace(flow_run=run))
     monkeypatch.setattr(questions, "add_tags", lambda _run_id, _tags: None)
+    monkeypatch.setattr(questions, "emit", lambda _event: None)
     monkeypatch.setattr(SpendingApproval, "save", classmethod(lambda _cls, _keyset: None))
     step()
 

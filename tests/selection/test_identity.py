@@ -1,6 +1,6 @@
 """Clusters of similar sequences: the fast tests decide as the definition does."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.designs import pool_of
@@ -26,7 +26,6 @@ def test_edits_are_those_of_the_table(first, second):
     assert edits(first, second) == reference(first, second)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.text("ACDE", min_size=1, max_size=30), min_size=1, max_size=12),
     st.sampled_from([0.7, 0.8, 0.9, 1]),

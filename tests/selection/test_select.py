@@ -256,7 +256,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(monkeypatch):
     assert str(caught.value) == "selecting designs needs an extra: pip install 'prefect-assay[design]'"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(

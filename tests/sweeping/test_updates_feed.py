@@ -138,7 +138,7 @@ def test_every_update_counts_exactly_once_also_when_it_appears_a_little_late(bat
     assert sorted(counted) == sorted(f"e-{n}" for n in range(1, len(minutes)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 250), st.integers(0, 150))
 def test_rows_that_arrive_while_pages_are_read_count_now_or_next_time(old, growth):
     """After a week without a sweep: pages are walked back to the mark, and new rows push the old ones along."""

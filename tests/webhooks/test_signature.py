@@ -275,21 +275,21 @@ def genuine(body, headers, *secrets, **more) -> bool:
     return True
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=300), st.dictionaries(st.text(max_size=20), st.text(max_size=80), max_size=4))
 def test_nothing_unsigned_is_ever_genuine(body, headers):
     assert not genuine(body, headers)
     assert not genuine(body, signed(body) | {"X-Service-Signature": sign(body, "another secret")})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.dictionaries(FIELDS, ANY_JSON, min_size=1, max_size=3))
 def test_signed_bodies_with_mangled_fields_never_raise_anything_else(changes):
     body = body_of(**changes)
     genuine(body, {name: str(value) for name, value in headers_of(body, SECRET).items()})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_one_changed_byte_is_noticed(data):
     body = body_of()
@@ -314,7 +314,7 @@ ANYTHING = (
 PARTS = ("body", "headers", "secrets", "now", "tolerance", "words")
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.dictionaries(st.sampled_from(PARTS), ANYTHING, min_size=1))
 def test_whatever_it_is_given_it_raises_nothing_else(changes):
     body = body_of()
@@ -334,7 +334,7 @@ def test_whatever_it_is_given_it_raises_nothing_else(changes):
         assert not {"body", "headers", "secrets"} & set(changes)  # else nothing genuine was left
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.dictionaries(
         st.text(max_size=8) | st.sampled_from(list(headers_of(body_of(), SECRET))), ANYTHING, max_size=3

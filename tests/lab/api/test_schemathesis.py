@@ -12,7 +12,6 @@ SAME_EVERY_TIME = settings(
     max_examples=3,
     derandomize=True,
     database=None,
-    deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -202,7 +202,7 @@ def test_what_was_used_answers_403_and_what_is_declined_402():
     assert answer(credential_of(header, spt="spt_declined_1")).detail == "the payment was declined"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.one_of(
         st.text(max_size=60),

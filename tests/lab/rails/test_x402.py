@@ -260,7 +260,7 @@ def test_a_fault_shows_and_a_client_without_a_guard_would_pay_it(fault, shows):
 
 
 @given(st.text(max_size=400))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_text_is_a_refusal(text):
     result = answer(text)
     assert isinstance(result, CredentialVerdict)
@@ -286,14 +286,14 @@ PATHS = [
 
 
 @given(path=st.sampled_from(PATHS), value=JSON)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_json_in_any_place_is_a_refusal(path, value):
     changed = replaced(GENUINE, path, value)
     assert answer(changed).ok is (changed == GENUINE)
 
 
 @given(position=st.integers(0, len(encoded(GENUINE)) - 1), byte=st.integers(0, 255))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_damaged_header_never_raises_and_settles_nothing_else(position, byte):
     header = encoded(GENUINE)
     damaged = header[:position] + chr(byte) + header[position + 1 :]

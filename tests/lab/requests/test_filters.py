@@ -134,7 +134,7 @@ def test_per_field_forms_and_search(core, query, expected):
 
 
 @given(st.text(alphabet="abcdeginort_(),\"\\ -+:.%0123456789'é\x00", max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_is_answered_or_refused_with_400(core, text):
     for parameter in ("filter", "sort", "search"):
         try:
@@ -171,7 +171,7 @@ _TREES = st.recursive(
 
 
 @given(_TREES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_wellformed_filter_is_answered_or_refused_with_400(core, text):
     try:
         found = get(core, "/experiments", filter=text)

@@ -442,7 +442,7 @@ def chain_of(core, steps):
     return tokens
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from(["online", "offline"]), RESTRICTIONS), max_size=4),
     st.lists(ASKED, min_size=15, max_size=15),

@@ -175,7 +175,7 @@ def test_a_signature_has_one_spelling(shared):
 TEXT = st.text(st.characters(codec="utf-8"), max_size=80) | st.text("aEC_-=0A", max_size=80)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example("assay_lab", "E")
 @example("assay_lab", "EgA=")
 @given(st.sampled_from(["", "assay_", "assay_lab", "assay_labE", "_", "assay__lab"]), TEXT)
@@ -183,7 +183,7 @@ def test_any_text_is_401_at_most(shared, before, text):
     assert told(shared, before + text) == UNAUTHORIZED
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_changed_token_is_401_or_the_same_token(shared, data):
     before, body = split(shared.seeded.viewer_token)

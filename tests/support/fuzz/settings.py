@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, Phase, settings
 
 FUZZ = settings(
     max_examples=1_000,
-    deadline=None,
     derandomize=False,
     database=None,
     print_blob=True,
