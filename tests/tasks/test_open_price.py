@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prefect_assay.errors import NotReady
+from prefect_assay.errors import NotReady, UnexpectedAnswer
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.vocabulary import InvoiceStatus
@@ -100,3 +100,23 @@ def test_an_invoice_without_an_id_is_not_probed():
     assert (payment.invoice_id, payment.amount_cents) == ("of LAB-1", 21_900)
     assert service.probes == []
     assert read_invoice(service, "exp_1").status is InvoiceStatus.OPEN
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_page_of_a_stranger_at_the_list_holds_no_result_back(monkeypatch, status):
+    def stranger(_experiment_id):
+        raise UnexpectedAnswer("a page", status_code=status)
+
+    service = Service(INVOICED)
+    monkeypatch.setattr(service, "find_invoice", stranger)
+    assert read_invoice(service, "exp_1").amount == 21_900
+
+
+def test_any_other_page_is_an_error(monkeypatch):
+    def maintenance(_experiment_id):
+        raise UnexpectedAnswer("a page", status_code=200)
+
+    service = Service(INVOICED)
+    monkeypatch.setattr(service, "find_invoice", maintenance)
+    with pytest.raises(UnexpectedAnswer):
+        read_invoice(service, "exp_1")

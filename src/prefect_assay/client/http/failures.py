@@ -249,7 +249,9 @@ def undecided(answer: Answer) -> UnexpectedAnswer:
     """The error for a refusal that decides nothing, such as a gateway's: the same request may succeed later."""
     problem = problem_of(answer)
     return UnexpectedAnswer(
-        f"the service answered {answer.status}: {problem.text}", request_id=problem.request_id
+        f"the service answered {answer.status}: {problem.text}",
+        request_id=problem.request_id,
+        status_code=answer.status,
     )
 
 
