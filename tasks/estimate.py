@@ -59,7 +59,7 @@ def estimate_cost(credentials: AssayCredentials, spec: ExperimentSpec) -> CostEs
 
 
 class OpenPrice(Model):
-    """A price in US cents without VAT: the invoice's amount once it is committed; None where there is none yet."""
+    """A price in US cents without VAT: the invoice's amount once it is committed; None where it is not known yet."""
 
     committed: bool
     total_cents: int | None = None

@@ -143,7 +143,7 @@ def read_invoice(api: PayApi, experiment_id: str) -> Invoice:
     """The invoice of an experiment; where no list has it, as the experiment shows it (contract 2.8, service-shapes).
 
     Raises:
-        NotReady: there is none yet.
+        NotReady: it is not made yet.
     """
     try:
         found = api.find_invoice(experiment_id)

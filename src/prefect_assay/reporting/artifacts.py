@@ -274,7 +274,7 @@ def payment_labels(payment: Payment) -> dict[str, str]:
     """Price and unpaid invoice, as the labels from which `prefect-assay status` reads them without the service."""
     is_open = payment.state is PaymentState.INTENDED
     unpaid = (payment.hosted_invoice_url or payment.invoice_id) if is_open else None
-    # A price, or "unknown", tells the sweep that nothing is left to read once no invoice is named.
+    # With a price, or "unknown", and no invoice, the sweep has nothing left to read.
     absent = "unknown" if payment.state is PaymentState.SETTLED else ""
     price = absent if payment.amount_cents is None else str(payment.amount_cents)
     return {PRICE_LABEL: price, INVOICE_LABEL: unpaid or ""}
