@@ -12,7 +12,7 @@ import httpx
 import pytest
 from prefect.client.schemas.objects import DeploymentSchedule, FlowRun
 from prefect.exceptions import ObjectNotFound
-from prefect.states import Cancelled, Completed, Suspended
+from prefect.states import Cancelled, Completed, Failed, Suspended
 from pydantic import TypeAdapter
 from rich.console import Console
 from typer.testing import CliRunner
@@ -23,9 +23,11 @@ from prefect_assay.cli.campaigns import cancel, find, known_runs, status
 from prefect_assay.cli.loops import schedule as loop_schedule
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
+from prefect_assay.errors import LoopFailed
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed, designs_address
 from prefect_assay.looping.book import PoolFile
+from prefect_assay.models.report import LoopReport
 from prefect_assay.runs.children import no_deployment
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 
@@ -372,3 +374,17 @@ def test_an_ended_loop_says_why_it_stopped(archive):
 def test_status_names_the_designs_that_a_loop_waits_for(archive, word, words):
     run = loop_run(archive, Suspended(timeout_seconds=9, pause_key=f"{word}:1"))
     assert words in known_runs.line_of(run).waits_for
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [(["--json"], '"rounds": []'), ([], "Failed: round 1 gave nothing")]
+)
+def test_a_loop_that_fails_here_prints_its_report(started, tmp_path, monkeypatch, options, said):
+    report = LoopReport(loop_id="egfr", rounds=(), stopped="round 1 gave nothing", stop="failed")
+    failed = Failed(data=LoopFailed("round 1 gave nothing", report=report), message="LoopFailed")
+    monkeypatch.setattr("prefect_assay.flows.design_build_test", lambda **_: failed)
+    monkeypatch.setattr(loop, "start_temporary_server", lambda: None)
+    done = RUNNER.invoke(
+        app, ["loop", "egfr", str(tmp_path), "--target", "EGFR", *BLOCKS, "--here", *options]
+    )
+    assert (done.exit_code, said in done.stdout) == (1, True)

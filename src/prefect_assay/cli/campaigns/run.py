@@ -18,14 +18,14 @@ from prefect_assay.cli.prefect_api import (
     start_temporary_server,
 )
 from prefect_assay.designs import Reading, is_pasted
-from prefect_assay.errors import AssayError, CampaignFailed, ConfigurationError, InvalidSpec
+from prefect_assay.errors import AssayError, CampaignFailed, ConfigurationError, InvalidSpec, LoopFailed
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType, Method, PaymentMethod
 
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
-    from prefect.client.schemas.objects import FlowRun
+    from prefect.client.schemas.objects import FlowRun, State
 
     from prefect_assay.blocks import Archive
 
@@ -207,18 +207,23 @@ def announce(run: "FlowRun", named: dict[str, str | None], *, as_json: bool) -> 
     console.print(f"Next: prefect-assay status {own_id or run.id}")
 
 
+def report_of(state: "State[Any]", failed: type[CampaignFailed] | type[LoopFailed], what: str) -> Any:
+    """The report of a flow that ran in this process, also of one that failed with it; any other error is raised."""
+    found = state.result(raise_on_failure=False)
+    report = found.report or found if isinstance(found, failed) else found
+    if isinstance(report, AssayError):
+        raise report
+    if isinstance(report, BaseException):
+        raise ConfigurationError(f"the {what} failed: {report}") from report
+    return report
+
+
 def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
     """Order, pay and poll in this process, without a deployment, until the results are archived."""
     from prefect_assay.flows import campaign
 
-    state = campaign(**parameters, return_state=True)
-    report: CampaignReport | BaseException = cast("Any", state.result(raise_on_failure=False))
-    if isinstance(report, CampaignFailed):
-        report = cast("CampaignReport", report.report)
-    elif isinstance(report, AssayError):
-        raise report
-    if isinstance(report, BaseException):
-        raise ConfigurationError(f"the campaign failed: {report}") from report
+    state = cast("Any", campaign(**parameters, return_state=True))
+    report: CampaignReport = report_of(state, CampaignFailed, "campaign")
     if as_json:
         print(json.dumps({"state": state.name, **report.model_dump(mode="json")}, indent=2))
     else:

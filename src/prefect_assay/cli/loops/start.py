@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
 
-from prefect_assay.cli.campaigns.run import AssayRequest, announce, check_target, load_blocks
+from prefect_assay.cli.campaigns.run import (
+    AssayRequest,
+    announce,
+    check_target,
+    load_blocks,
+    report_of,
+)
+from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import DEPLOYMENT, cron_schedule, next_start, schedule_loop
 from prefect_assay.cli.prefect_api import api_errors, require_api, start_temporary_server
-from prefect_assay.errors import AssayError, ConfigurationError, InputError
+from prefect_assay.errors import AssayError, InputError, LoopFailed
 from prefect_assay.looping import objective_of
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective, SelectionPolicy, SelectionSettings
@@ -140,15 +147,15 @@ def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
     from prefect_assay.flows import design_build_test
 
     state = cast("Any", design_build_test(**parameters, return_state=True))
-    report: LoopReport | BaseException = state.result(raise_on_failure=False)
-    if isinstance(report, AssayError):
-        raise report
-    if not isinstance(report, LoopReport):
-        raise ConfigurationError(f"the loop failed: {report}")
+    report: LoopReport = report_of(state, LoopFailed, "loop")
     if as_json:
         print(json.dumps({"state": state.name, **report.model_dump(mode="json")}, indent=2))
-        return
-    console = Console(highlight=False, soft_wrap=True)
-    for line in report.rounds:
-        console.print(f"{line.name}: {line.problem or line.best}, table {line.table or 'none'}", markup=False)
-    console.print(f"{state.name}: {report.stopped}. Best: {report.best}", markup=False)
+    else:
+        console = Console(highlight=False, soft_wrap=True)
+        for line in report.rounds:
+            console.print(
+                f"{line.name}: {line.problem or line.best}, table {line.table or 'none'}", markup=False
+            )
+        console.print(f"{state.name}: {report.stopped}. Best: {report.best}", markup=False)
+    if not state.is_completed():
+        raise SystemExit(FAILED)
