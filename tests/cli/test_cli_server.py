@@ -2,20 +2,18 @@
 
 import gc
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, settings_of
-from support.command import command, printed
+from support.command import command, printed, program
 
 STALL = """
 import gc, sqlite3, sys, threading, time
@@ -69,9 +67,8 @@ def database(tmp_path):
 
 
 def locked_writes(aside, database):
-    program = textwrap.dedent(STALL).format(aside=aside)
     return subprocess.run(
-        [sys.executable, "-c", program, str(database)],
+        [sys.executable, "-c", STALL.format(aside=aside), str(database)],
         capture_output=True,
         text=True,
         check=True,
@@ -83,13 +80,14 @@ def test_a_cursor_among_the_garbage_keeps_no_writer_waiting(database):
     assert locked_writes(ASIDE, database) == "[]\n"
 
 
+@pytest.mark.long  # a control of Python and SQLite alone
 @pytest.mark.skipif(gc.get_threshold()[2] == 0, reason="this Python collects in small steps")
 def test_without_it_the_writer_would_wait_until_sqlite_gives_up(database):
     assert locked_writes("", database) == "['database is locked']\n"
 
 
 def test_all_generations_are_collected(database):
-    program = """
+    collects = """
 import gc, time
 from prefect_assay.cli.services.server import collect_garbage_on_a_thread
 gc.set_threshold(50, 2, 2)
@@ -105,7 +103,7 @@ while any(now["collections"] <= was for now, was in zip(gc.get_stats(), before))
 print([now["collections"] > was for now, was in zip(gc.get_stats(), before)])
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", collects], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "[True, True, True]\n"
 
@@ -135,31 +133,31 @@ def own_folder():
     shutil.rmtree(folder)
 
 
-@pytest.fixture(scope="module", params=[SQLITE, EMBEDDED])
-def shipped(request, tmp_path_factory):
-    """The name of a shipped file, and its settings as Prefect understands them where the file is sourced."""
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    """The settings of each shipped file, as Prefect understands them where the file is sourced."""
     home = tmp_path_factory.mktemp("sourced")
-    settings = settings_in_effect(home, **ON_SQLITE, **settings_of(request.param))
-    return request.param, {name: settings[name] for name in settings_of(request.param)}
+    found = {}
+    for file in (SQLITE, EMBEDDED):
+        settings = settings_in_effect(home, **ON_SQLITE, **settings_of(file))
+        found[file] = {name: settings[name] for name in settings_of(file)}
+    return found
 
 
-@pytest.fixture
-def database_of(shipped, own_folder):
-    """The environment in which the server has the database that the file is for."""
-    return ON_SQLITE if shipped[0] == SQLITE else {FOLDER_SETTING: str(own_folder)}
-
-
-def shipped_in(settings, shipped):
+def in_effect(settings, shipped):
     """The names of the shipped settings that are in effect."""
-    return {name for name, value in shipped[1].items() if settings.get(name) == value}
+    return {name for name, value in shipped.items() if settings.get(name) == value}
 
 
-def test_the_shipped_settings_hold(tmp_path, shipped, database_of):
-    settings = settings_in_effect(tmp_path, **database_of)
-    assert shipped_in(settings, shipped) == set(settings_of(shipped[0]))
-    assert settings[URL].startswith(
-        "sqlite" if shipped[0] == SQLITE else "postgresql+asyncpg://prefect@/prefect?host="
-    )
+@pytest.mark.parametrize(
+    ("file", "begins"),
+    [(SQLITE, "sqlite"), (EMBEDDED, "postgresql+asyncpg://prefect@/prefect?host=")],
+)
+def test_the_shipped_settings_hold(tmp_path, shipped, own_folder, file, begins):
+    database = ON_SQLITE if file == SQLITE else {FOLDER_SETTING: str(own_folder)}
+    settings = settings_in_effect(tmp_path, **database)
+    assert in_effect(settings, shipped[file]) == set(settings_of(file))
+    assert settings[URL].startswith(begins)
 
 
 @pytest.mark.parametrize(
@@ -188,18 +186,15 @@ def test_the_users_settings_take_precedence(tmp_path, said):
 )
 def test_a_server_on_a_configured_database_keeps_its_settings(tmp_path, shipped, chosen):
     settings = settings_in_effect(tmp_path, **chosen)
-    assert shipped_in(settings, shipped) == set()
+    for file in shipped.values():
+        assert in_effect(settings, file) == set()
     assert "db.example.org" in settings[URL]
 
 
 def tried(home, folder):
     """A server that is to be started with a database in this folder: its exit code and its messages."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    env |= {"PREFECT_HOME": str(home), FOLDER_SETTING: str(folder)}
-    done = subprocess.run(
-        [sys.executable, "-c", SETTINGS], env=env, cwd=home, capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stderr
+    done = program(SETTINGS, home, **{FOLDER_SETTING: str(folder)})
+    return done.code, done.err
 
 
 def test_without_postgresql_the_server_uses_sqlite_and_prints_the_reason(tmp_path):
