@@ -45,23 +45,22 @@ class TestBlockTypes(BlockStandardTestSuite):
         assert str(block._logo_url).rpartition("/")[0] == str(Secret._logo_url).rpartition("/")[0]
 
 
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab() as running:
+        yield running
+
+
 @pytest.fixture
-def documents(monkeypatch, tmp_path):
+def documents(lab, monkeypatch, tmp_path):
     """Saved blocks, in memory."""
-    saved = {}
-    with LocalLab() as lab:
-        saved[blocks.AssayCredentials, "BLOCK_NAME"] = blocks.AssayCredentials(
-            base_url=lab.base_url, token=lab.token
-        )
-        saved[blocks.SpendingPolicy, "BLOCK_NAME"] = blocks.SpendingPolicy(
-            per_experiment_cents=100, per_campaign_cents=100
-        )
-        saved[blocks.LocalArchive, "BLOCK_NAME"] = blocks.LocalArchive(root=str(tmp_path))
-        monkeypatch.setattr(
-            Block, "save", lambda self, name, **_: saved.__setitem__((type(self), name), self)
-        )
-        monkeypatch.setattr(Block, "load", classmethod(lambda cls, name, **_: saved[cls, name]))
-        yield saved
+    credentials = blocks.AssayCredentials(base_url=lab.base_url, token=lab.token)
+    policy = blocks.SpendingPolicy(per_experiment_cents=100, per_campaign_cents=100)
+    archive = blocks.LocalArchive(root=str(tmp_path))
+    saved = {(type(made), "BLOCK_NAME"): made for made in (credentials, policy, archive)}
+    monkeypatch.setattr(Block, "save", lambda self, name, **_: saved.__setitem__((type(self), name), self))
+    monkeypatch.setattr(Block, "load", classmethod(lambda cls, name, **_: saved[cls, name]))
+    return saved
 
 
 def test_its_example_runs(block, documents):

@@ -1,5 +1,6 @@
 """All seven assays: shapes, units, the three kinds of no answer, and the same answer every time."""
 
+import json
 import math
 import subprocess
 import sys
@@ -59,26 +60,33 @@ def test_one_design_can_be_released_early():
     assert record["summary"][0]["binding"] != "in_progress"
 
 
-@pytest.mark.parametrize("experiment_type", ExperimentType)
-def test_the_same_request_gives_the_same_answer_in_another_process(experiment_type):
-    code = (
-        "import sys, hashlib; sys.path.insert(0, sys.argv[1])\n"
-        "from support.lab.designs import *\n"
-        "kind = sys.argv[2]; binding = kind in ('affinity', 'screening', 'epitope_binning')\n"
-        "m = measure(**order(invented_designs(8), experiment_type=kind, "
-        "method='bli' if kind in ('affinity', 'screening') else None, target=PD_L1 if binding else None))\n"
-        "print(hashlib.sha256(repr(m.result_records).encode() + m.package).hexdigest())"
-    )
-    tests = __file__.rsplit("/lab/", 1)[0]
-    command = [sys.executable, "-c", code, tests, str(experiment_type)]
-    outputs = {
-        subprocess.run(
-            command, check=True, capture_output=True, timeout=60, env={"PYTHONHASHSEED": seed, **_path()}
-        ).stdout
+EVERY_TYPE = """
+import hashlib, json
+from lab.measure.test_assays import ExperimentType, fields, invented_designs, measure
+
+found = {}
+for kind in ExperimentType:
+    made = measure(**fields(kind, invented_designs(8)))
+    found[kind] = hashlib.sha256(repr(made.result_records).encode() + made.package).hexdigest()
+print(json.dumps(found))
+"""
+
+
+def test_the_same_request_gives_the_same_answer_in_another_process():
+    one, other = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", EVERY_TYPE],
+                check=True,
+                capture_output=True,
+                timeout=60,
+                env={"PYTHONHASHSEED": seed, **_path()},
+            ).stdout
+        )
         for seed in ("1", "2")
-    }
-    assert len(outputs) == 1
-    assert len(next(iter(outputs)).strip()) == 64
+    )
+    assert one == other
+    assert len(set(one.values())) == len(ExperimentType)
 
 
 def _path():
