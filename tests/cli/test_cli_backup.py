@@ -117,7 +117,8 @@ def test_a_home_with_runs_on_sqlite_is_not_restored_over(new_home):
     ],
     ids=["address", "parts"],
 )
-def test_a_configured_database_is_not_copied_or_replaced(home, running, tmp_path, verb, setting):
+def test_a_configured_database_is_not_copied_or_replaced(tmp_path, verb, setting):
+    home = {"PREFECT_HOME": str(tmp_path), FOLDER_SETTING: str(tmp_path / "database")}
     file = tmp_path / "copy"
     if verb == "restore":
         file.write_text("no copy")
@@ -126,6 +127,7 @@ def test_a_configured_database_is_not_copied_or_replaced(home, running, tmp_path
     assert "configured to use another database" in " ".join(done.err.split())
     assert "hidden" not in done.err
     assert file.exists() == (verb == "restore")
+    assert not (tmp_path / "database").exists()
 
 
 LIMITS = {

@@ -4,8 +4,6 @@ import fcntl
 import io
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,39 +12,40 @@ import pytest
 from prefect_assay.database import copies, dump, find_programs, host, load
 from prefect_assay.database.host import Place
 from prefect_assay.errors import ConfigurationError
+from support.command import program
 from support.runs.database_schema import sql
 
 pytestmark = pytest.mark.timeout(180)
 
 
-def test_a_copy_is_put_back_whole(database):
+def test_a_copy_is_put_back_whole(finished):
     """Tables of a newer Prefect go, also one that refers to a table of the copy."""
     copy = io.BytesIO()
-    with database:
-        sql(database, "CREATE TABLE kept (n int PRIMARY KEY); INSERT INTO kept VALUES (1)")
-        dump(database, copy)
-        sql(database, "UPDATE kept SET n = 2; CREATE TABLE later (n int)")
-        sql(database, "CREATE TABLE refers (n int REFERENCES kept (n)); INSERT INTO refers VALUES (2)")
+    with finished:
+        sql(finished, "CREATE TABLE kept (n int PRIMARY KEY); INSERT INTO kept VALUES (1)")
+        dump(finished, copy)
+        sql(finished, "UPDATE kept SET n = 2; CREATE TABLE later (n int)")
+        sql(finished, "CREATE TABLE refers (n int REFERENCES kept (n)); INSERT INTO refers VALUES (2)")
         copy.seek(0)
-        load(database, copy, then="UPDATE kept SET n = n + 10")
-        assert sql(database, "SELECT n FROM kept") == "11"
-        assert sql(database, "SELECT count(*) FROM pg_tables WHERE tablename IN ('later', 'refers')") == "0"
-        assert sql(database, "SELECT extname FROM pg_extension WHERE extname = 'pg_trgm'") == "pg_trgm"
-        assert sql(database, "SELECT count(*) FROM alembic_version") == "1"
+        load(finished, copy, then="UPDATE kept SET n = n + 10")
+        assert sql(finished, "SELECT n FROM kept") == "11"
+        assert sql(finished, "SELECT count(*) FROM pg_tables WHERE tablename IN ('later', 'refers')") == "0"
+        assert sql(finished, "SELECT extname FROM pg_extension WHERE extname = 'pg_trgm'") == "pg_trgm"
+        assert sql(finished, "SELECT count(*) FROM alembic_version") == "1"
         with pytest.raises(ConfigurationError, match="was not replaced"):
-            load(database, io.BytesIO(b"something else"))
+            load(finished, io.BytesIO(b"something else"))
         copy.seek(0)
         with pytest.raises(ConfigurationError, match="was not replaced"):
-            load(database, copy, then="SELECT 1 / 0")
-        assert sql(database, "SELECT n FROM kept") == "11"
+            load(finished, copy, then="SELECT 1 / 0")
+        assert sql(finished, "SELECT n FROM kept") == "11"
         again = io.BytesIO()
-        dump(database, again)  # of what was put back
+        dump(finished, again)  # of what was put back
         again.seek(0)
-        load(database, again)
-        assert sql(database, "SELECT n FROM kept") == "11"
+        load(finished, again)
+        assert sql(finished, "SELECT n FROM kept") == "11"
 
 
-def test_a_copy_may_take_its_time_and_leaves_no_file_behind(database, monkeypatch):
+def test_a_copy_may_take_its_time_and_leaves_no_file_behind(finished, monkeypatch):
     limits = {}
     run = Place.run
 
@@ -54,46 +53,48 @@ def test_a_copy_may_take_its_time_and_leaves_no_file_behind(database, monkeypatc
         limits[Path(arguments[0]).name] = seconds
         return run(self, arguments, seconds=seconds)
 
-    with database:
+    with finished:
         monkeypatch.setattr(Place, "run", noted)
-        before = {path.name for path in database.place.folder.iterdir()}
+        before = {path.name for path in finished.place.folder.iterdir()}
         copy = io.BytesIO()
-        dump(database, copy)
+        dump(finished, copy)
         copy.seek(0)
-        load(database, copy)
+        load(finished, copy)
         with pytest.raises(ConfigurationError, match="was not replaced"):
-            load(database, io.BytesIO(b"something else"))
+            load(finished, io.BytesIO(b"something else"))
         with pytest.raises(ZeroDivisionError):
-            dump(database, SimpleNamespace(write=lambda _: 1 / 0))
-        assert {path.name for path in database.place.folder.iterdir()} <= before
+            dump(finished, SimpleNamespace(write=lambda _: 1 / 0))
+        assert {path.name for path in finished.place.folder.iterdir()} <= before
     assert limits["pg_dump"] is limits["pg_restore"] is limits["psql"] is None
 
 
-def test_what_killed_processes_have_left_is_deleted_and_nothing_else(database):
-    with database:
-        folder = database.place.folder
+def test_what_killed_processes_have_left_is_deleted_and_nothing_else(finished):
+    with finished:
+        folder = finished.place.folder
         for name in ("backup-left", "backup-used"):
             (folder / name).mkdir()
             (folder / name / "copy").write_text("half")
         (folder / "backup-4711").write_text("of a version before")
         used = os.open(folder / "backup-used", os.O_RDONLY)
         fcntl.flock(used, fcntl.LOCK_EX)
-        dump(database, io.BytesIO())
-        os.close(used)
+        dump(finished, io.BytesIO())
         assert {path.name for path in folder.glob("backup-*")} == {"backup-used"}
+        os.close(used)
+        dump(finished, io.BytesIO())
+        assert not list(folder.glob("backup-*"))
 
 
-def test_a_copy_of_a_newer_postgresql_names_the_version(database):
-    with database:
+def test_a_copy_of_a_newer_postgresql_names_the_version(finished):
+    with finished:
         copy = io.BytesIO()
-        dump(database, copy)
+        dump(finished, copy)
         copy.seek(0)
-        assert copies.version_of(copy) == database.version
-        newer = copy.getvalue().replace(f"\0{database.version}.".encode(), b"\x0099.", 1)
+        assert copies.version_of(copy) == finished.version
+        newer = copy.getvalue().replace(f"\0{finished.version}.".encode(), b"\x0099.", 1)
         with pytest.raises(
             ConfigurationError, match=r"of PostgreSQL 99.*PREFECT_HOME.*prefect-assay\[server\]"
         ):
-            load(database, io.BytesIO(newer))
+            load(finished, io.BytesIO(newer))
 
 
 def test_a_new_database_for_a_copy_is_made_by_programs_that_can_read_it(database, monkeypatch):
@@ -113,24 +114,21 @@ def test_a_new_database_for_a_copy_is_made_by_programs_that_can_read_it(database
 
 @pytest.mark.parametrize("verb", ["backup", "restore"])
 @pytest.mark.parametrize("ending", ["SIGTERM", "SIGHUP"])
-def test_a_signal_leaves_nothing_behind(database, open_folder, verb, ending):
-    with database:
-        pass
+def test_a_signal_leaves_nothing_behind(finished, open_folder, verb, ending):
     file = open_folder / "file"
     if verb == "restore":
         file.write_text("no copy")
-    program = (
-        "import os, pathlib, signal, sys\n"
+    killed = (
+        "import os, pathlib, signal\n"
         "from prefect_assay.cli.services import server\n"
         "from prefect_assay.database import EmbeddedDatabase\n"
         "def killed(*_, **__):\n"
         f"    os.kill(os.getpid(), signal.{ending}); signal.pause()\n"
         "EmbeddedDatabase.must = killed\n"
-        f"server.run_{verb}(pathlib.Path(sys.argv[1]))"
+        f"server.run_{verb}(pathlib.Path({str(file)!r}))"
     )
-    env = {**os.environ, "PREFECT_HOME": str(open_folder)}
-    done = subprocess.run([sys.executable, "-c", program, str(file)], env=env, check=False, timeout=120)
-    assert done.returncode == 128 + signal.Signals[ending]
+    done = program(killed, open_folder, **{host.FOLDER_SETTING: str(finished.place.folder)})
+    assert done.code == 128 + signal.Signals[ending], done.err
     assert file.exists() == (verb == "restore")
-    assert not list(database.place.folder.glob("backup-*"))
-    assert not database.running()
+    assert not list(finished.place.folder.glob("backup-*"))
+    assert not finished.running()
