@@ -9,7 +9,9 @@ from prefect_assay.results.kinetics.response import curve
 from prefect_assay.results.kinetics.two_step import fit_two_step
 from support.kinetics.simulate import CONCENTRATIONS_M, Schedule, measured, one_to_one
 
-SIMULATIONS = 500
+# How many simulations, and the lowest and highest share of their intervals that may hold the truth. With 95 percent,
+# 97 of 100 draws of 500 are between 0.93 and 0.97, and by the same binomial distribution 96 of 100 draws of 80 have 72 to 79.
+FEW, MANY = (80, 72 / 80, 79 / 80), (500, 0.93, 0.97)
 SEED = 20_261_123  # the thresholds and the noise model were chosen with other seeds
 CONSTANTS = ((1e5, 1e-2), (7e4, 6e-3), (1e6, 1e-3), (1e5, 1e-4), (2e4, 5e-2), (1e5, 0.5))
 
@@ -55,13 +57,14 @@ def test_a_rate_that_only_low_concentrations_show_is_within_the_bounds(exact, ko
         assert np.exp([rates.kon.best, rates.koff.best]) == pytest.approx([kon, koff], rel=0.01)
 
 
-@pytest.fixture(scope="module")
-def coverage(prepared):
-    """Shares of 500 simulations whose intervals hold the truth, per model and constant."""
+@pytest.fixture(scope="module", params=[FEW, pytest.param(MANY, marks=pytest.mark.long)], ids=["few", "many"])
+def coverage(request, prepared):
+    """Shares of simulations whose intervals hold the truth, per model and constant; the lowest and highest expected."""
+    simulations, lowest, highest = request.param
     chance = np.random.default_rng(SEED)
     schedule = Schedule(step_s=1.0)
     held = {(model, name): [] for model in ("global", "two_step") for name in ("kon", "koff", "kd")}
-    while len(held["global", "kd"]) < SIMULATIONS:
+    while len(held["global", "kd"]) < simulations:
         kon, koff = 10 ** chance.uniform(4.3, 5.8), 10 ** chance.uniform(-3.0, -1.3)
         rmax = chance.choice([6.0, 3.0, 1.2])
         if rmax * 1e-6 / (1e-6 + koff / kon) < 0.3:  # the response at equilibrium, in nm
@@ -72,11 +75,12 @@ def coverage(prepared):
             for name, truth in (("kon", kon), ("koff", koff), ("kd", koff / kon)):
                 value = getattr(rates, name)
                 held[model, name].append(value.low <= np.log(truth) <= value.high)
-    return {key: np.mean(values) for key, values in held.items()}
+    return {key: np.mean(values) for key, values in held.items()}, lowest, highest
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("model", ["global", "two_step"])
 @pytest.mark.parametrize("name", ["kon", "koff", "kd"])
-def test_intervals_hold_the_truth_in_93_to_97_percent(coverage, model, name):
-    assert 0.93 <= coverage[model, name] <= 0.97
+def test_intervals_hold_the_truth_in_95_percent(coverage, model, name):
+    shares, lowest, highest = coverage
+    assert lowest <= shares[model, name] <= highest
