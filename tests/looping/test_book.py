@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prefect_assay.books import log
 from prefect_assay.designs import AS_WRITTEN
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.looping import (
@@ -134,7 +135,8 @@ def test_a_record_that_contradicts_the_log_is_never_written():
     assert len(book.store.objects) == 1
 
 
-def test_the_store_being_away_is_no_decision():
+def test_the_store_being_away_is_no_decision(monkeypatch):
+    monkeypatch.setattr(log.time, "sleep", lambda _: None)
     store = MemoryStore()
     store.fail_before_writing(times=9)
     with pytest.raises(ArchiveUnavailable):

@@ -16,6 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from prefect_assay.localstack.environment import free_ports
+from prefect_assay.webhooks import monitoring
 from prefect_assay.webhooks.receiver import Receiver
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
@@ -51,6 +52,22 @@ def prefect():
     return Prefect()
 
 
+class Clock:
+    """The time, for the module that looks at it; `ahead` seconds pass at once."""
+
+    ahead = 0.0
+
+    def monotonic(self):
+        return time.monotonic() + self.ahead
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(monitoring, "time", clock)
+    return clock
+
+
 @contextlib.contextmanager
 def running(prefect, **given):
     settings = ReceiverSettings(
@@ -84,7 +101,7 @@ def deliveries(client):
     }
 
 
-def test_ready_asks_prefect_and_health_does_not(prefect):
+def test_ready_asks_prefect_and_health_does_not(prefect, clock):
     prefect.away = True
     with running(prefect) as client:
         assert client.get("/ready").status_code == 503
@@ -92,18 +109,18 @@ def test_ready_asks_prefect_and_health_does_not(prefect):
         assert client.get("/health").status_code == 200
         assert prefect.asked == asked == 1
         prefect.away = False
-        time.sleep(1.1)
+        clock.ahead = 1.1
         assert client.get("/ready").status_code == 200
 
 
-def test_ready_is_bounded_in_time_and_asks_no_second_question_meanwhile(prefect):
+def test_ready_is_bounded_in_time_and_asks_no_second_question_meanwhile(prefect, clock):
     prefect.silent = True
     with running(prefect) as client:
         for _ in range(2):
             start = time.monotonic()
             assert client.get("/ready").status_code == 503
             assert time.monotonic() - start < 30
-            time.sleep(1.1)
+            clock.ahead += 1.1
         assert prefect.asked == 1
         prefect.silent = False
 
