@@ -251,8 +251,8 @@ def test_only_the_best_designs_are_drawn_beyond_the_bound(lab_archive, monkeypat
     assert len([d for d in made.documents if d.path.startswith("kinetics/")]) == 2
 
 
-def test_the_images_of_an_artifact_are_few(lab_archive, store):
-    code = make_report(store, "", CAMPAIGN).contents.experiments[0].code
+def test_the_images_of_an_artifact_are_few(made, store):
+    code = made.contents.experiments[0].code
     images, notes = experiment_images(store, "", CAMPAIGN, code)
     assert notes == ()
     assert images[0].alt == "overview of all designs"
