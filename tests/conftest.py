@@ -1,8 +1,12 @@
-"""For all tests: the long ones first, so that both test processes are busy until the end; certificates read once."""
+"""For all tests: the long ones first, so that both test processes are busy until the end; certificates read once.
+
+And the S3 servers, each started at most once per test process: a real one costs five seconds.
+"""
 
 import functools
 import ssl
 
+import pytest
 from hypothesis import settings
 
 # Prefect and httpx read the certificates again for each client, 40 to 50 ms, also where an address is plain HTTP.
@@ -16,3 +20,24 @@ settings.load_profile("prefect-assay")
 def pytest_collection_modifyitems(items):
     """End-to-end files first, in the order of their names; everything else as it was."""
     items.sort(key=lambda item: "/e2e/" not in item.path.as_posix())
+
+
+@pytest.fixture(scope="session")
+def moto_endpoint():
+    """A quick S3 stand-in; each test makes a bucket of its own."""
+    from support.archive.moto_s3 import moto_server
+
+    with moto_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def swift_endpoint(tmp_path_factory):
+    """A real S3 server; each test makes a bucket of its own."""
+    from support.archive.swift_server import reason_not_to_run, swift_server
+
+    folder = tmp_path_factory.mktemp("swift")
+    if reason := reason_not_to_run(folder):
+        pytest.skip(reason)
+    with swift_server(folder) as endpoint:
+        yield endpoint

@@ -3,14 +3,17 @@
 import pytest
 
 from prefect_assay.archive import LocalStore
-from support.archive.stores import bucket_store, moto_endpoint, swift_endpoint, swift_store
-
-__all__ = ["moto_endpoint", "swift_endpoint", "swift_store"]
+from support.archive.stores import bucket_store
 
 
 @pytest.fixture
 def moto_store(moto_endpoint):
     return bucket_store(moto_endpoint)
+
+
+@pytest.fixture
+def swift_store(swift_endpoint):
+    return bucket_store(swift_endpoint)
 
 
 @pytest.fixture(params=["local", "moto", "swift"])

@@ -70,17 +70,15 @@ def test_content_that_is_not_what_was_announced_is_not_written(any_store, size):
     assert list(any_store.keys("")) == []
 
 
-@pytest.mark.parametrize(
-    "key", ["../a", "a/../../b", "/etc/passwd", "a//b", "", ".", "a\\..\\b", "a\0b", "c:/x"]
-)
-def test_no_key_leads_outside(any_store, key):
-    for call in (
-        lambda: any_store.put_if_absent(key, b"", "text/plain"),
-        lambda: any_store.read(key),
-        lambda: any_store.stat(key),
-    ):
-        with pytest.raises(ArchiveError, match="not a key of the archive"):
-            call()
+def test_no_key_leads_outside(any_store):
+    for key in ("../a", "a/../../b", "/etc/passwd", "a//b", "", ".", "a\\..\\b", "a\0b", "c:/x"):
+        for call in (
+            lambda key=key: any_store.put_if_absent(key, b"", "text/plain"),
+            lambda key=key: any_store.read(key),
+            lambda key=key: any_store.stat(key),
+        ):
+            with pytest.raises(ArchiveError, match="not a key of the archive"):
+                call()
 
 
 def test_a_sound_store_passes_the_probe_and_stays_empty(any_store):

@@ -19,7 +19,8 @@ from prefect_assay.errors import ArchiveError, ConfigurationError, UnexpectedAns
 from prefect_assay.tasks.archive import check_archive, refuse_relative
 from prefect_assay.webhooks.signature import derive_secret
 from support.archive.moto_s3 import moto_server
-from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, reason_not_to_run, s3_client, swift_server
+from support.archive.stores import bucket_store
+from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
 
 CANARY = "canary-canary-canary-canary-canary-canary"
 KEY = "0123456789abcdef0123"
@@ -54,14 +55,10 @@ def write_and_verify(archive):
     return verify(archive.get_store(), archive.prefix)
 
 
-def test_an_s3_archive_keeps_results_on_a_real_server(tmp_path):
-    if reason := reason_not_to_run(tmp_path):
-        pytest.skip(reason)
-    with swift_server(tmp_path / "swift") as endpoint:
-        s3_client(endpoint).create_bucket(Bucket="results")
-        archive = s3_archive(endpoint)
-        check_archive(archive)
-        assert write_and_verify(archive).ok
+def test_an_s3_archive_keeps_results_on_a_real_server(swift_endpoint):
+    archive = s3_archive(swift_endpoint, bucket_store(swift_endpoint).bucket)
+    check_archive(archive)
+    assert write_and_verify(archive).ok
 
 
 def test_an_s3_server_that_overwrites_is_refused_before_anything_is_ordered():
@@ -71,9 +68,9 @@ def test_an_s3_server_that_overwrites_is_refused_before_anything_is_ordered():
             check_archive(s3_archive(endpoint))
 
 
-def test_a_missing_bucket_is_named():
-    with moto_server() as endpoint, pytest.raises(ArchiveError, match="nowhere"):
-        check_archive(s3_archive(endpoint, bucket="nowhere"))
+def test_a_missing_bucket_is_named(moto_endpoint):
+    with pytest.raises(ArchiveError, match="nowhere"):
+        check_archive(s3_archive(moto_endpoint, bucket="nowhere"))
 
 
 def test_a_local_archive_keeps_results(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from prefect_assay.archive.s3 import S3Store
-from support.archive.stores import bucket_store, moto_endpoint, swift_endpoint  # noqa: F401 - fixtures
+from support.archive.stores import bucket_store
 from support.archive.swift_server import s3_client
 
 ABSENT = {"IfNoneMatch": "*"}

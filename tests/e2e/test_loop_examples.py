@@ -15,7 +15,7 @@ from prefect_assay import flows
 from prefect_assay.flows import sweep
 from prefect_assay.looping import LoopBook
 from prefect_assay.models.report import LoopReport
-from support.archive.stores import bucket_store, swift_endpoint  # noqa: F401 - a fixture
+from support.archive.stores import bucket_store
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY
 from support.command import command
 from support.runs.world import EGFR, a_world, eventually
@@ -32,7 +32,7 @@ def example(word):
 
 
 @pytest.fixture(scope="module")
-def storage(swift_endpoint):  # noqa: F811
+def storage(swift_endpoint):
     return {
         "AWS_ENDPOINT_URL": swift_endpoint,
         "AWS_DEFAULT_REGION": "us-east-1",
@@ -118,7 +118,7 @@ def test_a_deployment_of_its_own_has_the_loops_parameters_and_a_schedule(world):
 
 
 @pytest.mark.usefixtures("days_pass")
-def test_a_loop_waits_for_the_next_object_of_a_bucket(world, swift_endpoint, storage, monkeypatch):  # noqa: F811
+def test_a_loop_waits_for_the_next_object_of_a_bucket(world, swift_endpoint, storage, monkeypatch):
     for name, value in storage.items():
         monkeypatch.setenv(name, value)  # the sweep runs in this process
     store = bucket_store(swift_endpoint)

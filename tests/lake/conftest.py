@@ -4,9 +4,7 @@ import pytest
 
 from prefect_assay.archive import LocalStore
 from support.archive.campaigns import archive_two_campaigns
-from support.archive.stores import bucket_store, moto_endpoint, swift_endpoint, swift_store
-
-__all__ = ["moto_endpoint", "swift_endpoint", "swift_store"]
+from support.archive.stores import bucket_store
 
 
 @pytest.fixture(params=["local", "moto"])

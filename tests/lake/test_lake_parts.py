@@ -41,14 +41,14 @@ def test_the_same_version_gives_the_same_bytes_anywhere(tmp_path):
     assert len(*names) == 6
 
 
-def test_rebuild_writes_only_what_is_missing(swift_store):
-    archive_two_campaigns(swift_store, "lab")
-    lake.add(swift_store, "lab", latest(swift_store, "lab", "round-1", "LAB-002"))
-    assert lake.rebuild(swift_store, "lab") == lake.Rebuilt(parts=6, added=5)
-    before = parts(swift_store)
-    assert lake.rebuild(swift_store, "lab") == lake.Rebuilt(parts=6, added=0)
-    assert parts(swift_store) == before
-    assert lake.query(swift_store, "lab", lake.Query()).num_rows == 5
+def test_rebuild_writes_only_what_is_missing(any_store):
+    archive_two_campaigns(any_store, "lab")
+    lake.add(any_store, "lab", latest(any_store, "lab", "round-1", "LAB-002"))
+    assert lake.rebuild(any_store, "lab") == lake.Rebuilt(parts=6, added=5)
+    before = parts(any_store)
+    assert lake.rebuild(any_store, "lab") == lake.Rebuilt(parts=6, added=0)
+    assert parts(any_store) == before
+    assert lake.query(any_store, "lab", lake.Query()).num_rows == 5
 
 
 def test_a_prefix_does_not_see_the_archive_beside_it(local_store):

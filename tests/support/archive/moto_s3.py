@@ -24,7 +24,7 @@ def moto_server(*, overwrites: str = "") -> Iterator[str]:
         return app(environ, start_response)
 
     server = make_server("127.0.0.1", 0, serve, threaded=True)
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

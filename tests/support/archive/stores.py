@@ -1,32 +1,9 @@
-"""Fixtures of the places that an archive can lie in, for conftest.py: moto, a real S3 server, a bucket of its own in each."""
+"""Buckets on the S3 servers of tests/conftest.py."""
 
 from uuid import uuid4
 
-import pytest
-
 from prefect_assay.archive.s3 import S3Store
-from support.archive.moto_s3 import moto_server
-from support.archive.swift_server import reason_not_to_run, s3_client, swift_server
-
-
-@pytest.fixture(scope="session")
-def moto_endpoint():
-    with moto_server() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture(scope="session")
-def swift_endpoint(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("swift")
-    if reason := reason_not_to_run(folder):
-        pytest.skip(reason)
-    with swift_server(folder) as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def swift_store(swift_endpoint):
-    return bucket_store(swift_endpoint)
+from support.archive.swift_server import s3_client
 
 
 def bucket_store(endpoint):
