@@ -43,7 +43,7 @@ def paid_and_measured(world, campaign_ids):
     def ended():
         for campaign_id in campaign_ids:
             world.pay_invoices(campaign_id)
-        world.advance(days=3)
+        world.advance(days=8)
         sweep(full_check_minutes=0)
         runs = jobs(world, campaign_ids)
         return len(runs) == len(campaign_ids) and all(run.state.name == "Completed" for run in runs)

@@ -10,7 +10,6 @@ from prefect.states import AwaitingRetry
 from prefect_assay.runs.durable import durable_flow
 from support.runs.held import Held
 from support.runs.prefect_proxy import PrefectProxy
-from support.runs.world import a_world
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -25,12 +24,6 @@ FAULTS = {
     "the suspension, taken": ("POST /api/flow_runs/{id}/set_state", 500, {"after": 1, "passed_on": True}),
 }
 QUICK = {"a block", "the suspension, taken"}
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    with a_world(tmp_path_factory.mktemp("away")) as made:
-        yield made
 
 
 @pytest.fixture
