@@ -94,7 +94,7 @@ def answers(database):
         return False
 
 
-def test_the_next_process_takes_over_what_a_killed_one_has_left_running(database, open_folder):
+def test_the_next_process_takes_over_what_a_killed_one_has_left_running(finished, open_folder):
     program = (
         "import sys, time; from pathlib import Path; from prefect_assay.database import EmbeddedDatabase\n"
         "EmbeddedDatabase.of(Path(sys.argv[1])).start(); print('started', flush=True); time.sleep(600)"
@@ -104,18 +104,18 @@ def test_the_next_process_takes_over_what_a_killed_one_has_left_running(database
     ) as process:
         assert process.stdout.readline() == "started\n"
         process.kill()
-    assert database.running()
-    left = postmaster(database)
-    with database:
-        assert postmaster(database) == left
-    assert not database.running()
+    assert finished.running()
+    left = postmaster(finished)
+    with finished:
+        assert postmaster(finished) == left
+    assert not finished.running()
 
 
-def test_it_runs_as_long_as_anybody_uses_it(database, open_folder):
+def test_it_runs_as_long_as_anybody_uses_it(finished, open_folder):
     other = EmbeddedDatabase.of(open_folder)
-    with database:
+    with finished:
         other.start()
-        database.stop()
+        finished.stop()
         assert answers(other)
         other.stop()
         assert not other.running()
@@ -137,14 +137,14 @@ def test_it_admits_this_process_whatever_user_the_environment_names(database, mo
 
 
 @pytest.mark.parametrize("running", [False, True])
-def test_one_that_admits_only_another_user_is_mended_at_its_next_start(database, open_folder, running):
+def test_one_that_admits_only_another_user_is_mended_at_its_next_start(finished, open_folder, running):
     other = EmbeddedDatabase.of(open_folder)
-    with database:
-        (database.data / "pg_ident.conf").write_text(f"prefect-assay somebody {NAME}\n")
-        database.place.run([find_programs()["pg_ctl"], "-D", str(database.data), "reload"])
-        eventually(lambda: not answers(database), seconds=10, what="the refusal")
+    with finished:
+        (finished.data / "pg_ident.conf").write_text(f"prefect-assay somebody {NAME}\n")
+        finished.place.run([find_programs()["pg_ctl"], "-D", str(finished.data), "reload"])
+        eventually(lambda: not answers(finished), seconds=10, what="the refusal")
         if not running:
-            database.stop()
+            finished.stop()
         with other:
             eventually(lambda: answers(other), seconds=10, what="an answer")
 
@@ -178,9 +178,7 @@ def test_an_interrupted_first_start_leaves_none_running(database, monkeypatch):
         assert answers(database)
 
 
-def test_an_interrupted_start_of_an_existing_one_leaves_none_running(database, monkeypatch):
-    with database:
-        pass
+def test_an_interrupted_start_of_an_existing_one_leaves_none_running(finished, monkeypatch):
     run = Place.run
 
     def interrupted(self, arguments, **options):
@@ -192,19 +190,19 @@ def test_an_interrupted_start_of_an_existing_one_leaves_none_running(database, m
     with monkeypatch.context() as patch:
         patch.setattr(Place, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            database.start()
-    assert not database.running()
-    assert not (database.data / "postmaster.pid").exists()
+            finished.start()
+    assert not finished.running()
+    assert not (finished.data / "postmaster.pid").exists()
 
 
-def test_an_interrupted_start_leaves_one_running_that_another_uses(database, open_folder, monkeypatch):
+def test_an_interrupted_start_leaves_one_running_that_another_uses(finished, open_folder, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt
 
     with EmbeddedDatabase.of(open_folder) as other:
-        monkeypatch.setattr(database, "_admit", interrupted)
+        monkeypatch.setattr(finished, "_admit", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            database.start()
+            finished.start()
         assert answers(other)
 
 
@@ -242,11 +240,11 @@ def test_a_long_path_has_its_socket_in_a_short_private_folder(open_folder, monke
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can be somebody else")
-def test_another_account_does_not_get_in(database):
-    with database:
+def test_another_account_does_not_get_in(finished):
+    with finished:
         somebody = pwd.getpwnam("daemon")
         done = subprocess.run(
-            [find_programs()["psql"], "-h", str(database.place.sockets), "-U", NAME, "-c", "SELECT 1", NAME],
+            [find_programs()["psql"], "-h", str(finished.place.sockets), "-U", NAME, "-c", "SELECT 1", NAME],
             user=somebody.pw_uid,
             group=somebody.pw_gid,
             extra_groups=[],
@@ -302,13 +300,19 @@ def test_without_an_account_root_is_told(monkeypatch):
         host.place_of(host.Path("/home"), {})
 
 
-def test_one_that_cannot_start_says_why(database, monkeypatch):
-    with database:
-        pass
+@pytest.fixture
+def wrong_setting(finished):
+    """What its configuration says then."""
+    settings = finished.data / "postgresql.conf"
+    before = settings.read_text()
+    settings.write_text(f"{before}no_such_setting = 1\n")
+    yield 'unrecognized configuration parameter "no_such_setting"'
+    settings.write_text(before)
+
+
+def test_one_that_cannot_start_says_why(finished, wrong_setting, monkeypatch):
     monkeypatch.setattr(cluster, "_START_SECONDS", 1)
-    with (database.data / "postgresql.conf").open("a") as settings:
-        settings.write("no_such_setting = 1\n")
     began = time.monotonic()
-    with pytest.raises(ConfigurationError, match='unrecognized configuration parameter "no_such_setting"'):
-        database.start()
+    with pytest.raises(ConfigurationError, match=wrong_setting):
+        finished.start()
     assert time.monotonic() - began < 60
