@@ -9,6 +9,7 @@ import pytest
 
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.cli.archives.spending import show_spending
+from prefect_assay.database import dump, load
 from support.runs.world import _saved_blocks, a_world
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]
@@ -41,7 +42,7 @@ def test_a_restored_and_a_lost_database_cost_no_second_order_and_no_cap(world, c
     )
     policy.save("test-tight", overwrite=True)
     before = io.BytesIO()
-    world.stack.database.embedded.dump(before)
+    dump(world.stack.database.embedded, before)
 
     run = world.experiment("restored", DESIGN, policy=policy)
     world.asleep(run, seconds=120)
@@ -52,7 +53,7 @@ def test_a_restored_and_a_lost_database_cost_no_second_order_and_no_cap(world, c
     def put_back(database):
         before.seek(0)
         with database:
-            database.load(before)
+            load(database, before)
 
     away(world, put_back)
     again = world.experiment("restored", DESIGN, policy=policy)
