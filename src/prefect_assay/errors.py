@@ -133,8 +133,11 @@ class NotReady(NotFound):
 
 
 def is_absent(error: AssayError) -> bool:
-    """Return True for a 404 or 405: there is no such record, or the service does not have this call."""
-    return isinstance(error, NotFound) or error.status_code == HTTPStatus.METHOD_NOT_ALLOWED
+    """Return True for a 404 or 405, also a gateway's: there is no such record, or the service does not have this call."""
+    return isinstance(error, NotFound) or error.status_code in {
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+    }
 
 
 class Conflict(AssayError):

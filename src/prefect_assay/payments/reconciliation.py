@@ -7,9 +7,15 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
 
-from prefect_assay.errors import AssayError, NotReady, PaymentFailed, PaymentsDisabled, UnexpectedAnswer
+from prefect_assay.errors import (
+    AssayError,
+    NotReady,
+    PaymentFailed,
+    PaymentsDisabled,
+    UnexpectedAnswer,
+    is_absent,
+)
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Invoice, UnlistedInvoice
 from prefect_assay.models.job import Payment, PaymentState
@@ -17,8 +23,6 @@ from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
 from prefect_assay.payments.interfaces import AttemptEnd, Ledger, LedgerEntry, PayApi
 
 logger = logging.getLogger(__name__)
-
-_NOT_THERE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ def read_invoice(api: PayApi, experiment_id: str) -> Invoice:
     try:
         found = api.find_invoice(experiment_id)
     except UnexpectedAnswer as error:
-        if error.status_code not in _NOT_THERE:
+        if not is_absent(error):
             raise
         found = None  # a page that the service did not write may be all there is at this address: no result waits for it
     if found is not None:
