@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from prefect_assay.client.http.address import is_loopback
+from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.errors import InvalidRequest, InvalidSpec
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.sequences import ProteinSequence
@@ -153,7 +153,7 @@ def only_for_a_lab(url: object, field: str = "webhook_url") -> tuple[str, ...]:
 
 
 def _is_local(url: str) -> bool:
-    return _is_address(url, "http") and is_loopback(urlsplit(url).hostname or "")
+    return _is_address(url, "http") and is_loopback_url(url)
 
 
 def _is_address(url: str, scheme: str) -> bool:

@@ -14,7 +14,6 @@ from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from threading import Thread
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx
 from prefect.blocks.core import Block
@@ -29,7 +28,7 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, Spen
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
-from prefect_assay.client.http.address import is_loopback
+from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.problem import AlertLimits
@@ -241,7 +240,7 @@ def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
 
 
 def _is_here(client: SyncPrefectClient) -> bool:
-    return is_loopback(urlsplit(str(client.api_url)).hostname or "")
+    return is_loopback_url(str(client.api_url))
 
 
 def _archive(client: SyncPrefectClient) -> Iterator[Line]:

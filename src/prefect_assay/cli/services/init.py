@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -21,7 +20,7 @@ from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.answers import asked, cents, http_address
 from prefect_assay.cli.services.saved_blocks import changed, reference, save_block, saved_blocks
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key, signing_keys
-from prefect_assay.client.http.address import is_loopback
+from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.errors import ArchiveError, InputError
 from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
 from prefect_assay.sources import local_path
@@ -244,7 +243,7 @@ def _webhook(
             f"PREFECT_ASSAY_RECEIVER_WORDS__SERVICE={credentials.service_word}"
         )
     settings = get_current_settings()
-    receiver_is_here = is_loopback(urlsplit(settings.api.url or "").hostname or "")
+    receiver_is_here = is_loopback_url(settings.api.url or "")
     lab = _is_local_lab(credentials.base_url)
     # The receiver does not judge the age of what a lab's key has signed.
     kept = saved.signing_key.get_secret_value() if saved else ""
@@ -269,7 +268,7 @@ def _is_local_lab(base_url: str) -> bool:
     """Whether the control surface of a lab answers on this machine; a tunnel to a service has none."""
     import httpx
 
-    if not is_loopback(urlsplit(base_url).hostname or ""):
+    if not is_loopback_url(base_url):
         return False
     return httpx.get(f"{base_url}/_sim/clock", trust_env=False).status_code == HTTPStatus.UNAUTHORIZED
 

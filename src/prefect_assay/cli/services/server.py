@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from prefect_assay.cli.services.slots import free_lost_slots, freeing_slots
 from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, set_defaults, settings_of
@@ -76,7 +75,7 @@ def set_ui_api_url(arguments: Sequence[str]) -> None:
     """
     from prefect.settings import get_current_settings
 
-    from prefect_assay.client.http.address import is_loopback
+    from prefect_assay.client.http.address import is_loopback_url
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for option in ("--host", "--port"):
@@ -84,7 +83,7 @@ def set_ui_api_url(arguments: Sequence[str]) -> None:
     given, _ = parser.parse_known_args(arguments)
     settings = get_current_settings()
     known = settings.api.url
-    if known and not (given.port and is_loopback(urlsplit(known).hostname or "")):
+    if known and not (given.port and is_loopback_url(known)):
         return
     api = settings.server.api
     host, port = given.host or api.host, given.port or api.port

@@ -71,6 +71,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_loopback_url(url: str) -> bool:
+    """Return True if the URL leads to this machine."""
+    return is_loopback(urlsplit(url).hostname or "")
+
+
 def is_internal(host: str) -> bool:
     """Return True for this machine and numbers outside the public internet, however spelt. Names are not resolved."""
     name = host.lower().removesuffix(".")

@@ -21,7 +21,7 @@ import httpx
 from pydantic import SecretStr
 
 from prefect_assay import __version__
-from prefect_assay.client.http.address import API_PREFIX, checked_base_url, checked_token, is_loopback
+from prefect_assay.client.http.address import API_PREFIX, checked_base_url, checked_token, is_loopback_url
 from prefect_assay.client.http.exchange import ENCODINGS, Attempt, TooLarge
 from prefect_assay.client.http.failures import no_answer, no_connection, too_large
 from prefect_assay.client.http.request import JSON_TYPE, Answer, Request
@@ -150,7 +150,7 @@ class Wire:
     def options(self) -> dict[str, Any]:
         """What both httpx clients are made with."""
         # A proxy of the environment must not see what was meant for this machine.
-        trust_env = not is_loopback(urlsplit(self.base_url).hostname or "")
+        trust_env = not is_loopback_url(self.base_url)
         return {
             "verify": certificates(trust_env=trust_env),
             "timeout": httpx.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_SECONDS)),
@@ -178,7 +178,7 @@ class Wire:
         if attempt.url is not None:
             return self._file(client, attempt.url, attempt.request)
         request = attempt.request
-        if not is_loopback(urlsplit(self.base_url).hostname or ""):
+        if not is_loopback_url(self.base_url):
             InvalidRequest.check(request.unless_local)
         headers = {self._outer_name(name): value for name, value in request.headers.items()}
         content = request.content(self.words)
