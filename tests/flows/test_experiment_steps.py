@@ -163,7 +163,7 @@ def test_a_payment_is_shown_once_and_again_when_it_has_changed(monkeypatch):
 @pytest.mark.parametrize("answer", [None, "paid", "pay_again"])
 @pytest.mark.parametrize("canceled", [False, True])
 def test_a_payment_in_doubt_is_a_question_until_the_invoice_is_paid(asked, monkeypatch, answer, canceled):
-    """Also of an experiment that was canceled: the money may have moved, and nobody would look again."""
+    """Also of an experiment that was canceled: the money may have moved, and an ended run reads no invoice again."""
 
     def read_due(*_, **__):
         if canceled:

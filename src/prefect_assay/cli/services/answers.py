@@ -11,7 +11,7 @@ from prefect_assay.models.billing import usd
 
 
 def cents(value: str | None, option: str, question: str, default: int) -> int:
-    """An amount in US cents; InputError for what is none."""
+    """An amount in US cents; InputError if the text is not an amount."""
     text = asked(value, option, question, usd(default).removesuffix(" USD"))
     text = text.replace(",", "").removeprefix("$")
     try:
@@ -24,7 +24,7 @@ def cents(value: str | None, option: str, question: str, default: int) -> int:
 
 
 def http_address(value: str, option: str) -> str:
-    """An http address without a slash at its end; InputError for what is none."""
+    """An http address without a slash at its end; InputError if the text is not an address."""
     try:
         parts = urlsplit(value)
         whole = parts.scheme in {"https", "http"} and parts.hostname and parts.port != 0
