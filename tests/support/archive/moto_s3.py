@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Thread
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
 from support.archive.swift_server import s3_client
+from support.services.serving import serving
 
 
 @contextmanager
@@ -24,14 +24,8 @@ def moto_server(*, overwrites: str = "") -> Iterator[str]:
         return app(environ, start_response)
 
     server = make_server("127.0.0.1", 0, serve, threaded=True)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join(timeout=5)
-        server.server_close()
+    with serving(server) as address:
+        yield address
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """A proxy in front of the lab for suites that cannot send a token: it adds one, and passes the rest on unchanged."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
+
+from support.services.serving import serving
 
 _OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding"}
 
@@ -43,11 +44,8 @@ def token_proxy(origin: str, token: str, *, method: str | None = None) -> Iterat
         def log_message(self, *_: object) -> None:
             pass
 
-    with httpx.Client(timeout=30) as client, ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join(timeout=5)
+    with (
+        httpx.Client(timeout=30) as client,
+        serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as address,
+    ):
+        yield address
