@@ -17,6 +17,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.sorting import FlowRunSort
+from prefect.events.worker import EventsWorker
 from prefect.exceptions import PrefectException
 from prefect.settings import (
     PREFECT_API_URL,
@@ -271,6 +272,8 @@ def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Ite
         # One client of each kind for all the looking: making one costs more than a look.
         with get_client(sync_client=True) as api, blocks["credentials"].get_client() as service:
             yield World(stack=stack, folder=folder, api=api, service=service, **blocks)
+        # Else they try for over a minute to reach this server while the next one of this process stops.
+        EventsWorker.drain_all(timeout=10)
 
 
 def _saved_blocks(stack: LocalStack, folder: Path) -> dict[str, Any]:
