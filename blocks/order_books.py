@@ -29,7 +29,7 @@ from prefect_assay.errors import NotFound, ServiceUnavailable
 from prefect_assay.models.job import OrderRoute, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import RollingCap, address
-from prefect_assay.runs.queries import read_variables
+from prefect_assay.runs.variables import read_variables
 
 _ORDERS: Final = "assay_order_"
 _PAYMENTS: Final = "assay_payment_"
@@ -189,4 +189,4 @@ def _value(client: SyncPrefectClient, name: str) -> dict[str, Any] | None:
 
 
 def _values(client: SyncPrefectClient, prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((name, json.loads(str(value))) for name, value in read_variables(client, prefix))
+    return ((name, json.loads(text)) for name, text in read_variables(client, prefix))

@@ -1,37 +1,37 @@
 """The open problems, as the sweep saves them, and the events that report each of them once.
 
-One Prefect variable per problem: a variable holds 5,000 characters. An event is sent when a problem begins, and one when
+One Prefect variable per problem, since each holds 5,000 characters. An event is sent when a problem begins, and one when
 it is over.
 """
 
-import hashlib
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.actions import VariableCreate, VariableUpdate
-from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
-from pydantic import ValidationError
 
 from prefect_assay.events import kinds, send
 from prefect_assay.models.problem import Problem, SavedState
 from prefect_assay.models.sweep import SweepMemory
-from prefect_assay.runs.queries import read_variables
+from prefect_assay.runs.variables import (
+    LENGTH_MAX,
+    delete_variable,
+    parsed,
+    read_variables,
+    variable_name,
+    write_variable,
+)
 
 PER_KIND_MAX: Final = (
     50  # a campaign of a thousand experiments must not send a thousand messages at its deadline
 )
 _NAME: Final = "assay_problem_"
 _SWEEP: Final = "assay_sweep"
-_LENGTH_MAX: Final = 5_000  # of a Prefect variable
 
 
 def read_saved(client: SyncPrefectClient) -> SavedState:
     """Read the open problems, the oldest first, and when the last complete sweep began."""
-    swept = next((value for name, value in read_variables(client, _SWEEP) if name == _SWEEP), None)
-    memory = _parsed(SweepMemory, swept)
+    memory = parsed(SweepMemory, dict(read_variables(client, _SWEEP)).get(_SWEEP))
     return SavedState(problems=tuple(_read(client).values()), swept=memory.swept if memory else None)
 
 
@@ -62,14 +62,13 @@ def settle(
             opened(problem)
         current = problem if known is None else problem.model_copy(update={"since": known.since})
         if current != known:
-            _write(client, current)
+            write_variable(client, _variable(current), _text(current), known=known is not None)
         before[identity] = current
     stay = {*after, *unclear}
     for identity in [i for i, problem in before.items() if problem.kind in looked and i not in stay]:
         over = before.pop(identity)
         solved(over, now)
-        with suppress(ObjectNotFound):
-            client.delete_variable_by_name(_variable(over))
+        delete_variable(client, _variable(over))
     return tuple(before.values())
 
 
@@ -84,27 +83,17 @@ def solved(problem: Problem, now: datetime) -> None:
 
 
 def _read(client: SyncPrefectClient) -> dict[tuple[str, str], Problem]:
-    read = (_parsed(Problem, value) for _, value in read_variables(client, _NAME))
+    read = (parsed(Problem, text) for _, text in read_variables(client, _NAME))
     known = sorted((problem for problem in read if problem), key=lambda p: (p.since, p.identity))
     return {problem.identity: problem for problem in known}
 
 
-def _write(client: SyncPrefectClient, problem: Problem) -> None:
-    name, value = _variable(problem), problem.model_dump_json(exclude_defaults=True)
-    if len(value) > _LENGTH_MAX:
-        value = problem.model_copy(update={"text": problem.text[:1000], "runs": ()}).model_dump_json()
-    try:
-        client.create_variable(VariableCreate(name=name, value=value))
-    except ObjectAlreadyExists:
-        client.update_variable(VariableUpdate(name=name, value=value))
+def _text(problem: Problem) -> str:
+    text = problem.model_dump_json(exclude_defaults=True)
+    if len(text) > LENGTH_MAX:
+        text = problem.model_copy(update={"text": problem.text[:1000], "runs": ()}).model_dump_json()
+    return text
 
 
 def _variable(problem: Problem) -> str:
-    return _NAME + hashlib.sha256("\n".join(problem.identity).encode()).hexdigest()[:20]
-
-
-def _parsed(kind: type[Any], value: Any) -> Any:
-    try:
-        return kind.model_validate_json(value) if isinstance(value, str) else kind.model_validate(value)
-    except ValidationError:
-        return None  # written by another version
+    return variable_name(_NAME, "\n".join(problem.identity))

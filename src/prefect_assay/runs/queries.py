@@ -1,4 +1,4 @@
-"""What is read of Prefect: flow runs by filters, which no other module builds, and variables.
+"""Flow runs as they are read of Prefect, by filters that no other module builds.
 
 Other flows of a server may be called `experiment` or `campaign`, too; `is_assay_run` recognizes the runs of this package.
 """
@@ -9,13 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.filters import (
-    FlowFilter,
-    FlowFilterName,
-    FlowRunFilter,
-    VariableFilter,
-    VariableFilterName,
-)
+from prefect.client.schemas.filters import FlowFilter, FlowFilterName, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 
@@ -149,18 +143,3 @@ def _is_planned(run: FlowRun, now: datetime) -> bool:
 def recoverable_runs(client: SyncPrefectClient, *states: StateType) -> list[FlowRun]:
     """Read the assay runs in one of these states that a worker can start again."""
     return read_runs(client, run_filter(states=states, tags=[ASSAY_TAG], deployed=True), ASSAY_FLOWS)
-
-
-def read_variables(client: SyncPrefectClient, prefix: str) -> Iterator[tuple[str, Any]]:
-    """Read the names and values of all variables whose names begin with a prefix."""
-    chosen = VariableFilter(name=VariableFilterName(like_=prefix)).model_dump(mode="json")
-    offset = 0
-    while True:
-        # The client's own listing takes neither a filter nor an offset.
-        page = client.request(
-            "POST", "/variables/filter", json={"variables": chosen, "limit": _PAGE, "offset": offset}
-        ).json()
-        yield from ((row["name"], row["value"]) for row in page if row["name"].startswith(prefix))
-        if len(page) < _PAGE:
-            return
-        offset += len(page)

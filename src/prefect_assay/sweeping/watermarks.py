@@ -1,29 +1,28 @@
 """The stored state of the sweep, and the credentials blocks that its watermarks name.
 
 The state is kept in Prefect variables: `assay_sweep`, and `assay_sweep_<digest>` per credentials block. Only changed ones
-are written. Anything unreadable counts as absent.
+are written.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.actions import VariableCreate, VariableUpdate
 from prefect.client.schemas.objects import BlockDocument
-from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
-from pydantic import BaseModel, ValidationError
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.sweep import SweepMemory, Watermark
-from prefect_assay.runs.queries import read_variables
-
-M = TypeVar("M", bound=BaseModel)
+from prefect_assay.runs.variables import (
+    delete_variable,
+    parsed,
+    read_variables,
+    variable_name,
+    write_variable,
+)
 
 _NAME: Final = "assay_sweep"
 _BLOCKS_PER_REQUEST: Final = 200
@@ -41,36 +40,34 @@ class SweepState:
     @classmethod
     def read(cls, client: SyncPrefectClient) -> "SweepState":
         """Read all variables of the sweep."""
-        return cls(client, {name: _text(value) for name, value in read_variables(client, _NAME)})
+        return cls(client, dict(read_variables(client, _NAME)))
 
     @property
     def overall(self) -> SweepMemory:
         """What concerns all runs."""
-        return _parsed(SweepMemory, self.stored.get(_NAME))
+        return parsed(SweepMemory, self.stored.get(_NAME)) or SweepMemory()
 
     def watermarks(self) -> dict[str, Watermark]:
         """Return the watermarks by the reference of their credentials block, as JSON text."""
-        marks = (_parsed(Watermark, text) for name, text in self.stored.items() if name != _NAME)
-        return {mark.reference: mark for mark in marks if mark.reference and _is_reference(mark.reference)}
+        marks = (parsed(Watermark, text) for name, text in self.stored.items() if name != _NAME)
+        return {
+            mark.reference: mark
+            for mark in marks
+            if mark and mark.reference and _is_reference(mark.reference)
+        }
 
     def watermark(self, reference: str) -> Watermark:
         """Return one watermark; an earlier version wrote it without the reference."""
-        found = _parsed(Watermark, self.stored.get(variable_name(reference)))
+        found = parsed(Watermark, self.stored.get(_name(reference))) or Watermark()
         return found.model_copy(update={"reference": reference})
 
     def save(self, changed: SweepMemory | Watermark) -> None:
         """Write it, if it differs from what was read."""
-        name = variable_name(changed.reference or "") if isinstance(changed, Watermark) else _NAME
+        name = _name(changed.reference or "") if isinstance(changed, Watermark) else _NAME
         text = changed.model_dump_json(exclude_defaults=True)
         if self.stored.get(name) == text:
             return
-        if name in self.stored:
-            self.client.update_variable(VariableUpdate(name=name, value=text))
-        else:
-            try:
-                self.client.create_variable(VariableCreate(name=name, value=text))
-            except ObjectAlreadyExists:  # written by another sweep; the later one wins
-                self.client.update_variable(VariableUpdate(name=name, value=text))
+        write_variable(self.client, name, text, known=name in self.stored)
         self.stored[name] = text
 
     def forget_unused(self, used: set[str], now: datetime) -> list[str]:
@@ -81,15 +78,9 @@ class SweepState:
             if reference not in used and (mark.used is None or now - mark.used > _UNUSED)
         ]
         for reference in gone:
-            with suppress(ObjectNotFound):
-                self.client.delete_variable_by_name(variable_name(reference))
-            self.stored.pop(variable_name(reference), None)
+            delete_variable(self.client, _name(reference))
+            self.stored.pop(_name(reference), None)
         return gone
-
-
-def variable_name(reference: str) -> str:
-    """Return the variable of a credentials block's watermark."""
-    return f"{_NAME}_{hashlib.sha256(reference.encode()).hexdigest()[:20]}"
 
 
 def as_text(reference: dict[str, Any]) -> str:
@@ -158,12 +149,6 @@ def _is_reference(text: str) -> bool:
         return False
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _parsed(kind: type[M], text: str | None) -> M:
-    try:
-        return kind.model_validate_json(text) if text else kind()
-    except ValidationError:
-        return kind()  # not a JSON object
+def _name(reference: str) -> str:
+    """The variable of a credentials block's watermark."""
+    return variable_name(f"{_NAME}_", reference)
