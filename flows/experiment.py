@@ -22,7 +22,7 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.ordering import adopt
+from prefect_assay.ordering import adopt, placed_order
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import was_suspended
 from prefect_assay.runs.block_references import require_blocks
@@ -139,10 +139,13 @@ def _find_or_place(run: ExperimentRun) -> Order:
 
 
 def _adopt_earlier(run: ExperimentRun) -> None:
-    """Import the order that an earlier version placed in this run, known by the run's tag, into the log.
+    """Record the order that this run has placed, known by its tag, if its log does not have it.
+
+    An earlier version did not write one; with the token of another organisation the log is another.
 
     Raises:
         ArchiveError: the run has ordered in another archive.
+        OrderOutcomeUnknown: these credentials cannot see what it has ordered.
     """
     tags = own_tags()
     archives = tag_values(tags, ARCHIVE_TAG)
@@ -151,11 +154,12 @@ def _adopt_earlier(run: ExperimentRun) -> None:
             f"this run has ordered in another archive than {run.book.location}; nothing is ordered or paid. Point the "
             "archive block to the archive in which the run started, and run it again"
         )
-    if not archives:
-        for experiment_id in tag_values(tags, EXPERIMENT_TAG):
-            if run.book.read().ordered is None:
-                import_variables(run.book, run.options.credentials.base_url)
-                adopt(run.book, experiment_id)
+    for experiment_id in tag_values(tags, EXPERIMENT_TAG):
+        if run.book.read().ordered is None:
+            with run.options.credentials.get_client() as client:
+                placed_order(client, experiment_id, run.key)
+            import_variables(run.book, run.options.credentials.base_url)
+            adopt(run.book, experiment_id)
 
 
 def _place_order(run: ExperimentRun) -> Order:

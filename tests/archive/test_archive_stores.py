@@ -45,6 +45,14 @@ def test_keys_are_those_below_the_folder(any_store):
     assert list(any_store.keys("absent")) == []
 
 
+def test_folders_are_those_directly_below(any_store):
+    for key in ("lab/c/a", "lab/c/b/a", "lab/c-2/a", "lab/file", "lab/.hidden/a", "other/a"):
+        any_store.put_if_absent(key, b"", "text/plain")
+    assert sorted(any_store.folders("lab")) == ["c", "c-2"]
+    assert sorted(any_store.folders("")) == ["lab", "other"]
+    assert list(any_store.folders("absent")) == []
+
+
 @pytest.mark.parametrize("size", [3_000_001, 9 << 20], ids=["one request", "in parts"])
 def test_large_files_stream_and_stay(any_store, tmp_path, size):
     source = tmp_path / "large.bin"

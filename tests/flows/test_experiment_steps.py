@@ -3,6 +3,9 @@
 import contextlib
 import functools
 import logging
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +16,7 @@ from prefect_assay.books.log import Approved, Confirming, Sending, Surplus
 from prefect_assay.errors import (
     BudgetExceeded,
     ExperimentCanceled,
+    NotFound,
     NotReady,
     OrderOutcomeUnknown,
     PaymentOutcomeUnknown,
@@ -39,6 +43,10 @@ SPEC = ExperimentSpec.model_validate(
 KEY = order_key("c", 0, SPEC)
 HAND, MACHINE = PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT
 SELF_SERVICE, QUOTED = OrderRoute.SELF_SERVICE, OrderRoute.QUOTED
+
+experiment_flow = sys.modules[
+    "prefect_assay.flows.experiment"
+]  # the package exports the flow under this name
 
 
 def a_run(method=HAND, *, experiment=None, ask=False):
@@ -374,3 +382,49 @@ def test_an_order_that_was_canceled_before_it_was_paid_ends_and_keeps_its_result
         steps.complete_order(work, order)
     assert canceled.archived == archived
     assert canceled.reported == [("only", order.experiment_code)]
+
+
+class Service:
+    """Knows one experiment; the client of a credentials block."""
+
+    def experiment(self, experiment_id):
+        if experiment_id != "mine":
+            raise NotFound(experiment_id)
+        return Experiment(
+            id="mine",
+            code="X-1",
+            status="in_production",
+            experiment_type="expression",
+            created_at="2026-01-01T00:00:00Z",
+        )
+
+
+def woken(monkeypatch, experiment_id):
+    """A run that has ordered, and whose log is empty: its token is now another organisation's, or has a new address."""
+    work = a_run()
+    options = replace(
+        work.options,
+        credentials=SimpleNamespace(get_client=lambda: nullcontext(Service()), base_url="https://s"),
+    )
+    work = replace(work, options=options)
+    vars(work)["book"] = a_book(key=KEY, experiment=None)
+    tags = [EXPERIMENT_TAG + experiment_id, ARCHIVE_TAG + work.book.books.archive_id]
+    monkeypatch.setattr(experiment_flow, "own_tags", lambda: tags)
+    monkeypatch.setattr(experiment_flow, "import_variables", lambda *_: None)
+    return work
+
+
+def test_a_run_that_has_ordered_does_not_order_again_with_the_token_of_another_organisation(monkeypatch):
+    work = woken(monkeypatch, "of-another-organisation")
+    monkeypatch.setattr(experiment_flow, "_place_order", lambda _: pytest.fail("ordered again"))
+    with pytest.raises(
+        OrderOutcomeUnknown, match="of-another-organisation was ordered, and these credentials cannot see"
+    ):
+        experiment_flow._find_or_place(work)
+    assert work.book.read().ordered is None
+
+
+def test_a_run_that_has_ordered_finds_its_order_in_a_new_log(monkeypatch):
+    work = woken(monkeypatch, "mine")
+    experiment_flow._adopt_earlier(work)
+    assert work.book.read().ordered.experiment_id == "mine"

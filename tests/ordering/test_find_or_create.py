@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from prefect_assay.books.log import Confirming, Ordered, Sending
+from prefect_assay.books.log import Confirming, Ordered, Sending, Withdrawn
 from prefect_assay.errors import (
     Forbidden,
     NotFound,
@@ -69,6 +69,29 @@ def test_creates_when_nothing_is_found(book):
     assert (order.experiment_id, order.adopted, service.creates) == ("id-1", False, 1)
     assert order.hosted_invoice_url == "https://pay.example/inv"
     assert kinds(book) == ["planned", "sending", "ordered"]
+
+
+def test_what_is_placed_for_another_organisation_is_not_ordered_again(tmp_path):
+    """The token in the block was replaced by one of another organisation: its log is empty, and it sees no experiment."""
+    ordered(OrderService(), new_book(tmp_path))
+    other = OrderService()
+    changed = books(tmp_path, account="another organisation").order("camp", KEY)
+    for _ in range(2):
+        with pytest.raises(OrderOutcomeUnknown, match="placed for another organisation") as refused:
+            ordered(other, changed, reserve=lambda: pytest.fail("reserved"))
+        assert str(tmp_path) in str(refused.value)
+    assert (other.creates, changed.read().attempts) == (0, 0)
+    under_another_id = books(tmp_path, account="another organisation").order("camp-2", KEY)
+    assert ordered(other, under_another_id)[0].experiment_id == "id-1"
+
+
+def test_what_another_organisation_has_withdrawn_can_be_ordered(tmp_path):
+    before = new_book(tmp_path)
+    ordered(OrderService(), before)
+    before.record(lambda _: Withdrawn(reason="its quote was rejected"))
+    service = OrderService()
+    ordered(service, books(tmp_path, account="another organisation").order("camp", KEY))
+    assert service.creates == 1
 
 
 def test_a_second_time_the_log_knows_it(book):

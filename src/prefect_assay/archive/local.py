@@ -83,6 +83,12 @@ class LocalStore:
                 if not name.startswith("."):
                     yield (Path(folder) / name).relative_to(self.root).as_posix()
 
+    def folders(self, prefix: str) -> Iterator[str]:
+        """See `Store`."""
+        start = self._path(prefix) if prefix else self.root
+        _, folders, _ = next(os.walk(start), ("", [], []))
+        return (name for name in sorted(folders) if not name.startswith("."))
+
     def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
         """Symbolic links, `prefix` and the folders above it included, and hidden files outside `.partial`."""
         start = self._path(prefix) if prefix else self.root

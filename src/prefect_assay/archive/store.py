@@ -61,6 +61,10 @@ class Store(Protocol):
         """All keys below the folder `prefix` ("" is everything); the keys of one folder come together."""
         ...
 
+    def folders(self, prefix: str) -> Iterator[str]:
+        """The names of the folders directly below the folder `prefix`, whatever lies in them."""
+        ...
+
     def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
         """Hidden files and symbolic links below the folder `prefix`: the archive writes neither."""
         ...

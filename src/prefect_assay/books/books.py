@@ -68,6 +68,14 @@ class OrderBook:
                 )
             yield record
 
+    def placed_elsewhere(self) -> "OrderBook | None":
+        """The log of the same order in another organisation's books of this archive, where it is or may be placed."""
+        for books in Books.every(self.books.store, self.books.prefix):
+            book = books.order(self.campaign_id, self.order_key)
+            if books.folder != self.books.folder and book.read().placed:
+                return book
+        return None
+
     def record(self, decide: Callable[[OrderState], OrderRecord | None]) -> OrderRecord | None:
         """Append the record that `decide` makes of the state, or nothing when it makes None.
 
@@ -98,10 +106,8 @@ class Books:
     def every(cls, store: Store, prefix: str) -> "list[Books]":
         """The books of every organisation in an archive, for reports."""
         root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
-        names = {key.removeprefix(f"{root}/").partition("/")[0] for key in store.keys(root)}
-        return [
-            cls(store, prefix, name, scope=name) for name in sorted(names - {ARCHIVE_NAME, VERSIONS_FOLDER})
-        ]
+        names = (name for name in store.folders(root) if name != VERSIONS_FOLDER)
+        return [cls(store, prefix, name, scope=name) for name in sorted(names)]
 
     def __init__(
         self,
@@ -113,6 +119,7 @@ class Books:
         scope: str | None = None,
     ) -> None:
         self.store = store
+        self.prefix = prefix
         self._root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
         self.account = account
         self.folder = join_key(self._root, scope or _digest(account))

@@ -5,6 +5,7 @@ from prefect_assay.ordering.find import (
     adopt,
     find_order,
     one_experiment,
+    placed_order,
     read_order,
     recorded_order,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "find_order",
     "one_experiment",
     "order_key",
+    "placed_order",
     "read_order",
     "recorded_order",
     "resolve_target",

@@ -59,7 +59,8 @@ def find_or_create(
 
     Raises:
         OrderMismatch: another experiment carries the key.
-        OrderOutcomeUnknown: a create may have been carried out, and its experiment is not listed.
+        OrderOutcomeUnknown: a create may have been carried out, and its experiment is not listed; or the order is
+            placed for another organisation.
         RequestRefused: the service refused the specification; nothing was ordered.
     """
     ordering = _Ordering(api, request, book, sleep, patience)
@@ -84,6 +85,13 @@ def find_or_create(
                     f"{state.open_attempts[-1].at:%Y-%m-%d %H:%M} UTC, and the service does not list its experiment; "
                     "nothing is ordered again. Ask the laboratory whether it has the order"
                 )
+        elsewhere = None if state.attempts else book.placed_elsewhere()
+        if elsewhere is not None:
+            raise OrderOutcomeUnknown(
+                f"order {search_token(book.order_key)} was placed for another organisation ({elsewhere.location}), and these "
+                "credentials cannot see it; nothing is ordered again. Put the token of that organisation back into the "
+                "credentials block and run it again, or give the campaign another id to order it here as well"
+            )
         reserve()
         attempt = ordering.attempt(state)
         if book.record(lambda now, new=attempt: ordering.unless_changed(now, new)) is not None:  # type: ignore[misc]

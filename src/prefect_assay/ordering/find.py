@@ -35,9 +35,13 @@ def recorded_order(api: AssayClient, book: OrderBook) -> Order | None:
     state = book.read()
     if state.ordered is None:
         return None
-    experiment_id = state.ordered.experiment_id
+    return placed_order(api, state.ordered.experiment_id, book.order_key, surplus=state.surplus)
+
+
+def placed_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
+    """The order that was placed as this experiment; OrderOutcomeUnknown when it cannot be seen any more."""
     try:
-        return read_order(api, experiment_id, book.order_key, surplus=state.surplus)
+        return read_order(api, experiment_id, key, surplus=surplus)
     except NotFound as error:
         raise OrderOutcomeUnknown(
             f"experiment {experiment_id} was ordered, and these credentials cannot see it; nothing is ordered again. "

@@ -82,6 +82,11 @@ class MemoryStore:
         folder = f"{prefix}/" if prefix else ""
         yield from sorted(key for key in list(self.objects) if key.startswith(folder))
 
+    def folders(self, prefix):
+        folder = f"{prefix}/" if prefix else ""
+        below = (key.removeprefix(folder) for key in list(self.objects) if key.startswith(folder))
+        yield from sorted({key.partition("/")[0] for key in below if "/" in key})
+
     def strays(self, prefix):
         return iter(())
 

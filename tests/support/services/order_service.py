@@ -146,7 +146,7 @@ class OrderService:
         return Invoice(id=invoice_id, status="open", amount=21_900, experiment_id=self.invoices[invoice_id])
 
 
-def books(folder, killer=None):
+def books(folder, killer=None, account="account"):
     """The books of one account in a folder."""
     store = LocalStore(folder)
-    return Books(KillingStore(store, killer) if killer else store, "", "account")
+    return Books(KillingStore(store, killer) if killer else store, "", account)

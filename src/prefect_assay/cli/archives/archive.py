@@ -165,7 +165,7 @@ class _StoreWithProgress:
         self.put_if_absent = store.put_if_absent
         self.read, self.find = store.read, store.find
         self.stat = store.stat
-        self.keys, self.strays = store.keys, store.strays
+        self.keys, self.folders, self.strays = store.keys, store.folders, store.strays
         self.location = store.location
         self.probe = store.probe
 
