@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
+from prefect.blocks.core import Block
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.states import Cancelled, Completed, Crashed, Suspended
@@ -218,7 +219,7 @@ def test_what_is_billed_is_said_with_its_invoice():
 def archive(monkeypatch, tmp_path):
     """The block that every run's reference leads to."""
     block = LocalArchive(root=str(tmp_path))
-    monkeypatch.setattr(cancel.Block, "load_from_ref", lambda _reference: block)
+    monkeypatch.setattr(cancel, "archive_of", lambda _run: block)
     return block
 
 
@@ -242,6 +243,17 @@ def test_in_its_archive_a_run_is_settled_and_a_failure_is_left_to_the_sweep(arch
 
     monkeypatch.setattr(cancel, "settle_canceled_run", away)
     assert cancel._remains(None, run).text.startswith("the bucket is busy; the sweep reports")
+
+
+def test_a_canceled_run_without_its_archive_block_is_one_line_and_stops_no_other(monkeypatch):
+    def gone(_ref):
+        raise ValueError("Unable to find block document")
+
+    monkeypatch.setattr(Block, "load_from_ref", gone)
+    run = a_run(spec={}, archive={"$ref": {"block_document_id": str(uuid4())}})
+    line = cancel._remains(None, run)
+    assert line.outcome == "canceled"
+    assert line.text.startswith("parameter archive of run c 1/1: its block was deleted; save it again")
 
 
 def test_an_experiment_that_another_campaign_waits_for_goes_on(monkeypatch):

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from prefect.blocks.core import Block
 from prefect.client.schemas.objects import DeploymentSchedule, FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Completed, Failed, Suspended
@@ -323,7 +324,7 @@ class Server:
 @pytest.fixture
 def archive(tmp_path, monkeypatch):
     made = LocalArchive(root=str(tmp_path / "archive"), prefix="lab")
-    monkeypatch.setattr(LocalArchive, "load_from_ref", lambda _: made)
+    monkeypatch.setattr(Block, "load_from_ref", lambda _: made)
     book = LoopBook(made.get_store(), made.prefix, "egfr")
     pool = PoolFile(name="f", key="POOLS/f", sha256="0", size=1, designs=9)
     for number in (1, 2):

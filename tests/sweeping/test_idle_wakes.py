@@ -137,7 +137,7 @@ def look(monkeypatch):
             ],
         )
         monkeypatch.setattr(idle_wakes, "set_labels", lambda _, labels: prefect.labels.update(labels))
-        monkeypatch.setattr(idle_wakes.AssayCredentials, "load_from_ref", lambda _: block)
+        monkeypatch.setattr(idle_wakes, "credentials_of", lambda _: block)
         with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
             return suspended_again(str(prefect.run.id))
 

@@ -6,19 +6,19 @@ second settlement is impossible, because the rail gives every authorisation for 
 
 import hashlib
 from collections.abc import Callable, Iterable
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from pydantic import Field
 
 from prefect_assay.approvals.questions import Question, answers, ask, is_about
-from prefect_assay.blocks import AssayCredentials, SpendingPolicy
-from prefect_assay.errors import ApprovalExpired, ApprovalRejected, ConfigurationError
+from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.blocks.of_runs import credentials_of
+from prefect_assay.errors import ApprovalExpired, ApprovalRejected
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting.artifacts import payment_lines
-from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.states import resume
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.waiting import WaitsFor
@@ -121,11 +121,7 @@ def answer_paid(client: SyncPrefectClient, runs: Iterable[FlowRun], problems: li
 
 
 def _is_paid(run: FlowRun, experiment_id: str) -> bool:
-    reference = block_reference(run, "credentials")
-    if reference is None:
-        raise ConfigurationError("its credentials are not a saved block, so its invoice cannot be read")
-    credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(reference))
-    with credentials.get_client() as service:
+    with credentials_of(run).get_client() as service:
         return read_payment_status(service, None, experiment_id).paid
 
 

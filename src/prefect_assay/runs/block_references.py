@@ -10,7 +10,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, cast, get_args, get_type_hints
 from uuid import UUID
 
 from prefect.artifacts import create_markdown_artifact
@@ -109,6 +109,27 @@ def block_reference(run: FlowRun, parameter: str) -> dict[str, Any] | None:
     if reference is None or isinstance(reference, dict):
         return reference
     return {"block_document_id": str(reference)}
+
+
+def block_of(run: FlowRun, parameter: str) -> Block:
+    """Load the saved block of a run's parameter; one that was deleted and saved again by its name.
+
+    Raises:
+        ConfigurationError: the parameter names no saved block, or one that was deleted or is not valid.
+    """
+    what = f"parameter {parameter} of run {run.name}"
+    reference = block_reference(run, parameter)
+    if reference is None:
+        raise ConfigurationError(f"{what} is not a saved block, so it cannot be loaded")
+    try:
+        return cast("Block", Block.load_from_ref(reference))
+    except ValueError:  # Prefect's error for a 404
+        block, fault = _load(run.labels.get(_LABEL + parameter))
+    except RuntimeError as error:
+        block, fault = None, fault_of(error)
+    if block is None:  # outside of the handlers: pydantic's own message may hold secrets of the block
+        raise ConfigurationError(f"{what}: its block {fault}; save it again under its name")
+    return block
 
 
 def unusable(reference: Any) -> Unusable | None:

@@ -8,24 +8,22 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import ArtifactCreate
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.flows import Flow
 
-from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy
+from prefect_assay.blocks import AssayCredentials
+from prefect_assay.blocks.of_runs import archive_of, credentials_of, policy_of
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
 from prefect_assay.reporting import artifacts
-from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_runs, run_filter
 from prefect_assay.runs.states import cancel, has_ended, is_open, lost_its_deployment
 from prefect_assay.runs.tags import (
@@ -131,8 +129,7 @@ def settle_canceled_run(client: SyncPrefectClient, run: FlowRun, now: datetime) 
 
 
 def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> Settled:
-    credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(_reference(run, "credentials")))
-    policy = cast("SpendingPolicy", SpendingPolicy.load_from_ref(_reference(run, "policy")))
+    credentials, policy = credentials_of(run), policy_of(run)
     book = _book_of(run, credentials)
     with credentials.get_client() as service:
         order = _order_of(service, run, book)
@@ -156,7 +153,7 @@ def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bo
 
 
 def _book_of(run: FlowRun, credentials: AssayCredentials) -> OrderBook:
-    archive = cast("Archive", Block.load_from_ref(_reference(run, "archive")))
+    archive = archive_of(run)
     campaign_id, spec = (
         str(run.parameters["campaign_id"]),
         ExperimentSpec.model_validate(run.parameters["spec"]),
@@ -231,12 +228,3 @@ def _create_artifact(client: SyncPrefectClient, run: FlowRun, key: str, text: st
             flow_run_id=run.id,
         )
     )
-
-
-def _reference(run: FlowRun, name: str) -> dict[str, Any]:
-    reference = block_reference(run, name)
-    if reference is None:
-        raise ConfigurationError(
-            f"parameter {name} of run {run.name} is not a saved block, so it cannot be loaded"
-        )
-    return reference

@@ -5,19 +5,17 @@ the caller's. It must not know why the run was woken, and suspends nothing.
 """
 
 from collections.abc import Callable
-from typing import cast
 
-from prefect.blocks.core import Block
 from prefect.client.schemas.objects import FlowRun
 
-from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.blocks import AssayCredentials
+from prefect_assay.blocks.of_runs import archive_of
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.client import AssayClient
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.vocabulary import MACHINE_RAILS
 from prefect_assay.reporting.artifacts import label_of_run, show_payment
-from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.states import event_reference
 from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 from prefect_assay.tasks.pay import record_hosted
@@ -41,15 +39,15 @@ def payment_reader(
     `payment_labels` are the caller's to set, once the event has left: they say that there is nothing more to record.
 
     Raises:
-        ValueError: the run does not name its order or its archive.
-        AssayError: the service or the archive cannot be read, or the invoice cannot be paid any more.
+        ValueError: the run does not name its order.
+        AssayError: the service, the archive or its block cannot be read, or the invoice cannot be paid any more.
     """
     if not may_have_been_paid(run):
         return lambda: None
-    archive, reference = block_reference(run, "archive"), event_reference(run)
-    if archive is None or reference.campaign_id is None or reference.order_key is None:
+    reference = event_reference(run)
+    if reference.campaign_id is None or reference.order_key is None:
         raise ValueError(f"run {run.id} does not name its order")
-    books = open_books(credentials, cast("Archive", Block.load_from_ref(archive)))
+    books = open_books(credentials, archive_of(run))
     book = books.order(reference.campaign_id, reference.order_key)
     order = Order(
         order_key=reference.order_key,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
@@ -18,7 +18,7 @@ from prefect.context import SyncClientContext
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Suspended
 
-from prefect_assay.blocks import AssayCredentials
+from prefect_assay.blocks.of_runs import credentials_of
 from prefect_assay.client import AssayClient
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.reporting import facts
@@ -62,7 +62,6 @@ class _Woken:
     run: FlowRun
     wait: State[Any]  # the suspension that it was woken from
     waiting: WaitingRun
-    credentials: dict[str, Any]
 
 
 def _woken(prefect: SyncPrefectClient, run_id: UUID) -> _Woken | None:
@@ -70,14 +69,13 @@ def _woken(prefect: SyncPrefectClient, run_id: UUID) -> _Woken | None:
     run = prefect.read_flow_run(run_id)
     if not run.run_count or not is_assay_run(run) or tag_values(run.tags, RETRY_TAG):
         return None
-    reference = block_reference(run, "credentials")
     wait = last_wait(prefect.read_flow_run_states(run_id))
-    if wait is None or reference is None:
+    if wait is None or block_reference(run, "credentials") is None:
         return None
     waiting = waiting_run(run.model_copy(update={"state": wait}), DEADLINE_DAYS)
     if waiting is None or waiting.kind not in _LOOKED_AT or len(waiting.experiment_ids) != 1:
         return None
-    return _Woken(run, wait, waiting, reference)
+    return _Woken(run, wait, waiting)
 
 
 def last_wait(states: Iterable[State[Any]]) -> State[Any] | None:
@@ -93,7 +91,7 @@ def last_wait(states: Iterable[State[Any]]) -> State[Any] | None:
 
 
 def _look(prefect: SyncPrefectClient, woken: _Woken) -> bool:
-    credentials = cast("AssayCredentials", AssayCredentials.load_from_ref(woken.credentials))
+    credentials = credentials_of(woken.run)
     with credentials.get_client() as service:
         found = _idle(service, woken.waiting)
         if found is None:

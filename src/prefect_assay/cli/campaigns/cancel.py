@@ -6,18 +6,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Final, assert_never, cast
+from typing import Final, assert_never
 from uuid import UUID
 
 import typer
-from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.blocks import Archive
+from prefect_assay.blocks.of_runs import archive_of
 from prefect_assay.books import known_archive_id
 from prefect_assay.cli.campaigns.find import children_of, parents_of, with_children
 from prefect_assay.cli.failures import FAILED
@@ -26,7 +25,6 @@ from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, InputError, NotFound
 from prefect_assay.looping import of_designs_address
 from prefect_assay.models.billing import usd
-from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.states import cancel, has_ended, is_open
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_CODE_LABEL, tag_values
 from prefect_assay.sweeping.cancellations import Settled, cancel_children, settle_canceled_run
@@ -169,10 +167,7 @@ def _remains(client: SyncPrefectClient, run: FlowRun) -> Remains:
 
 def _archive_is_here(run: FlowRun) -> bool:
     """Whether this machine sees the run's archive: a folder of the same name elsewhere has other books."""
-    reference = block_reference(run, "archive")
-    if reference is None:
-        return False
-    archive = cast("Archive", Block.load_from_ref(reference))
+    archive = archive_of(run)
     if tagged := tag_values(run.tags, ARCHIVE_TAG):  # since its order
         return known_archive_id(archive.get_store(), archive.prefix) in tagged
     return kept_plan(archive, str(run.parameters.get("campaign_id"))) is not None

@@ -1,35 +1,30 @@
 """The rounds of a loop for `prefect-assay status LOOP`, read from the loop's log in its archive."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.objects import FlowRun
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.errors import ArchiveError
+from prefect_assay.blocks.of_runs import archive_of
 from prefect_assay.looping import LoopBook, loop_report, objective_of, with_newest_tables
 from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.spec import Assay
-from prefect_assay.runs.block_references import block_reference
-
-if TYPE_CHECKING:
-    from prefect_assay.blocks import Archive
 
 
 def loop_rounds(client: SyncPrefectClient, run_ids: Sequence[str]) -> LoopReport | None:
     """The rounds of the newest of these loop runs, as the archive has them; None without a run.
 
     Raises:
-        ArchiveError: the loop's archive block was deleted, or the archive cannot be read here.
+        ConfigurationError: the loop's archive block cannot be loaded.
+        ArchiveError: the archive cannot be read here.
     """
     if not run_ids:
         return None
     run = client.read_flow_run(UUID(run_ids[-1]))
-    archive = _archive_of(run)
+    archive = archive_of(run)
     log = LoopBook(archive.get_store(), archive.prefix, run.parameters["loop_id"])
     ended = bool(run.state and run.state.is_final())
     words = (run.state.message if run.state else None) or "without a message"
@@ -57,18 +52,3 @@ def rounds_table(report: LoopReport) -> Table:
         )
         built.add_row(*map(Text, cells))
     return built
-
-
-def _archive_of(run: FlowRun) -> "Archive":
-    from prefect_assay.blocks import LocalArchive
-
-    reference = block_reference(run, "archive")
-    if reference is None:
-        raise ArchiveError(
-            f"the archive of run {run.name} is not a saved block, so its rounds cannot be read"
-        )
-    try:
-        # Any block class loads the block that the reference names.
-        return cast("Archive", LocalArchive.load_from_ref(reference))
-    except ValueError as error:
-        raise ArchiveError(f"the archive block of run {run.name} was deleted; save it again") from error
