@@ -11,7 +11,7 @@ help:
 	@echo "make demo     run one campaign on real designs, end to end, on this machine"
 	@echo "make gb1      five rounds of 96 designs, chosen by what the local lab measures: GB1_SEED=1, GB1_SEEDS=1"
 	@echo "make test     run the tests"
-	@echo "make test-long  run the end-to-end tests that take longer"
+	@echo "make test-long  run the end-to-end tests that take longer: LONG_MINUTES=60 at most, LONG_FIRST=0 is the first file"
 	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
 	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
 	@echo "make soak     experiments by the thousand through the lab's days, while everything else goes wrong"
@@ -62,9 +62,12 @@ gb1: $(VENV)/.installed
 test: $(VENV)/.installed
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-# What takes too long for every run; CI runs it as well.
+# What takes too long for every run. After LONG_MINUTES nothing new is begun; CI begins at another file for each commit.
+LONG_MINUTES ?= 60
+LONG_FIRST ?= 0
 test-long: $(VENV)/.installed
-	@$(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
+	@ASSAY_TESTS_FIRST=$(LONG_FIRST) ASSAY_TESTS_END=$$(($$(date +%s) + 60 * $(LONG_MINUTES))) \
+	  $(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
 
 # Ends on time: the tests of tests/fuzz share the time among themselves.
 FUZZ_MINUTES ?= 10

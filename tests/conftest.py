@@ -4,10 +4,16 @@ And the S3 servers, each started at most once per test process: a real one costs
 """
 
 import functools
+import os
 import ssl
+import time
 
 import pytest
 from hypothesis import settings
+
+# Where the time is short, as in CI: the file to begin with, and the Unix time after which no test is begun.
+FIRST = int(os.environ.get("ASSAY_TESTS_FIRST", "0"))
+END = float(os.environ.get("ASSAY_TESTS_END", "inf"))
 
 # Prefect and httpx read the certificates again for each client, 40 to 50 ms, also where an address is plain HTTP.
 ssl.create_default_context = functools.cache(ssl.create_default_context)
@@ -17,9 +23,19 @@ settings.register_profile("prefect-assay", deadline=None)
 settings.load_profile("prefect-assay")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """End-to-end files first, in the order of their names; everything else as it was."""
+    """End-to-end files first, in the order of their names; everything else as it was. All of it from file `FIRST` on."""
     items.sort(key=lambda item: "/e2e/" not in item.path.as_posix())
+    files = list(dict.fromkeys(item.path for item in items))
+    place = {path: (number - FIRST) % len(files) for number, path in enumerate(files)}
+    items.sort(key=lambda item: place[item.path])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    if time.time() > END:
+        pytest.skip("no time was left for it (ASSAY_TESTS_END)")
 
 
 @pytest.fixture(scope="session")

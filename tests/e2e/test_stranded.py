@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.responses import SetStateStatus
 from prefect.logging import disable_run_logger
 from prefect.states import Paused, Suspended
 
@@ -123,10 +124,11 @@ def test_a_run_that_was_woken_to_nothing_is_replaced_by_the_sweep(world, remake)
 def test_a_run_that_was_paused_while_it_paid_goes_on(world):
     pay = {"method": "POST", "path": "/api/v1/invoices/*/pay"}
     world.fault("delay", **pay, seconds=0)  # the first call asks for the terms
-    world.fault("late_answer", **pay, seconds=10)
+    world.fault("late_answer", **pay, seconds=20)
     run = world.experiment("paused", DESIGN, webhook=None)  # a delivery would resume it at once
     eventually(lambda: world.settlements("paused"), seconds=150, what="the payment to be handled")
-    world.api.set_flow_run_state(run.id, Paused(timeout_seconds=3600))
+    paused = world.api.set_flow_run_state(run.id, Paused(timeout_seconds=3600))
+    assert paused.status == SetStateStatus.ACCEPT  # Prefect refuses it once the run is suspended
     eventually(lambda: not world.stack.runner_processes(), seconds=60, what="the process to end")
     assert world.run(run).state.name == "Paused"
     world.advance(days=16)
