@@ -7,7 +7,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import BlockDocumentUpdate
 from prefect.logging import disable_run_logger
 
-from prefect_assay.blocks import SpendingPolicy, WebhookEndpoint
+from prefect_assay.blocks import AssayCredentials, SpendingPolicy, WebhookEndpoint
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.sweeping.watermarks import SweepState
 from support.runs.held import Held
@@ -162,3 +162,30 @@ def test_a_first_execution_without_a_block_says_which(world, held, blocks):
     state = held.execute(run)
     assert state.is_failed()
     assert "parameter archive" in state.message
+
+
+def test_a_token_of_another_organisation_orders_nothing_again(world, held, blocks):
+    """Neither in the run that has ordered nor in one that is started with it; with the right one, a run finds the order."""
+    mine = blocks("moved")
+    run = held.experiment("moved", **mine)
+    assert held.execute(run).name == "Suspended"
+    created = world.creates()
+    other = AssayCredentials(
+        base_url=mine["credentials"].base_url, token=world.stack.lab.seed("another").token
+    )
+    other.save("moved-credentials", overwrite=True)
+    world.advance(days=16)
+    world.api.resume_flow_run(run.id)
+    ended = held.execute(run)
+    assert ended.is_failed()
+    assert "these credentials cannot see it; nothing is ordered again" in ended.message
+    again = held.execute(held.experiment("moved", **mine))
+    assert again.is_failed()
+    assert "was placed for another organisation" in again.message
+    assert world.creates() == created
+
+    mine["credentials"].save("moved-credentials", overwrite=True)
+    right = held.experiment("moved", **mine)
+    assert held.execute(right).is_completed(), held.state(right).message
+    assert world.creates() == created
+    assert len(world.orders("moved")) == len(world.settlements("moved")) == 1
