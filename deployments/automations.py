@@ -18,6 +18,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 
+from prefect_assay.runs.crashes import RESCHEDULED_BY_AUTOMATION
 from prefect_assay.runs.heartbeats import default_silence
 from prefect_assay.runs.queries import ASSAY_TAG, FLOW_NAMES
 
@@ -121,7 +122,7 @@ def _crashes() -> AutomationCore:
             **_ASSAY_RUNS,
         ),
         (StateType.SCHEDULED, "AwaitingRetry"),
-        "It crashed, and goes on where the service says it is.",
+        RESCHEDULED_BY_AUTOMATION,
     )
 
 

@@ -3,7 +3,10 @@
 from datetime import UTC, datetime
 
 import pytest
+from prefect.states import Crashed
 
+from prefect_assay.runs.crashes import RESCHEDULED_BY_AUTOMATION
+from prefect_assay.runs.states import cancel, reschedule
 from prefect_assay.sweeping.cancellations import report_canceled_runs
 from support.runs.held import DESIGN, Held, hurry
 from support.runs.world import EGFR, UNPRICED, eventually
@@ -71,3 +74,23 @@ def test_a_canceled_campaign_cancels_its_runs_and_one_in_the_middle_of_its_order
     assert "The order remains in force, and" in told(world, child)[0]
     assert world.settlements("cancel-all") == []
     assert len(world.orders("cancel-all")) == 1
+
+
+def test_a_crash_that_is_answered_after_the_cancellation_starts_nothing(world, held):
+    """As the automation does that has seen the crash before: Prefect accepts it."""
+    tight = world.policy.model_copy(update={"per_experiment_cents": 100})
+    tight.save("cancel-tight", overwrite=True)
+    creates = world.creates()
+    run = held.experiment("cancel-race", policy=tight)
+    assert held.execute(run).name == "Suspended"
+    world.api.set_flow_run_state(run.id, Crashed(), force=True)
+    cancel(world.api, world.run(run))
+    assert reschedule(world.api, run.id, RESCHEDULED_BY_AUTOMATION)
+    assert held.execute(run).name == "Cancelled"
+    sweep(world)
+    assert "Nothing was ordered" in told(world, run)[0]
+    assert world.creates() == creates
+
+    assert reschedule(world.api, run.id, "Retry from the UI")
+    assert held.execute(run).name == "Suspended"  # it asks again
+    held.cancel(run)

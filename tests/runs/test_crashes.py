@@ -1,5 +1,6 @@
 """How often a run may crash, counted from its history, and which crashed runs the sweep reschedules."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from uuid import uuid4
@@ -7,7 +8,10 @@ from uuid import uuid4
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
+from prefect.exceptions import Abort
 
+from prefect_assay.deployments.automations import CRASHES, automations
+from prefect_assay.runs import crashes
 from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, reschedule_crashed
 from prefect_assay.runs.states import LOST_AFTER, has_ended
 
@@ -88,6 +92,71 @@ def test_the_sweep_reschedules_crashed_runs_that_are_left(types, age, taken):
     pending = types[-1] == StateType.PENDING
     assert api.set == ([(StateType.SCHEDULED, "AwaitingRetry", pending)] if taken else [])
     assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("types", "age", "then"),
+    [
+        (crashed(1), timedelta(minutes=3), StateType.CANCELLED),
+        (crashed(CRASHES_MAX + 1), timedelta(minutes=3), StateType.CANCELLED),
+        (crashed(1), timedelta(minutes=3), StateType.SCHEDULED),  # by the automation
+        ((StateType.PENDING,), timedelta(minutes=31), StateType.RUNNING),
+        ((StateType.PENDING,), timedelta(minutes=31), StateType.CANCELLED),
+    ],
+)
+def test_what_happens_to_a_run_after_it_was_listed_stays(types, age, then):
+    api = Api(*types, age=age)
+    api.history.append(State(type=then, timestamp=NOW))
+    problems = []
+    assert reschedule_crashed(api, NOW, problems) == []
+    assert (api.set, problems) == ([], [])
+
+
+(AUTOMATION,) = (each.actions[0].message for each in automations() if each.name == CRASHES)
+SWEEP = "Rescheduled by the sweep: the run crashed, or its start was never finished."
+BY_HAND = "Retry from the UI"
+STARTED = (StateType.PENDING, StateType.RUNNING)
+LATE = StateType.SCHEDULED  # as the late runs service names a run that still waits
+
+
+@pytest.mark.parametrize(
+    ("types", "ended"),
+    [
+        ((*CRASH[:2], StateType.CANCELLED, AUTOMATION, *STARTED), True),
+        ((*CRASH[:2], StateType.CANCELLED, SWEEP, LATE, *STARTED), True),
+        (
+            (*CRASH[:2], StateType.CANCELLED, SWEEP, StateType.PENDING, StateType.CRASHED, SWEEP, *STARTED),
+            True,
+        ),
+        ((*CRASH[:2], StateType.CANCELLED, BY_HAND, *STARTED), False),
+        ((*CRASH[:2], StateType.CANCELLED, BY_HAND, LATE, *STARTED), False),
+        (
+            (*CRASH[:2], StateType.CANCELLED, AUTOMATION, *STARTED, StateType.CANCELLED, BY_HAND, *STARTED),
+            False,
+        ),
+        (
+            (*CRASH[:2], StateType.CANCELLED, BY_HAND, *STARTED, StateType.CRASHED, AUTOMATION, *STARTED),
+            False,
+        ),
+        # before this was checked
+        ((*CRASH[:2], StateType.CANCELLED, SWEEP, *STARTED, StateType.PAUSED, LATE, *STARTED), False),
+        ((*CRASH[:2], AUTOMATION, *STARTED), False),
+    ],
+)
+def test_a_run_that_was_canceled_while_it_was_rescheduled_is_canceled_again(monkeypatch, types, ended):
+    """The automation and the sweep see the crash, and Prefect starts a canceled run again."""
+    kinds = [each if isinstance(each, StateType) else StateType.SCHEDULED for each in types]
+    api = Api(*kinds, age=timedelta())
+    for state, each in zip(api.history, types, strict=True):
+        state.message = None if isinstance(each, StateType) else each
+    monkeypatch.setattr(crashes, "current_run", SimpleNamespace(id=str(api.run.id), run_count=2))
+    monkeypatch.setattr(crashes, "get_client", lambda **_: nullcontext(api))
+    if ended:
+        with pytest.raises(Abort, match="canceled"):
+            crashes.stop_crash_loop()
+    else:
+        crashes.stop_crash_loop()
+    assert api.set == ([(StateType.CANCELLED, "Cancelled", False)] if ended else [])
 
 
 def test_too_many_crashes_fail_the_run_with_the_next_step():

@@ -6,17 +6,22 @@ A run that has begun stops itself after too many crashes; the sweep looks after 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import State, StateType
+from prefect.client.schemas.objects import TERMINAL_STATES, State, StateType
+from prefect.exceptions import Abort
 from prefect.runtime import flow_run as current_run
-from prefect.states import Failed
+from prefect.states import Cancelled, Failed
 
 from prefect_assay.errors import CrashedTooOften
 from prefect_assay.runs.queries import recoverable_runs
-from prefect_assay.runs.states import LOST_AFTER, reschedule
+from prefect_assay.runs.states import LOST_AFTER, reschedule, set_state
 
 CRASHES_MAX: Final = 5
+# What a state says that no person has requested: of the automation, and the beginning of the sweep's.
+RESCHEDULED_BY_AUTOMATION: Final = "It crashed, and goes on where the service says it is."
+_RESCHEDULED_BY_SWEEP: Final = "Rescheduled by the sweep: "
 
 # How long a crashed run is left to the automation, which is much faster; four times as long after each crash, so that
 # a worker that cannot start anything is tried for half a day.
@@ -34,6 +39,7 @@ _TOO_OFTEN: Final = (
     "killed worker, a broken environment), then press Retry in the Prefect UI, or start the same campaign again: it goes "
     "on from where the service is"
 )
+_CANCELED: Final = "It was canceled in the moment in which it was rescheduled after a crash."
 
 
 def crashes_in_a_row(states: Iterable[State]) -> int:
@@ -44,7 +50,7 @@ def crashes_in_a_row(states: Iterable[State]) -> int:
     count = 0
     before: StateType | None = None
     began = False
-    for state in sorted(states, key=lambda state: state.timestamp):
+    for state in _in_order(states):
         if state.type == StateType.CRASHED:
             count += before != StateType.CRASHED
             began = before == StateType.RUNNING
@@ -56,16 +62,45 @@ def crashes_in_a_row(states: Iterable[State]) -> int:
     return count
 
 
+def is_unwanted(states: Iterable[State]) -> bool:
+    """Return True if the run was canceled, and then started again by who had seen its crash before.
+
+    Prefect accepts that of a deployed run: neither the automation nor the sweep can read and set a state at once.
+    """
+    unwanted = False
+    before: StateType | None = None
+    for state in _in_order(states):
+        if state.type == StateType.SCHEDULED and before in TERMINAL_STATES:
+            unwanted = _is_automatic(state) and (unwanted or before == StateType.CANCELLED)
+        elif state.type == StateType.PAUSED:
+            unwanted = False
+        before = state.type
+    return unwanted
+
+
+def _in_order(states: Iterable[State]) -> list[State]:
+    return sorted(states, key=lambda state: state.timestamp)
+
+
+def _is_automatic(state: State) -> bool:
+    return (state.message or "").startswith((RESCHEDULED_BY_AUTOMATION, _RESCHEDULED_BY_SWEEP))
+
+
 def stop_crash_loop() -> None:
-    """End a run that keeps crashing; every flow calls this first.
+    """End a run that keeps crashing, or was canceled after a crash; every flow calls this first.
 
     Raises:
         CrashedTooOften: more than five crashes since the run was last suspended.
+        Abort: the run was canceled, and is again.
     """
     if current_run.id is None or current_run.run_count <= 1:
         return  # the first execution has no history
     with get_client(sync_client=True) as client:
-        count = crashes_in_a_row(client.read_flow_run_states(current_run.id))
+        states = client.read_flow_run_states(current_run.id)
+        if is_unwanted(states):
+            set_state(client, UUID(str(current_run.id)), Cancelled(message=_CANCELED))
+            raise Abort(_CANCELED)
+    count = crashes_in_a_row(states)
     if count > CRASHES_MAX:
         raise CrashedTooOften(_TOO_OFTEN.format(count=count))
 
@@ -75,7 +110,7 @@ def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[
 
     A run that crashed too often is set to Failed, with a line in `problems`.
     """
-    message = "Rescheduled by the sweep: the run crashed, or its start was never finished."
+    message = f"{_RESCHEDULED_BY_SWEEP}the run crashed, or its start was never finished."
     rescheduled: list[str] = []
     for run in recoverable_runs(client, StateType.CRASHED, StateType.PENDING):
         if run.state is None:
@@ -83,7 +118,10 @@ def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[
         age, pending = now - run.state.timestamp, run.state.is_pending()
         if not (age > _STARTS_WITHIN if pending else _PATIENCE < age < LOST_AFTER):
             continue
-        count = crashes_in_a_row(client.read_flow_run_states(run.id))
+        states = _in_order(client.read_flow_run_states(run.id))
+        if not states or states[-1].type != run.state.type:
+            continue  # it was canceled or goes on since it was listed
+        count = crashes_in_a_row(states)
         if count > CRASHES_MAX:
             client.set_flow_run_state(run.id, Failed(message=_TOO_OFTEN.format(count=count)))
             problems.append(f"run {run.name} has crashed {count} times in a row and is not started again")

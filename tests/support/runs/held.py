@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.exceptions import Pause
+from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import run_flow
 from prefect.flows import Flow
 
@@ -72,7 +72,7 @@ class Held:
         """In a thread of its own, because Prefect keeps a run's context there."""
 
         def go() -> None:
-            with suppress(Exception, Pause):
+            with suppress(Exception, Abort, Pause):
                 run_flow(FLOWS[flow], flow_run=self.world.run(run))
 
         thread = threading.Thread(target=copy_context().run, args=(go,))
