@@ -12,7 +12,7 @@ from prefect_assay.blocks.order_books import open_books
 from prefect_assay.cli.app import app
 from prefect_assay.runs.queries import recoverable_runs
 from prefect_assay.runs.states import reschedule
-from prefect_assay.runs.tags import CHILDREN_TAG, GROUP_TAG
+from prefect_assay.runs.tags import CANCELED_TAG, CHILDREN_TAG, GROUP_TAG
 from support.command import command
 from support.runs.held import DESIGN, Held
 from support.runs.world import EGFR, UNPRICED
@@ -119,16 +119,24 @@ def test_a_canceled_campaign_says_what_remains(world, held):
     assert (again["outcome"], again["billed_cents"]) == ("invoiced", 21_900)
 
 
-@pytest.mark.parametrize("campaign_crashed", [True, False])
-def test_a_crashed_run_is_canceled_and_not_started_again(world, held, campaign_crashed):
-    group = f"crashed-{campaign_crashed}"
+@pytest.mark.parametrize("campaign", ["Crashed", "Scheduled", "Cancelled"])
+def test_a_crashed_run_is_canceled_and_not_started_again(world, held, campaign):
+    """Also below a campaign whose cancellation was reported before, when the run had not crashed yet."""
+    group = f"crashed-{campaign}"
     parent = held.start("campaign", **world.shared(), designs="d.fasta", assay={"target": EGFR})
     child = held.experiment(group)
-    world.api.update_flow_run(parent.id, tags=["assay", CHILDREN_TAG + group])
+    reported = [f"{CANCELED_TAG}0-told"] if campaign == "Cancelled" else []
+    world.api.update_flow_run(parent.id, tags=["assay", CHILDREN_TAG + group, *reported])
     world.api.update_flow_run(child.id, tags=["assay", GROUP_TAG + group])
-    for run in (parent, child) if campaign_crashed else (child,):
-        world.api.set_flow_run_state(run.id, Crashed(), force=True)
-    assert here("cancel", str(parent.id), "--yes").exit_code == 0
+    if campaign == "Crashed":
+        world.api.set_flow_run_state(parent.id, Crashed(), force=True)
+    elif campaign == "Cancelled":
+        held.cancel(parent)
+    world.api.set_flow_run_state(child.id, Crashed(), force=True)
+    done = here("cancel", str(parent.id), "--yes", "--json")
+    (line,) = json.loads(done.stdout)["experiments"]
+    assert (done.exit_code, line["outcome"]) == (0, "canceled")
     assert [world.run(run).state.name for run in (parent, child)] == ["Cancelled"] * 2
     started_again = {run.id for run in recoverable_runs(world.api, StateType.CRASHED)}
     assert not started_again & {parent.id, child.id}
+    assert len(world.artifacts(world.run(parent), "assay-canceled-")) == (0 if reported else 1)

@@ -48,6 +48,9 @@ LOOK_BACK: Final = timedelta(days=60)
 # A request that was in flight when its process was killed has arrived by then, or never will.
 _IN_FLIGHT: Final = timedelta(minutes=10)
 _FINAL: Final = "told"  # in the tag of a run that needs no further report
+_CHILDREN: Final = (
+    "children"  # in the tag of a parent that is reported, and whose children have not all ended
+)
 _NO_DEPLOYMENT: Final = (
     "run {name} was canceled by its worker, because its deployment was deleted: create it again (prefect-assay deploy), "
     "and a new run replaces this one"
@@ -118,13 +121,14 @@ class Settled:
 def settle_canceled_run(client: SyncPrefectClient, run: FlowRun, now: datetime) -> Settled | None:
     """Do at once what the sweep would do for a canceled run; None for a parent, whose children are canceled with it.
 
+    A parent that was reported before is not reported again, but a child may have crashed since, and would be started again.
+
     Raises:
         AssayError: a block, the archive or the service cannot be read; the sweep tries again.
     """
     if "spec" in run.parameters:
         return _report_experiment(client, run, now)
-    if _reported(run) != _FINAL:
-        _report_parent(client, run)
+    _report_parent(client, run)
     return None
 
 
@@ -172,40 +176,52 @@ def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | No
     return find_order(service, book.order_key, ExperimentSpec.model_validate(run.parameters["spec"]))
 
 
-def cancel_children(client: SyncPrefectClient, run: FlowRun) -> list[str]:
-    """Cancel what an ended campaign or loop has started, unless another run waits for it; a line for each."""
-    lines = []
+@dataclass(frozen=True)
+class CanceledChildren:
+    """A line for each child run, and whether one of them had to be canceled, and may end as Crashed instead."""
+
+    lines: tuple[str, ...]
+    canceled: bool
+
+
+def cancel_children(client: SyncPrefectClient, run: FlowRun) -> CanceledChildren:
+    """Cancel what a campaign or loop has started that is canceled or has ended, unless another run waits for it."""
+    lines: list[str] = []
+    canceled = False
     for group in sorted({*tag_values(run.tags, CHILDREN_TAG), *tag_values(run.tags, WAITS_TAG)}):
         others = [o.name for o in _others(client, run, [WAITS_TAG + group, CHILDREN_TAG + group])]
-        children = read_runs(client, run_filter(tags=[GROUP_TAG + group]))
-        lines += [f"- {child.name}: {_cancel(client, child, others)}" for child in children]
-    return lines
+        for child in read_runs(client, run_filter(tags=[GROUP_TAG + group])):
+            if child.state is not None and has_ended(child):
+                what = f"has ended as {child.state.name}"
+            elif others:
+                what = f"goes on, because {', '.join(others)} waits for it, too"
+            else:
+                cancel(client, child)
+                canceled = True
+                what = "is canceled with it"
+            lines.append(f"- {child.name}: {what}")
+    return CanceledChildren(tuple(lines), canceled)
 
 
 def _report_parent(client: SyncPrefectClient, run: FlowRun) -> None:
-    lines = cancel_children(client, run)
-    text = "\n".join(
-        [
-            f"# {run.name} was canceled",
-            "",
-            "The artifact of each child run reports what the laboratory still does and bills."
-            if lines
-            else "It had started nothing: nothing was ordered, and nothing will be billed.",
-            "",
-            *sorted(lines),
-        ]
-    )
-    _create_artifact(client, run, f"assay-canceled-{artifacts.label_of(run.name)}", text)
-    set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_FINAL}")
-
-
-def _cancel(client: SyncPrefectClient, child: FlowRun, others: list[str]) -> str:
-    if child.state is not None and has_ended(child):
-        return f"has ended as {child.state.name}"
-    if others:
-        return f"goes on, because {', '.join(others)} waits for it, too"
-    cancel(client, child)
-    return "is canceled with it"
+    children = cancel_children(client, run)
+    if _reported(run) is None:
+        text = "\n".join(
+            [
+                f"# {run.name} was canceled",
+                "",
+                "The artifact of each child run reports what the laboratory still does and bills."
+                if children.lines
+                else "It had started nothing: nothing was ordered, and nothing will be billed.",
+                "",
+                *sorted(children.lines),
+            ]
+        )
+        _create_artifact(client, run, f"assay-canceled-{artifacts.label_of(run.name)}", text)
+    # A process that is killed may report a crash instead, and its run would be started again: the sweep looks again.
+    reported = _CHILDREN if children.canceled else _FINAL
+    if _reported(run) != reported:
+        set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{reported}")
 
 
 def _others(client: SyncPrefectClient, run: FlowRun, tags: Iterable[str]) -> list[FlowRun]:
