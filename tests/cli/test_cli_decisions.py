@@ -25,6 +25,7 @@ from prefect_assay.errors import ArchiveUnavailable, InputError
 from prefect_assay.models.billing import Invoice, Quote
 from prefect_assay.models.job import Order
 from prefect_assay.payments.reconciliation import PaymentStatus
+from prefect_assay.runs.tags import CHILDREN_TAG, GROUP_TAG
 from prefect_assay.sweeping import cancellations
 from prefect_assay.sweeping.cancellations import Settled
 from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, CancellationReport
@@ -326,6 +327,37 @@ def test_a_run_that_no_worker_stops_is_left_to_the_sweep(monkeypatch):
     monkeypatch.setattr(cancel, "_PATIENCE_SECONDS", 0.0)
     (line,) = cancel._cancel(Server(), [stuck])
     assert (line.outcome, "its worker has not stopped it yet" in line.text) == ("canceling", True)
+
+
+def test_the_runs_of_a_campaign_that_no_worker_stops_are_canceled_all_the_same(monkeypatch):
+    """Its machine has died: the campaign stays Cancelling, also for a second `cancel`."""
+    stuck = a_run("c", State(type=StateType.CANCELLING), [CHILDREN_TAG + "g"])
+    child = a_run("c 1/1", Suspended(timeout_seconds=60, pause_key="results-k:1"), [GROUP_TAG + "g"], spec={})
+    runs = {run.id: run for run in (stuck, child)}
+
+    class Server:
+        def read_flow_runs(self, *, flow_run_filter, **_):
+            return [run for run in runs.values() if set(flow_run_filter.tags.all_) <= set(run.tags)]
+
+        def read_flow_run(self, run_id):
+            return runs[run_id]
+
+        def set_flow_run_state(self, run_id, _state, **_):
+            assert run_id == child.id
+            child.state = Cancelled()
+            return SimpleNamespace(status=SetStateStatus.REJECT)
+
+    monkeypatch.setattr(cancel, "require_api", lambda: None)
+    monkeypatch.setattr(cancel, "get_client", lambda **_: nullcontext(Server()))
+    monkeypatch.setattr(cancel, "active_schedule", lambda *_: None)
+    monkeypatch.setattr(cancel, "with_children", lambda *_: [stuck])
+    monkeypatch.setattr(cancel, "parents_of", lambda *_: [stuck])
+    monkeypatch.setattr(cancel, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(cancel, "_archive_is_here", lambda _: False)
+    done = CliRunner().invoke(app, ["cancel", "c", "--json"])
+    assert done.exit_code == 0, done.output
+    lines = json.loads(done.stdout)["experiments"]
+    assert [(line["run"], line["outcome"]) for line in lines] == [("c", "canceling"), ("c 1/1", "canceled")]
 
 
 def test_a_run_that_crashes_while_it_is_canceled_does_not_come_back(monkeypatch):

@@ -69,7 +69,7 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool) -> None:
                 raise
             found = []
         running = [run for run in found if is_open(run)]
-        canceled = any(run.state and run.state.is_cancelled() for run in found)
+        canceled = any(run.state and (run.state.is_cancelled() or run.state.is_cancelling()) for run in found)
         if not running and not canceled and schedule is None:
             ended = ", ".join(sorted({_state(run) for run in found}))
             raise InputError(f"every run of {which} has ended ({ended}); there is nothing to cancel")
@@ -125,9 +125,9 @@ def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
                 continue
             if not has_ended(run):
                 lines.append(_line(run, "canceling", f"its worker has not stopped it yet; {_SWEEP}"))
-            elif run.state is not None and run.state.is_cancelled():
+            if has_ended(run) and run.state is not None and run.state.is_cancelled():
                 settle_canceled_run(client, run, datetime.now(UTC))
-            else:
+            elif not is_open(run):
                 cancel_children(client, run)
             started |= {child.id: child for child in children_of(client, run)}
         lines += [
