@@ -1,6 +1,7 @@
 """Runs whose process sends no heartbeats any more: the sweep marks them as crashed where no automation did.
 
-A Prefect server that was away itself looks the same, so a run has to be silent at two sweeps.
+One that is being canceled is set to Cancelled, where the Prefect server's own cleanup, after five minutes, is switched off.
+A server that was away itself looks the same, so a run has to be silent at two sweeps.
 """
 
 from datetime import datetime, timedelta
@@ -10,7 +11,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.events.filters import EventAnyResourceFilter, EventFilter, EventNameFilter, EventOccurredFilter
 from prefect.settings import get_current_settings
-from prefect.states import Crashed
+from prefect.states import Cancelled, Crashed
 from prefect.types import DateTime
 
 from prefect_assay.models.sweep import Silence
@@ -43,6 +44,8 @@ def default_silence() -> timedelta:
 def mark_missing_heartbeats_crashed(client: SyncPrefectClient, now: datetime, noted: Silence) -> Silence:
     """Set runs to Crashed that were silent at an earlier sweep (`noted`) and still are; returns what to note now.
 
+    Runs that are being canceled are set to Cancelled.
+
     A run without any heartbeat since it was started is left alone for a day: its process may send none. No execution
     lasts that long, and Prefect deletes heartbeats after a week, in which no server may have run.
     """
@@ -51,18 +54,24 @@ def mark_missing_heartbeats_crashed(client: SyncPrefectClient, now: datetime, no
     silent = {str(run.id): run for run in _silent(client, now)}
     message = f"No heartbeat for {default_silence().total_seconds():.0f} s: its process is gone."
     for run_id in silent.keys() & set(noted.runs):
-        if set_state(client, silent[run_id].id, Crashed(message=message)):
+        run = silent[run_id]
+        canceling = run.state is not None and run.state.is_cancelling()
+        if set_state(client, run.id, Cancelled(message=message) if canceling else Crashed(message=message)):
             del silent[run_id]
     return Silence(since=now, runs=tuple(sorted(silent))[:_NOTED_MAX]) if silent else Silence()
 
 
 def last_heartbeat(client: SyncPrefectClient, run: FlowRun, state: State, now: datetime) -> datetime | None:
-    """Return the time of the run's last heartbeat since it entered this state."""
+    """Return the time of the run's last heartbeat since it entered this state.
+
+    A run that is being canceled has sent them in the state before.
+    """
+    since = state.timestamp - (default_silence() if state.is_cancelling() else timedelta())
     found = client.read_events(
         EventFilter(
             event=EventNameFilter(name=[_HEARTBEAT]),
             any_resource=EventAnyResourceFilter(id=[f"prefect.flow-run.{run.id}"]),
-            occurred=EventOccurredFilter(since=_moment(state.timestamp), until=_moment(now)),
+            occurred=EventOccurredFilter(since=_moment(since), until=_moment(now)),
         ),
         limit=1,  # the latest comes first
     )
@@ -77,7 +86,7 @@ def _silent(client: SyncPrefectClient, now: datetime) -> list[FlowRun]:
     since = now - default_silence()
     return [
         run
-        for run in recoverable_runs(client, StateType.RUNNING)
+        for run in recoverable_runs(client, StateType.RUNNING, StateType.CANCELLING)
         if run.state is not None
         and run.state.timestamp < since
         and _is_silent(run.state, last_heartbeat(client, run, run.state, now), since, now)

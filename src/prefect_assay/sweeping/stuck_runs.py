@@ -18,6 +18,11 @@ from prefect_assay.runs.transient_failures import missing_block, retry_count
 LATE_AFTER: Final = timedelta(minutes=10)
 SILENT_AFTER: Final = timedelta(minutes=30)  # an execution takes seconds; with every retry, some minutes
 _RETRIES: Final = 3  # in a row: the failure has lasted for more than half an hour
+_RUNNING: Final = (
+    "Look into its log; then cancel it, or set it to Crashed, and it is rescheduled and orders nothing twice"
+)
+# Crashed would start it again.
+_CANCELING: Final = "Leave it: the sweep sets it to Cancelled, within a day, then cancels what it has started and reports what remains"
 _ACTIVE: Final = [StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 
 
@@ -84,7 +89,7 @@ def _stuck(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) ->
         _problem(
             run,
             f"is {state.name} since {_when(state)} without a heartbeat: its process is probably gone",
-            "Look into its log; then cancel it, or set it to Crashed, and it is rescheduled and orders nothing twice",
+            _CANCELING if state.is_cancelling() else _RUNNING,
         )
         for run, state in silent
         if (last := last_heartbeat(client, run, state, now)) is None or now - last > default_silence()
