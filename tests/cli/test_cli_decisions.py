@@ -214,6 +214,12 @@ def test_what_is_billed_is_said_with_its_invoice():
     line = cancel._of(a_run(spec={}), Settled(report.model_copy(update={"order": order}), ()))
     assert line.text == "canceled by the laboratory; its invoice over 219.00 USD must not be paid"
     assert line.billed_cents is None
+    paid = PaymentStatus(invoice=Invoice(id="i", status="paid", amount=21_900))
+    line = cancel._of(
+        a_run(spec={}), Settled(report.model_copy(update={"order": order, "payment": paid}), ())
+    )
+    assert line.text == "canceled by the laboratory, and 219.00 USD is paid: ask it for a refund"
+    assert (line.billed_cents, line.paid) == (21_900, True)
 
 
 @pytest.fixture

@@ -135,6 +135,12 @@ def test_what_is_paid_is_done_and_cannot_be_stopped():
         ("open", "in_production", "works on it, although the invoice is not paid", "starts when"),
         ("open", "done", "has done the work: ask it about the invoice", "starts when"),
         ("open", "canceled", "its invoice over 219.00 USD must not be paid", "remains in force"),
+        (
+            "paid",
+            "canceled",
+            "canceled the experiment, and 219.00 USD is paid.** Ask it for a refund",
+            "start the flow",
+        ),
         ("paid", "done", "The laboratory has done the work, and 219.00 USD is billed and paid", "cancels it"),
     ],
 )

@@ -47,8 +47,16 @@ class CancellationReport(Model):
     @property
     def must_not_be_paid(self) -> bool:
         """The experiment is canceled, which need not void its invoice."""
-        canceled = self.order is not None and self.order.status == ExperimentStatus.CANCELED
-        return canceled and not self.payment.paid
+        return self._canceled and not self.payment.paid
+
+    @property
+    def must_be_refunded(self) -> bool:
+        """The experiment is canceled and paid: no results come."""
+        return self._canceled and self.payment.paid
+
+    @property
+    def _canceled(self) -> bool:
+        return self.order is not None and self.order.status == ExperimentStatus.CANCELED
 
 
 _FEEDBACK: Final = "This quote is not wanted any more: its run was canceled, or the order was made twice."
@@ -193,7 +201,11 @@ def _billed(report: CancellationReport) -> list[str]:
         "To get the results, start the flow again with the same campaign id: it finds the order, and orders and pays "
         "nothing."
     )
-    if payment.paid:
+    if report.must_be_refunded:
+        lines = [
+            f"**The laboratory has canceled the experiment, and {amount} is paid.** Ask it for a refund."
+        ]
+    elif payment.paid:
         work = "has done" if done else "does"
         cannot = "" if done else " The service has no operation that cancels it; ask the laboratory."
         lines = [f"**The laboratory {work} the work, and {amount} is billed and paid.**{cannot} {results}"]

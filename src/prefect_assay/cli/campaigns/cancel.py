@@ -218,6 +218,8 @@ def _billed(remains: CancellationReport) -> str:
     doubt = "; a payment was sent and may have been made" if remains.payment.in_doubt else ""
     if remains.must_not_be_paid:
         return f"canceled by the laboratory; its invoice over {amount} must not be paid{doubt}"
+    if remains.must_be_refunded:
+        return f"canceled by the laboratory, and {amount} is paid: ask it for a refund"
     if remains.payment.paid:
         return f"ordered and billed: {amount}, paid; run the campaign again to get its results"
     return f"ordered and billed: {amount}, invoice {invoice.status if invoice else 'not listed'}{doubt}"
