@@ -126,6 +126,32 @@ def test_a_table_that_would_lack_ordered_designs_is_not_written(tmp_path):
     assert "campaign by-hand: its open designs are not known" in shown.err
 
 
+def test_designs_of_a_plan_that_cannot_be_read_are_not_called_not_ordered(tmp_path):
+    """Their order may have been placed: only the plan names it."""
+    store = LocalStore(tmp_path / "archive")
+    fixed = selected_round(store, "")
+    plan = archive_plan(store, "", fixed.campaign_id, [choice.design() for choice in fixed.choices])
+    rebuild_candidates(store, "")
+    Books(store, "", "org-1").order(fixed.campaign_id, plan.order_keys[0]).record(
+        lambda _: Ordered(experiment_id="e-1")
+    )
+    before = command("designs", "history", str(store.root), "--json").json()
+    (kept,) = store.root.glob(f"{fixed.campaign_id}/PLAN/v*/plan.json")
+    kept.chmod(0o644)
+    kept.write_bytes(b"{}")
+    shown = command("designs", "history", str(store.root), "--json").json()
+    assert "its open designs are not known" in shown["notes"][0]
+    assert shown["passed_over"] == before["passed_over"] == {"duplicate": 1, "ranked_lower": 2}
+    counted = [
+        {each["method"]: (each["proposed"], each["bought"]) for each in track["methods"]}
+        for track in (before, shown)
+    ]
+    assert counted == [
+        {"rfd": (3, 2), "old": (3, 2), "(no method)": (1, 0)},
+        {"rfd": (3, 0), "old": (3, 0), "(no method)": (1, 0)},
+    ]
+
+
 def test_notes_stay_out_of_a_table_on_stdout(tmp_path):
     store = LocalStore(tmp_path)
     plan = archive_plan(store, "", "by-hand", [ProteinSequence("h1", "MKVAA")])

@@ -47,6 +47,7 @@ class Unanswered(NamedTuple):
     campaign_id: str
     order_key: str | None  # by the campaign's plan
     design: DesignSummary
+    plan_unread: bool = False  # so that nothing names its order
 
 
 class MeasuredDesigns(NamedTuple):
@@ -75,7 +76,7 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
     found: list[DesignSummary] = []
     answered: set[tuple[str, str, str]] = set()
     notes: list[str] = []
-    unread: list[str] = []
+    unread: dict[str, str] = {}
     plans: dict[str, Plan | None] = {}
     known = {
         campaign_id: {name for named in by_residues.values() for name in named}
@@ -114,7 +115,7 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
                 plans[campaign_id] = _noted_plan(store, folder, campaign_id, unread)
             keys = _order_keys(plans[campaign_id])
             unanswered += (
-                Unanswered(campaign_id, keys.get(name), _pending(name, decision))
+                Unanswered(campaign_id, keys.get(name), _pending(name, decision), campaign_id in unread)
                 for name, decision in absent.items()
             )
     registered = _registered(store, prefix, campaigns)
@@ -130,7 +131,9 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
         for design in _open(plan, known.get(plan.campaign_id, set()))
     )
     notes += _not_in_the_lake(store, prefix, registered)
-    return MeasuredDesigns(tuple(found), tuple(unanswered), planned, tuple(notes), tuple(sorted(unread)))
+    return MeasuredDesigns(
+        tuple(found), tuple(unanswered), planned, tuple(notes), tuple(sorted(unread.values()))
+    )
 
 
 def _registered(store: Store, prefix: str, campaigns: Iterable[str] | None) -> dict[tuple[str, str], int]:
@@ -202,7 +205,7 @@ def _plan(store: Store, folder: str) -> Plan | None:
     return Plan.model_validate_json(version.read(PLAN_PATH)) if version else None
 
 
-def _noted_plan(store: Store, folder: str, campaign_id: str, unread: list[str]) -> Plan | None:
+def _noted_plan(store: Store, folder: str, campaign_id: str, unread: dict[str, str]) -> Plan | None:
     """The plan; where it cannot be read, a line: it would say which open designs were ordered."""
     try:
         return _plan(store, folder)
@@ -210,7 +213,7 @@ def _noted_plan(store: Store, folder: str, campaign_id: str, unread: list[str]) 
         raise
     except (ArchiveError, ValidationError) as error:
         cause = error.message if isinstance(error, ArchiveError) else "another version wrote its plan"
-        unread.append(f"campaign {campaign_id}: its open designs are not known: {cause}")
+        unread[campaign_id] = f"campaign {campaign_id}: its open designs are not known: {cause}"
         return None
 
 

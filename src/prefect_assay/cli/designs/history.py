@@ -107,17 +107,20 @@ def _placed(store: Store, prefix: str, designs: Iterable[lake.Unanswered]) -> se
 
 
 def _not_bought(
-    proposals: Iterable[Proposals], not_ordered: Sequence[lake.Unanswered]
+    proposals: Iterable[Proposals], without_order: Sequence[lake.Unanswered]
 ) -> tuple[Counter[str | None], Counter[str]]:
-    """How many candidates were proposed and not bought, by method and by why."""
+    """How many candidates were proposed and not bought, by method and by why.
+
+    Designs whose plan cannot be read count as proposed only: whether they are ordered is not known.
+    """
     over, why = Counter[str | None](), Counter[str]()
     for line in proposals:
         if line.fate not in _BOUGHT:
             over[line.method] += line.candidates
             why[line.fate] += line.candidates
-    if not_ordered:
-        over.update(method_of(each.design.attributes) for each in not_ordered)
-        why["not_ordered"] = len(not_ordered)
+    over.update(method_of(each.design.attributes) for each in without_order)
+    if not_ordered := sum(not each.plan_unread for each in without_order):
+        why["not_ordered"] = not_ordered
     return over, why
 
 
