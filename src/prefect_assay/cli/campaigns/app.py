@@ -7,6 +7,7 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
+    EARLIER_NAMES,
     ArchiveName,
     AsJson,
     CredentialsName,
@@ -47,7 +48,7 @@ QuestionKey = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
 
 
-@campaigns.command()
+@campaigns.command(context_settings=EARLIER_NAMES)
 def run(
     designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
     *,
@@ -143,7 +144,7 @@ def status(
         show_status(which, credentials=credentials, limit=limit, watch=watch, as_json=as_json)
 
 
-@campaigns.command()
+@campaigns.command(context_settings=EARLIER_NAMES)
 def estimate(
     designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
     *,
