@@ -23,13 +23,16 @@ def test_the_lab_in_the_foreground_ends_cleanly_on_ctrl_c():
         text=True,
     )
     try:
-        lines = [process.stdout.readline() for _ in range(4)]
+        lines = [process.stdout.readline() for _ in range(7)]
         address = re.search(r"http://\S+", lines[0])[0]
         token = lines[1].split()[1]
         who = httpx.get(
             f"{address}/api/v1/whoami", headers={"Authorization": f"Bearer {token}"}, trust_env=False
         )
         assert who.status_code == 200
+        named = {line.split()[0]: line.split()[1] for line in lines[5:]}
+        assert httpx.get(named["portal"], trust_env=False).status_code == 200
+        assert named["tools"] == f"{address}/mcp"
         below = descendants(process.pid)
         assert len(below) == 1
     finally:
