@@ -16,8 +16,11 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.cli.services import check
+from prefect_assay.cli.services.receiver import receiver_word
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.models.sweep import SweepMemory
+from support.webhooks.deliveries import SIGNING_KEY
+from support.webhooks.receiver_place import running
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -187,6 +190,38 @@ def test_a_receiver_that_has_lost_the_key(lab, seen, monkeypatch, tmp_path):
         (text,) = (text for part, text in seen() if part == "receiver")
         assert text.startswith(f"{name}: {keys.file} does not hold its signing key")
         assert keys.service not in text
+
+
+def test_a_receiver_without_the_services_word(seen):
+    endpoint = {"signing_key": SIGNING_KEY}
+    credentials = AssayCredentials(base_url=CLOSED, token="t", service_word="Acme")
+    with saved(credentials, "hooks"), running() as place:
+        with saved(WebhookEndpoint(url=f"{place.url}/assay", **endpoint), "hooks") as name:
+            (text,) = (text for part, text in seen() if part == "receiver")
+        assert text.startswith(f"{name}: {place.url}/assay refuses what its key signs under X-Acme-Signature")
+        assert SIGNING_KEY not in text
+        with (
+            running(words={"service": "Acme"}) as right,
+            saved(WebhookEndpoint(url=f"{right.url}/assay", **endpoint), "hooks"),
+        ):
+            assert not [text for part, text in seen() if part == "receiver"]
+            assert right.wake.asked == right.all_announced() == []
+
+
+def test_the_receiver_of_up_reads_the_word_of_the_blocks_that_belong_to_an_endpoint(server):
+    api = str(server.api_url)
+    neutral, acme = (
+        AssayCredentials(base_url=CLOSED, token="t", service_word=word) for word in ("Service", "Acme")
+    )
+    endpoint = WebhookEndpoint(url=CLOSED, signing_key=SIGNING_KEY)
+    with saved(acme, "team"):
+        assert receiver_word(api) == "Service"
+        with saved(endpoint, "team"):
+            assert receiver_word(api) == "Acme"
+            with saved(neutral, "lab"), saved(endpoint, "lab"):
+                assert receiver_word(api) == "Service", "they do not agree"
+                with saved(acme, "main"), saved(endpoint, "main"):
+                    assert receiver_word(api) == "Acme"
 
 
 def test_a_block_that_is_not_valid_is_named_without_its_secrets(server, seen):

@@ -6,6 +6,8 @@ import os
 import psutil
 import pytest
 
+from prefect_assay.cli.services import up
+from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.up import _Installation, _only_one
 
 
@@ -39,3 +41,27 @@ def test_another_process_with_the_id_of_one_that_was_left_behind_is_not_ended(le
     state.write_text(json.dumps({"worker": [left_behind.pid, "another"]}))
     with _only_one(tmp_path):
         assert left_behind.running
+
+
+@pytest.mark.parametrize(
+    ("saved", "given", "passed"),
+    [("Service", None, None), ("Acme", None, "Acme"), ("Acme", "Other", "Other")],
+)
+def test_the_receiver_gets_the_word_of_the_saved_blocks(tmp_path, monkeypatch, saved, given, passed):
+    launched = {}
+    monkeypatch.setattr(up, "receiver_word", lambda _api: saved)
+    monkeypatch.delenv(WORD_VARIABLE, raising=False)
+    if given:
+        monkeypatch.setenv(WORD_VARIABLE, given)
+    with (tmp_path / "processes.json").open("a+") as state:
+        installation = _Installation(
+            tmp_path, "http://127.0.0.1:9/api", {"worker": [], "receiver": []}, state
+        )
+        monkeypatch.setattr(
+            installation._processes, "launch", lambda name, _, env: launched.update({name: env})
+        )
+        installation._read_word()
+        for name in installation.parts:
+            installation._launch(name)
+    assert launched["receiver"].get(WORD_VARIABLE) == passed
+    assert launched["worker"].get(WORD_VARIABLE) == given

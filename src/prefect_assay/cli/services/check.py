@@ -1,7 +1,7 @@
 """`prefect-assay check`: looks at a whole installation, and names each fault with its mend.
 
 Each part is looked at alone and for a bounded time; one that fails or hangs does not stop the others. Nothing is changed,
-but for the probe object that an archive gets and loses again.
+but for the probe object that an archive gets and loses again. A receiver gets a signed body that is no delivery.
 """
 
 import json
@@ -11,6 +11,7 @@ from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from importlib.metadata import version
 from threading import Thread
 from typing import Any, Final
@@ -27,17 +28,22 @@ from prefect_assay.alerts.saved import read_saved
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.cli.services.receiver import WORD_VARIABLE, service_words
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
 from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.problem import AlertLimits
+from prefect_assay.models.service import WireWords
 from prefect_assay.runs.block_references import fault_of
 from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.webhooks.signature import sign
 
 _SECONDS: Final = 30.0  # for one part
 _FLOWS: Final = ("experiment", "campaign", "design-build-test", "sweep")
 _CLOCKS_DIFFER: Final = timedelta(minutes=2)
+_NO_ORDER: Final = "f" * 20  # in place of an order's key
+_SHOWN: Final = 200
 
 
 @dataclass(frozen=True)
@@ -224,6 +230,7 @@ def _service(client: SyncPrefectClient) -> Iterator[Line]:
 
 def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
     found = list(_saved(client, WebhookEndpoint))
+    words = service_words(client)
     if not found:
         yield Line(
             "receiver", ok=True, text="no WebhookEndpoint block: only the sweep wakes runs, minutes later"
@@ -242,11 +249,36 @@ def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
             why = f"{name}: {file} does not hold its signing key, so a receiver that uses this file refuses all deliveries"
             yield Line("receiver", ok=False, text=why, mend=how_to_add_key(file, name.rpartition("/")[2]))
             continue
+        word = words.get(name.rpartition("/")[2]) or (
+            next(iter(words.values())) if len(set(words.values())) == 1 else None
+        )
+        refusal = _refusal(block, word) if word else None
+        if refusal:
+            mend = (
+                f"give the receiver this key, and {WORD_VARIABLE}={word}; prefect-assay up reads the word from the blocks "
+                "when it starts"
+            )
+            yield Line("receiver", ok=False, text=f"{name}: {refusal}", mend=mend)
+            continue
         yield Line(
             "receiver",
             ok=True,
             text=f"{name}: {block.url} answers; whether the service reaches it, its first delivery shows",
         )
+
+
+def _refusal(block: WebhookEndpoint, word: str) -> str | None:
+    """Why the receiver refuses what is signed with the block's key under the service's word; None if it does not."""
+    address, secret = block.for_order(_NO_ORDER)
+    body = b'{"event": "prefect-assay check"}'  # signed, but no delivery: it wakes nothing
+    signature = {WireWords(service=word).header("Signature"): sign(body, secret.get_secret_value())}
+    try:
+        answer = httpx.post(address, content=body, headers=signature, timeout=10)
+    except httpx.HTTPError as error:
+        return f"{block.url} takes no delivery ({type(error).__name__})"
+    if answer.status_code != HTTPStatus.UNAUTHORIZED:
+        return None
+    return f"{block.url} refuses what its key signs under {', '.join(signature)}: {answer.text[:_SHOWN]}"
 
 
 def _is_here(client: SyncPrefectClient) -> bool:

@@ -18,6 +18,7 @@ from prefect_assay.books import known_archive_id
 from prefect_assay.cli.options import BLOCKS
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.answers import asked, cents, http_address
+from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.saved_blocks import changed, reference, save_block, saved_blocks
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key, signing_keys
 from prefect_assay.client.http.address import is_loopback_url
@@ -239,8 +240,8 @@ def _webhook(
     notes = []
     if credentials.service_word != NEUTRAL_SERVICE:
         notes.append(
-            "The receiver needs the service's word: start it, or prefect-assay up, with "
-            f"PREFECT_ASSAY_RECEIVER_WORDS__SERVICE={credentials.service_word}"
+            "The receiver needs the service's word: stop prefect-assay up and start it again, because it reads the word from "
+            f"these blocks when it starts, or start your own receiver with {WORD_VARIABLE}={credentials.service_word}"
         )
     settings = get_current_settings()
     receiver_is_here = is_loopback_url(settings.api.url or "")

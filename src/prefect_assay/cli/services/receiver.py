@@ -7,16 +7,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from prefect_assay.cli.options import BLOCKS
+from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.models.service import NEUTRAL_SERVICE
 
 if TYPE_CHECKING:
     import uvicorn
+    from prefect.client.orchestration import SyncPrefectClient
     from starlette.applications import Starlette
 
     from prefect_assay.webhooks.receiver import Receiver
     from prefect_assay.webhooks.settings import ReceiverSettings
 
 _PREFIX = "PREFECT_ASSAY_RECEIVER_"
+WORDS_VARIABLE: Final = f"{_PREFIX}WORDS"  # both words as JSON
+WORD_VARIABLE: Final = f"{WORDS_VARIABLE}__SERVICE"
 _MOST_CONNECTIONS: Final = 2000  # each may hold a body of the largest size until its signature is checked
 _GRACE_SECONDS: Final = 5
 
@@ -35,6 +41,38 @@ def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | 
         settings = settings.model_copy(update={"status": False})  # not on the public port, too
     with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does
         serve(Receiver(settings), settings, host, port)
+
+
+def service_words(client: "SyncPrefectClient") -> dict[str, str]:
+    """How the service spells itself in header names, by the name of each saved `AssayCredentials` block."""
+    found = _saved(client, "assay-credentials")
+    return {name: str(fields.get("service_word") or NEUTRAL_SERVICE) for name, fields in found.items()}
+
+
+def receiver_word(api: str) -> str:
+    """The word that a receiver of this Prefect API reads; the neutral one where the saved blocks do not agree.
+
+    Credentials and endpoint of one name belong together, and those that `init` saves by default come first.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    with api_errors(), temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
+        endpoints = _saved(client, "assay-webhook-endpoint")
+        words = {name: word for name, word in service_words(client).items() if name in endpoints}
+    agreed = set(words.values())
+    return words.get(BLOCKS) or (agreed.pop() if len(agreed) == 1 else NEUTRAL_SERVICE)
+
+
+def _saved(client: "SyncPrefectClient", slug: str) -> dict[str, dict[str, Any]]:
+    """The fields of the saved blocks of a type, by name, without secrets."""
+    from prefect.exceptions import ObjectNotFound
+
+    try:
+        documents = client.read_block_documents_by_type(slug, include_secrets=False)
+    except ObjectNotFound:  # never registered
+        return {}
+    return {str(document.name): document.data for document in documents if not document.is_anonymous}
 
 
 def serve(receiver: "Receiver", settings: "ReceiverSettings", host: str, port: int) -> None:

@@ -23,8 +23,10 @@ from rich.text import Text
 
 from prefect_assay.cli.ending_signals import EndingSignals
 from prefect_assay.cli.failures import refuse_ignored
+from prefect_assay.cli.services.receiver import WORD_VARIABLE, WORDS_VARIABLE, receiver_word
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.models.service import NEUTRAL_SERVICE
 
 try:
     import psutil
@@ -183,6 +185,7 @@ class _Installation:
     state: IO[str]
     _console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
     _ends: dict[str, list[float]] = field(default_factory=dict)
+    _word: str | None = None
 
     def __post_init__(self) -> None:
         self._processes = StackProcesses(self.home, work=Path.cwd())
@@ -196,6 +199,7 @@ class _Installation:
             self._launch("server")
         self._until_ready()
         self._deploy()
+        self._read_word()
         for name in self.parts:
             if name != "server":
                 self._launch(name)
@@ -226,6 +230,8 @@ class _Installation:
         env = {**os.environ, "PREFECT_API_URL": self.api, "PYTHONUNBUFFERED": "1"}
         if name == "server":
             del env["PREFECT_API_URL"]  # it would lead back to itself
+        if name == "receiver" and self._word:
+            env[WORD_VARIABLE] = self._word
         self._processes.launch(name, ["-m", "prefect_assay.cli", *self.parts[name]], env)
         self._note()
 
@@ -266,6 +272,14 @@ class _Installation:
             raise ConfigurationError(
                 f"the flows cannot be deployed to {self.api}; the reason is above, and in {log}"
             )
+
+    def _read_word(self) -> None:
+        """The service's word in header names, from the saved blocks where no setting gives it."""
+        if {WORDS_VARIABLE, WORD_VARIABLE} & os.environ.keys():
+            return
+        if (word := receiver_word(self.api)) != NEUTRAL_SERVICE:
+            self._word = word
+            self.say(f"The receiver reads the headers X-{word}-..., as the saved blocks spell them.")
 
     def _note(self) -> None:
         found = {}
