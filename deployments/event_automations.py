@@ -101,7 +101,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         resource="assay.experiment.*",
         labels={"assay.payment-method": "async_invoice"},
         subject=f"The invoice of {{{{ event.resource.name }}}} over {_USD} is open",
-        body="The run's artifact `assay-invoice` links to it; the laboratory starts when it is paid. " + _RUN,
+        body="The run's artifact `assay-invoice` links to the page to pay. " + _RUN,
     ),
     "notify-approval": Recipe(
         description="Notify when a run asks a person.",

@@ -23,7 +23,9 @@ def run_register(*, with_automations: bool, chosen: Sequence[str], as_json: bool
         registered = register(with_automations=with_automations, chosen=chosen)
     _show(registered, as_json=as_json)
     if not as_json:
-        print("Next: create blocks in the Prefect UI, then `prefect-assay deploy`.")
+        print(
+            "Next: `prefect-assay init` asks for the blocks of a campaign and saves them; then `prefect-assay deploy`."
+        )
 
 
 def run_deploy(*, check: bool, with_automations: bool, chosen: Sequence[str], as_json: bool) -> None:
