@@ -42,7 +42,7 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     ),
     QUOTE_EXPIRING: AlertKind(
         "an unanswered quote expires soon",
-        "Answer the form of its run in the Prefect UI; an expired quote cannot be accepted",
+        "Answer the form of its run, with prefect-assay approve or in the Prefect UI; an expired quote cannot be accepted",
     ),
     WALLET_LOW: AlertKind(
         "a wallet holds less than the limit, or cannot be read",
@@ -54,7 +54,7 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     ),
     CAP_REACHED: AlertKind(
         "a run asks a person because a cap would be exceeded",
-        "Answer its form in the Prefect UI",
+        "Answer its form, with prefect-assay approve or in the Prefect UI",
     ),
     RUN_STUCK: AlertKind(
         "a run has crashed, hangs, is late or cannot go on",
