@@ -54,7 +54,8 @@ _HEAD = """# The service: what of it is built
 
 Made from the code by `make service-page`; a test fails if the page is out of date, or if a part of the interface has no client,
 lab or test. The interface as data is `calls.py` and `more.py` in `tests/support/interface/`; the rules are in
-`tests/support/rules/`. Tests are named below `tests/`.
+`tests/support/rules/`. Tests are named below `tests/`. On this page and all others, `contract 4.2` is a section of the
+service's own description, which is not part of this repository.
 
 - **walk**: `rules/test_rules_walk.py` makes every call over HTTP against a lab in a process of its own, once in neutral
   words and once in those of a deployment. It checks that each parameter and field is accepted, each field is in the answer
