@@ -159,7 +159,7 @@ def part(process, name):
 
 def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     made, process = machine
-    first, init, run, status, loop = commands()
+    first, init, estimate, run, status, loop = commands()
     assert first == "prefect-assay up"
     eventually(lambda: "Next, in another terminal" in made.log.read_text(), seconds=STEP_SECONDS, what="up")
     made.note(first)
@@ -169,6 +169,8 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     assert saved.count(": new") == 4
     assert made.lab.token not in saved
 
+    assert re.search(r"\d USD", made.run(estimate))
+    assert made.orders() == 0
     started = made.run(run)
     assert "--credentials" not in run, "init's blocks are the default"
     assert re.search(r"http://127.0.0.1:\d+/runs/flow-run/", started)

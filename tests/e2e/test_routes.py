@@ -259,7 +259,8 @@ def test_the_readme_example_runs(world, days_pass, monkeypatch, tmp_path, capsys
     (tmp_path / "designs.fasta").write_text(f">readme\n{BINDER}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    world.credentials.save("main", overwrite=True)
+    for block in (world.credentials, world.policy, world.archive):
+        block.model_copy().save("main", overwrite=True)
     exec(example, {})
     table = Path(capsys.readouterr().out.strip().splitlines()[-1])
     assert "readme" in table.read_text()
