@@ -105,7 +105,7 @@ def archive_experiment(
             experiment_code=experiment.code,
             results_status=results_status,
             documents=[
-                *_received(client, order.experiment_id, with_results=bool(results)),
+                *_received(client, order.experiment_id, notes, with_results=bool(results)),
                 *_packages(client, results, Path(folder), notes),
                 *_own_documents(spec, order, payment, table),
             ],
@@ -160,11 +160,18 @@ def _measurement(spec: ExperimentSpec) -> Measurement:
     )
 
 
-def _received(client: AssayClient, experiment_id: str, *, with_results: bool) -> Iterator[Document]:
+def _received(
+    client: AssayClient, experiment_id: str, notes: list[str], *, with_results: bool
+) -> Iterator[Document]:
     """Every response body as received, byte for byte; TransientError if the results that were read are not among them."""
     missing = with_results
     for document in client.documents(experiment_id):
         missing = missing and not document.name.startswith("results-")
+        if document.absent:
+            notes.append(
+                f"raw/{document.name} takes the place of a list that the service does not seem to have: a 404 in other words "
+                "than its own. If it has the list, run the experiment again to archive it"
+            )
         yield Document(
             path=f"raw/{document.name}",
             content_type=document.content_type,

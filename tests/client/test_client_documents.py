@@ -104,11 +104,34 @@ def test_an_experiment_that_does_not_exist_is_no_empty_archive(face, server):
 GATEWAY = b"<html>404 Not Found</html>"
 
 
-@pytest.mark.parametrize("body", [GATEWAY, b"", b'{"message": "no route matched"}'])
-def test_what_a_gateway_does_not_find_is_not_left_out(face, server, body):
-    server.will(reply(200, ODD), reply(404, body))
-    with pytest.raises(errors.UnexpectedAnswer, match="sequences: the service answered 404"):
+ROUTERS = [GATEWAY, b"", b'{"message": "no route matched"}', b'{"detail": "Not Found"}']
+WHOLE = ["experiment", "sequences", "quote", "invoice", "updates", "results"]
+
+
+def whole_but(name, body):
+    """Answers to a walk, with a 404 in one place."""
+    answers = [reply(200, listed(1, total=1)) for _ in WHOLE]
+    answers[WHOLE.index(name)] = reply(404, body)
+    return answers
+
+
+@pytest.mark.parametrize("body", ROUTERS)
+@pytest.mark.parametrize("name", ["quote", "invoice", "results"])
+def test_what_a_gateway_does_not_find_is_not_left_out(face, server, name, body):
+    server.will(*whole_but(name, body))
+    with pytest.raises(errors.UnexpectedAnswer, match=f"{name}: the service answered 404"):
         face("documents", "e1")
+
+
+@pytest.mark.parametrize("body", ROUTERS)
+@pytest.mark.parametrize("name", ["sequences", "updates"])
+def test_a_note_takes_the_place_of_a_list_that_the_contract_does_not_have(face, server, name, body):
+    server.will(*whole_but(name, body))
+    documents = {document.name: document for document in face("documents", "e1")}
+    note = documents.pop(f"{name}.absent.json")
+    assert (note.absent, json.loads(note.body)) == (True, {"status_code": 404})
+    assert len(documents) == len(WHOLE) - 1
+    assert not any(document.absent or document.name.startswith(name) for document in documents.values())
 
 
 @pytest.mark.parametrize("body", [GATEWAY, {"error": "no"}])

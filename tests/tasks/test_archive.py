@@ -91,6 +91,22 @@ def test_a_version_is_not_sealed_without_the_results_that_were_read(tmp_path):
     assert list(Path(kept(credentials, tmp_path).record.location).rglob("raw/results-0001.json"))
 
 
+def test_a_list_that_the_service_may_not_have_does_not_hold_back_the_results(tmp_path):
+    credentials = Credentials(GOOD)
+    credentials.answers = {"updates": httpx.Response(404)}
+    found = kept(credentials, tmp_path)
+    place = Path(found.record.location)
+    assert (place / "raw" / "results-0001.json").exists()
+    assert json.loads((place / "raw" / "updates.absent.json").read_text()) == {"status_code": 404}
+    assert "in place of a list" in (place / "ro-crate-metadata.json").read_text()
+    (line,) = found.notes
+    assert "raw/updates.absent.json" in line
+    assert kept(credentials, tmp_path).record.unchanged
+    credentials.answers = {"updates": httpx.Response(200, json={"items": [], "total": 0})}
+    found = kept(credentials, tmp_path)
+    assert (found.record.version, found.notes) == (2, ())
+
+
 BAD = {
     "https://[::1/x": None,
     "https://xn--/x": None,

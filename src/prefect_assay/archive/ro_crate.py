@@ -140,13 +140,14 @@ def _crate(root: dict[str, Any], files: list[dict[str, Any]], others: list[dict[
 
 def _file(file: ArchivedFile) -> dict[str, Any]:
     folder = next((text for start, text in _FOLDERS.items() if file.path.startswith(start)), None)
+    what = "data package" if file.path.startswith("packages/") else "list of the service"
     absent = file.path.endswith(".absent.json")
     return _clean(
         {
             "@id": file.path,
             "@type": "File",
             "name": file.path.rpartition("/")[2],
-            "description": "note in place of a data package" if absent else _KNOWN.get(file.path, folder),
+            "description": f"note in place of a {what}" if absent else _KNOWN.get(file.path, folder),
             "encodingFormat": file.content_type,
             "contentSize": str(file.size),
             "sha256": file.sha256,

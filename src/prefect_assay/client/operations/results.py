@@ -96,13 +96,15 @@ def invoice_pdf(invoice_id: str) -> Pdf:
 class RawDocument:
     """One answer. `name` is unique within its experiment, such as `results-0001.json`.
 
-    `links` names the fields, in the service's own spelling, whose link works without a token.
+    `links` names the fields, in the service's own spelling, whose link works without a token. With `absent`, it is a note in
+    place of a list that the service may not have, `updates.absent.json`.
     """
 
     name: str
     content_type: str
     body: bytes = field(repr=False)
     links: tuple[str, ...] = ()
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +113,19 @@ class _Series:
     path: str
     paged: bool = False
     required: bool = False
+    contracted: bool = (
+        True  # the contract has the path, so that a 404 in other words than the service's is no answer
+    )
 
 
 _SERIES: Final = (
     _Series(name="experiment", path="", required=True),
-    _Series(name="sequences", path="/sequences", paged=True),
+    _Series(name="sequences", path="/sequences", paged=True, contracted=False),  # contract 4.3: not shown
     _Series(name="quote", path="/quote"),
     _Series(name="invoice", path="/invoice"),
-    _Series(name="updates", path="/updates", paged=True),
+    _Series(
+        name="updates", path="/updates", paged=True, contracted=False
+    ),  # contract 4.5: of the organization only
     _Series(name="results", path="/results", paged=True),
 )
 
@@ -126,7 +133,9 @@ _SERIES: Final = (
 class DocumentWalk:
     """A walk over all answers about one experiment. Those that the service says do not exist are left out, but for its record.
 
-    A 404 of a gateway, or in the middle of a list, is an error: an archive without these answers would look complete.
+    A 404 of a gateway, or in the middle of a list, is an error: an archive without these answers would look complete. At a
+    path that the contract does not have, a router's 404 may be all there is, and results must not wait for it: a note takes
+    the place of the list.
 
     Lists of one experiment grow at their end or not at all, so plain offsets miss nothing; a result that appears in
     between may be on two pages. As in `http.pagination`, a short page is the last one only if `total` agrees.
@@ -140,7 +149,7 @@ class DocumentWalk:
         self._last: list[object] = []
 
     def operation(self) -> Operation[Answer | None] | None:
-        """The next answer to fetch; its value is None for a 404."""
+        """The next answer to fetch; its value is None for a 404 of the service."""
         if not self._waiting:
             return None
         series = self._waiting[0]
@@ -148,9 +157,10 @@ class DocumentWalk:
 
         def read(answer: Answer) -> Answer | None:
             if not succeeded(answer.status):
-                if self._page > 1 or not problem_of(answer).genuine:
+                genuine = problem_of(answer).genuine
+                if self._page > 1 or (series.contracted and not genuine):
                     raise undecided(answer)
-                return None
+                return None if genuine else answer
             answer.json()  # refuse the page of a proxy, which must not be archived as a result
             return answer
 
@@ -169,6 +179,9 @@ class DocumentWalk:
         if answer is None:
             self._next_series()
             return ()
+        if not succeeded(answer.status):
+            self._next_series()
+            return (_absent(series, answer.status),)
         document = RawDocument(
             name=f"{series.name}-{self._page:04d}.json" if series.paged else f"{series.name}.json",
             content_type=answer.content_type or JSON_TYPE,
@@ -191,6 +204,12 @@ class DocumentWalk:
     def _next_series(self) -> None:
         self._waiting.pop(0)
         self._page, self._offset, self._last = 1, 0, []
+
+
+def _absent(series: _Series, status: int) -> RawDocument:
+    """Without the body: what changes in it, such as a request id, would make it another document each time."""
+    body = f'{{"status_code": {status}}}\n'.encode()
+    return RawDocument(name=f"{series.name}.absent.json", content_type=JSON_TYPE, body=body, absent=True)
 
 
 def documents(experiment_id: str) -> DocumentWalk:
