@@ -165,8 +165,10 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> None:
     )
 
 
-def pay(run: ExperimentRun, order: Order) -> Payment:
+def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
     """Pay the approved amount. An earlier approval of the same amount is not asked for again.
+
+    For a `canceled` experiment, a question about a payment in doubt does not offer to pay again.
 
     Raises:
         PaymentError: nothing was paid.
@@ -174,7 +176,9 @@ def pay(run: ExperimentRun, order: Order) -> Payment:
         Stopped: a person refused, or the question expired.
     """
     by_machine = run.options.payment_method in MACHINE_RAILS
-    payment = _by_machine(run, order) if by_machine else _invoice(run, order, 0, pays=False)
+    payment = (
+        _by_machine(run, order, canceled=canceled) if by_machine else _invoice(run, order, 0, pays=False)
+    )
     # The labels are set last, so with them an earlier execution has shown the payment as well.
     notes = artifacts.payment_labels(payment)
     changed = {name: value for name, value in notes.items() if own_label(name) != value}
@@ -186,7 +190,7 @@ def pay(run: ExperimentRun, order: Order) -> Payment:
     return payment
 
 
-def _by_machine(run: ExperimentRun, order: Order) -> Payment:
+def _by_machine(run: ExperimentRun, order: Order, *, canceled: bool) -> Payment:
     asks = can_suspend() and order.status not in AFTER_MATERIALS
     answer = payment_decision(run.key, run.name, lambda: _status(run, order)) if asks else None
     try:
@@ -195,7 +199,7 @@ def _by_machine(run: ExperimentRun, order: Order) -> Payment:
         if not asks:
             raise
         get_run_logger().warning("Asking a person: %s", error)
-        _ask_about_payment(run, order, str(error))
+        _ask_about_payment(run, order, str(error), repeatable=not canceled)
         raise
 
 
@@ -279,7 +283,7 @@ def _invoice(
     )
 
 
-def _ask_about_payment(run: ExperimentRun, order: Order, why: str) -> None:
+def _ask_about_payment(run: ExperimentRun, order: Order, why: str, *, repeatable: bool) -> None:
     ask_about_payment(
         run.options.policy,
         run.options.payment_method,
@@ -287,6 +291,7 @@ def _ask_about_payment(run: ExperimentRun, order: Order, why: str) -> None:
         what=run.name,
         why=why,
         status=_status(run, order),
+        repeatable=repeatable,
     )
 
 

@@ -26,7 +26,7 @@ from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import ExperimentReport
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, ResultsStatus
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, ResultsStatus
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.reporting.progress import show_progress
 from prefect_assay.runs import can_suspend, is_temporary, outlast, wait_until, was_suspended
@@ -88,8 +88,11 @@ def complete_order(run: ExperimentRun, order: Order) -> ExperimentReport:
             reject_surplus(client, order.surplus)
     if order.status not in AFTER_MATERIALS:
         order = _await_invoice(run, order)
+    canceled = order.status not in AFTER_MATERIALS and _is_canceled_in_doubt(run, order)
+    if canceled:
+        _end_canceled(run, order)  # first: the run may end with the answer about its payment, or without one
     try:
-        payment = pay(run, order)
+        payment = pay(run, order, canceled=canceled)
     except AssayError as error:
         # The laboratory already works on it: a payment problem must not hold back its results.
         if order.status not in AFTER_MATERIALS:
@@ -157,6 +160,15 @@ def _is_invoiced(run: ExperimentRun, order: Order, billing: Billing) -> bool:
             raise ExperimentCanceled(f"{experiment} was canceled")
         case never:
             assert_never(never)
+
+
+def _is_canceled_in_doubt(run: ExperimentRun, order: Order) -> bool:
+    """Return True for a canceled experiment with a payment that was sent and may still settle."""
+    sent = run.book.read().payment
+    if sent is None or not sent.in_doubt:
+        return False
+    with run.options.credentials.get_client() as client:
+        return client.experiment(order.experiment_id).status == ExperimentStatus.CANCELED
 
 
 def _end_canceled(run: ExperimentRun, order: Order) -> None:

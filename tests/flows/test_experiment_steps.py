@@ -6,14 +6,19 @@ import logging
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 
+from prefect_assay.approvals import uncertain_payment
 from prefect_assay.approvals.spending import Approval
 from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.books import OrderLedger
 from prefect_assay.books.log import Approved, Confirming, Sending, Surplus
 from prefect_assay.errors import (
+    ApprovalExpired,
+    ApprovalRejected,
     BudgetExceeded,
     ExperimentCanceled,
     NotFound,
@@ -32,6 +37,8 @@ from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create, order_key
+from prefect_assay.payments.interfaces import PaymentAttempt
+from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG
 from prefect_assay.tasks.quote import Billing, BillingStage
 from support.archive.memory_store import a_book
@@ -181,7 +188,7 @@ def test_a_payment_in_doubt_is_a_question_until_the_invoice_is_paid(asked, monke
     def settles(*_, **__):
         raise PaymentOutcomeUnknown("an earlier payment was sent, and the invoice does not show it")
 
-    def ask(_run, _order, why):
+    def ask(_run, _order, why, **_):
         raise BlockingIOError(why)
 
     monkeypatch.setattr(billing_steps, "payment_decision", lambda *_: answer)
@@ -374,7 +381,7 @@ def test_an_order_that_was_canceled_before_it_was_paid_ends_and_keeps_its_result
     vars(work.options)["credentials"] = canceled.credentials
     billing["only"] = BillingStage.INVOICED if invoiced else BillingStage.CANCELED
 
-    def refuse(*_):
+    def refuse(*_, **__):
         raise ExperimentCanceled("its invoice is open: it must not be paid")
 
     monkeypatch.setattr(steps, "pay", refuse)
@@ -382,6 +389,67 @@ def test_an_order_that_was_canceled_before_it_was_paid_ends_and_keeps_its_result
         steps.complete_order(work, order)
     assert canceled.archived == archived
     assert canceled.reported == [("only", order.experiment_code)]
+
+
+@pytest.fixture
+def in_doubt(monkeypatch, canceled, billing):
+    """A run whose machine payment was sent, and whose experiment was canceled after partial results."""
+    canceled.results = "partial"
+    billing["only"] = BillingStage.INVOICED
+    work = a_run(MACHINE, experiment="only")
+    vars(work.options)["credentials"] = canceled.credentials
+    sent = PaymentAttempt(
+        invoice_id="inv",
+        experiment_id="only",
+        rail=MACHINE,
+        amount_cents=5,
+        nonce="0x01",
+        network="eip155:84532",
+        asset="0xa",
+        pay_to="0xb",
+        expires_at=datetime.now(UTC) + timedelta(minutes=5),
+    )
+    assert OrderLedger(work.book).begin(sent, previous=None)
+
+    def refuse(*_, **__):
+        raise PaymentOutcomeUnknown("the experiment was canceled, and a payment may still settle")
+
+    monkeypatch.setattr(billing_steps, "read_due", refuse)
+    monkeypatch.setattr(billing_steps, "payment_decision", lambda *_: None)
+    monkeypatch.setattr(billing_steps, "_status", lambda *_: PaymentStatus())
+    monkeypatch.setattr(billing_steps, "get_run_logger", lambda: logging.getLogger("test"))
+    return work
+
+
+@pytest.mark.parametrize("status", ["quote_sent", "canceled"])
+def test_a_canceled_experiment_with_a_payment_in_doubt_is_archived_before_a_person_is_asked(
+    monkeypatch, canceled, in_doubt, asked, status
+):
+    def ask(form, **_):
+        assert canceled.archived == ["only"]
+        raise BlockingIOError(form.model_json_schema()["properties"]["decision"]["enum"])
+
+    monkeypatch.setattr(uncertain_payment, "ask", ask)
+    with pytest.raises(BlockingIOError, match=r"\['paid', 'stop'\]"):
+        steps.complete_order(in_doubt, order_of("only").model_copy(update={"status": status}))
+    assert len(canceled.reported) == 1
+
+
+@pytest.mark.parametrize("error", [ApprovalRejected, ApprovalExpired, None])
+def test_a_canceled_experiment_with_a_payment_in_doubt_is_archived_whatever_ends_the_run(
+    monkeypatch, canceled, in_doubt, error
+):
+    """A person stopped it, the question expired, or the run cannot ask."""
+
+    def end(*_):
+        raise error("the answer")
+
+    monkeypatch.setattr(billing_steps, "can_suspend", lambda: error is not None)
+    monkeypatch.setattr(billing_steps, "payment_decision", end)
+    with pytest.raises(error or PaymentOutcomeUnknown):
+        steps.complete_order(in_doubt, order_of("only"))
+    assert canceled.archived == ["only"]
+    assert len(canceled.reported) == 1
 
 
 class Service:

@@ -58,14 +58,22 @@ _FORMS: Final = {PaymentMethod.X402_EXACT: RepeatablePaymentDoubt}
 
 
 def ask_about_payment(
-    policy: SpendingPolicy, method: PaymentMethod, *, key: str, what: str, why: str, status: PaymentStatus
+    policy: SpendingPolicy,
+    method: PaymentMethod,
+    *,
+    key: str,
+    what: str,
+    why: str,
+    status: PaymentStatus,
+    repeatable: bool,
 ) -> None:
     """Suspend until a person has answered. Never returns: `payment_decision` finds the answer in the next execution.
 
-    The rail decides whether paying again is offered; `what`, the experiment, and `why` are for the form.
+    Paying again is offered if the invoice may be paid, `repeatable`, and the rail allows it. `what`, the experiment, and
+    `why` are for the form.
     """
     ask(
-        _FORMS.get(method, PaymentDoubt),
+        _FORMS.get(method, PaymentDoubt) if repeatable else PaymentDoubt,
         question=_question(key),
         title=f"The payment of {what} may or may not have been made",
         description=_description(what, why, status, policy.approval_hours),
