@@ -19,6 +19,7 @@ from prefect_assay.errors import (
     PaymentFailed,
     PaymentOutcomeUnknown,
     PaymentsDisabled,
+    UnexpectedAnswer,
     is_absent,
 )
 from prefect_assay.models.billing import Invoice, usd
@@ -267,7 +268,13 @@ def _invoice_of(client: AssayClient, order: Order, book: OrderBook, *, reissued:
                 return invoice
     if reissued:
         return read_invoice(client, order.experiment_id)
-    found = client.find_invoice(order.experiment_id)
+    try:
+        found = client.find_invoice(order.experiment_id)
+    except UnexpectedAnswer as error:
+        # The contract does not have the list, and an invoice must not wait for it. Once a payment was sent, it was there.
+        if book.state.payment is not None or not is_absent(error):
+            raise
+        found = None
     if found is None:
         raise PaymentFailed(
             f"experiment {order.experiment_code} has an invoice that the service does not list; "
