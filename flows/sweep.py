@@ -224,13 +224,17 @@ class _Sweep:
 
     def _retry(self, marked: list[FlowRun]) -> None:
         due = []
-        with self.progress.part("runs that look again"):
-            due = [run.id for run in marked if not waits_for_input(run) and self._may_retry(run)]
+        for run in marked:
+            missing = missing_block(run)
+            if waits_for_input(run) or (missing is None and not is_due(run, self.now)):
+                continue
+            if missing is None:
+                due.append(run.id)
+                continue
+            with self.progress.part(f"run {run.name}, which waits for the block {missing[1]}"):
+                if is_saved(self.prefect, missing[1]):
+                    due.append(run.id)
         self.progress.wake(due)
-
-    def _may_retry(self, run: FlowRun) -> bool:
-        missing = missing_block(run)
-        return is_due(run, self.now) if missing is None else is_saved(self.prefect, missing[1])
 
     def _restart_stranded(self) -> None:
         active = recoverable_runs(self.prefect, StateType.SCHEDULED, StateType.RUNNING)

@@ -235,6 +235,33 @@ def test_a_run_waits_for_a_block_that_a_form_has_saved_with_fields_that_are_refu
     )
 
 
+def test_a_block_of_a_type_that_is_not_installed_is_waited_for(prefect, monkeypatch):
+    """A newer version's, after a roll-back: Prefect's error for it is neither ValueError nor RuntimeError."""
+    saved = document(ARCHIVE, root="/archive")
+    newer = {**saved["block_type"], "slug": "assay-newer-archive"}
+    saved |= {"block_type": newer, "block_schema": {**saved["block_schema"], "block_type": newer}}
+    reference = {"$ref": {"block_document_id": saved["id"]}}
+    prefect.documents = [saved, document(POLICY, per_experiment_cents=1, per_campaign_cents=1)]
+
+    def load_from_ref(_cls, ref, **_):
+        return Block._load_from_block_document(prefect.read_block_document(ref["block_document_id"]))
+
+    monkeypatch.setattr(Block, "load_from_ref", classmethod(load_from_ref))
+    policy = {"$ref": {"block_document_id": prefect.documents[1]["id"]}}
+    assert run_blocks.with_blocks({"archive": reference, "policy": policy})["archive"] == reference
+    known = experiment.validate_parameters(GIVEN | {"archive": reference})
+    assert experiment.gone["archive"].block == "assay-newer-archive/saved"
+    assert not run_blocks.is_saved(prefect, "assay-newer-archive/saved")
+    with pytest.raises(
+        BlockMissing, match=r"assay-newer-archive/saved .* is of a type that is not installed"
+    ):
+        run_blocks.with_saved_blocks(run(), known, experiment.gone, required_later=())
+    with pytest.raises(ConfigurationError, match="is of a type that is not installed"):
+        run_blocks.block_of(
+            SimpleNamespace(name="r", parameters={"archive": reference}, labels={}), "archive"
+        )
+
+
 def test_the_names_of_its_blocks_are_noted_once(prefect):
     archive = ARCHIVE.model_copy()
     archive._block_document_name = "results"

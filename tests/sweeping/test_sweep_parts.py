@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from prefect.blocks.core import UnknownBlockType
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.logging import disable_run_logger
@@ -278,6 +279,26 @@ def test_a_run_that_waits_for_a_block_is_woken_when_it_is_saved_and_by_nothing_e
     saved.append("assay-spending-policy/caps")
     prefect.sweep({"block": service}, after=timedelta(days=1))
     assert prefect.resumed == [run.id]
+
+
+@pytest.mark.parametrize("error", [UnknownBlockType("azure-archive"), OSError("500")])
+def test_a_block_that_cannot_be_read_leaves_the_retry_of_the_other_runs_alone(error):
+    """Such as a block of a newer version's type, after a roll-back."""
+    service, prefect = Service("e-1", "e-2"), Prefect()
+    kinds = ("again-block-archive=azure-archive/mine:", "again-steps")
+    _, due = [
+        prefect.suspended(f"{EXPERIMENT_TAG}e-{n}", "assay-again:1", kind=kind)
+        for n, kind in enumerate(kinds, 1)
+    ]
+
+    def read_block_document_by_name(_name, _slug):
+        raise error
+
+    prefect.read_block_document_by_name = read_block_document_by_name
+    report = prefect.sweep({"block": service}, after=timedelta(days=1))
+    assert prefect.resumed == [due.id]
+    named = ["azure-archive/mine: 500" in line for line in report.problems]
+    assert named == [True] * isinstance(error, OSError)
 
 
 @pytest.mark.parametrize("kind", ["again-steps", "again-block-policy=assay-spending-policy/caps:"])

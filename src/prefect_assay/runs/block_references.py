@@ -14,7 +14,7 @@ from typing import Any, Final, cast, get_args, get_type_hints
 from uuid import UUID
 
 from prefect.artifacts import create_markdown_artifact
-from prefect.blocks.core import Block
+from prefect.blocks.core import Block, UnknownBlockType
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import BlockDocument, FlowRun
 from prefect.exceptions import ObjectNotFound
@@ -30,6 +30,8 @@ _LABEL: Final = "assay.block."
 # Longer than any deadline; a run whose block never comes back ends then.
 _PATIENCE: Final = timedelta(days=400)
 _DELETED: Final = "was deleted"
+# What Prefect raises for a saved block that it cannot make; the last is no ValueError, such as for a newer version's block.
+UNUSABLE: Final = (ValueError, RuntimeError, UnknownBlockType)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def with_blocks(parameters: Mapping[str, Any]) -> dict[str, Any]:
     documents = {document.id: document for document in BlockDocument.model_validate_list(answer.json())}
     loaded: dict[str, Any] = {}
     for name, id_ in wanted.items():
-        with suppress(KeyError, ValueError, RuntimeError):
+        with suppress(KeyError, *UNUSABLE):
             loaded[name] = Block._load_from_block_document(documents[id_])  # noqa: SLF001 - `load_from_ref` reads again
     return {**parameters, **loaded}
 
@@ -125,7 +127,7 @@ def block_of(run: FlowRun, parameter: str) -> Block:
         return cast("Block", Block.load_from_ref(reference))
     except ValueError:  # Prefect's error for a 404
         block, fault = _load(run.labels.get(_LABEL + parameter))
-    except RuntimeError as error:
+    except (RuntimeError, UnknownBlockType) as error:
         block, fault = None, fault_of(error)
     if block is None:  # outside of the handlers: pydantic's own message may hold secrets of the block
         raise ConfigurationError(f"{what}: its block {fault}; save it again under its name")
@@ -144,14 +146,16 @@ def unusable(reference: Any) -> Unusable | None:
             return Unusable(reference)
     try:
         Block._load_from_block_document(document)  # noqa: SLF001 - `load_from_ref` reads again
-    except (ValueError, RuntimeError):
+    except UNUSABLE:
         slug = document.block_type.slug if document.block_type else None
         return Unusable(reference, f"{slug}/{document.name}")
     return None
 
 
-def fault_of(error: ValueError | RuntimeError) -> str:
+def fault_of(error: Exception) -> str:
     """Return why Prefect could not make a block of what is saved: fields and their faults, never their values."""
+    if isinstance(error, UnknownBlockType):
+        return "is of a type that is not installed here"
     cause = error if isinstance(error, ValidationError) else error.__cause__
     if not isinstance(cause, ValidationError):
         return "cannot be loaded"
@@ -239,7 +243,7 @@ def is_saved(client: SyncPrefectClient, block: str) -> bool:
     """Return True if there is a block `type/name` that can be used."""
     try:
         _read(client, block)
-    except (ObjectNotFound, ValueError, RuntimeError):
+    except (ObjectNotFound, *UNUSABLE):
         return False
     return True
 
@@ -253,7 +257,7 @@ def _load(block: Any) -> tuple[Block | None, str]:
             return _read(client, block), ""
         except ObjectNotFound:
             return None, _DELETED
-        except (ValueError, RuntimeError) as error:
+        except UNUSABLE as error:
             return None, fault_of(error)
 
 

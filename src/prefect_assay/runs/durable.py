@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 import httpx
+from prefect.blocks.core import UnknownBlockType
 from prefect.client.schemas.objects import FlowRun
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.context import FlowRunContext
@@ -21,6 +22,7 @@ from prefect.flows import Flow
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.events import EVENTS_LABEL, recording
 from prefect_assay.runs.block_references import (
+    UNUSABLE,
     Unusable,
     placeholder,
     references,
@@ -79,8 +81,8 @@ class DurableFlow(Flow[P, R]):
         self.gone: dict[str, Unusable] = {}
         try:
             return super().validate_parameters(with_blocks(parameters))
-        except ParameterTypeError as error:
-            if not isinstance(error.__cause__, (ValueError, RuntimeError)):
+        except (ParameterTypeError, UnknownBlockType) as error:
+            if isinstance(error, ParameterTypeError) and not isinstance(error.__cause__, UNUSABLE):
                 raise
             self.gone = {
                 name: lost for name, ref in references(parameters).items() if (lost := unusable(ref))
