@@ -5,8 +5,10 @@ import re
 import shutil
 import stat
 import threading
+from contextlib import nullcontext
 from dataclasses import fields
 from types import SimpleNamespace
+from uuid import uuid4
 
 import prefect.settings
 import pytest
@@ -54,6 +56,8 @@ def saved(monkeypatch, tmp_path):
         home=tmp_path / "prefect", api=SimpleNamespace(url="http://127.0.0.1:4200/api")
     )
     monkeypatch.setattr("prefect.settings.get_current_settings", lambda: settings)
+    monkeypatch.setattr("prefect.client.orchestration.get_client", lambda **_: nullcontext())
+    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: [])
     monkeypatch.delenv(init.TOKEN_VARIABLE, raising=False)
     return blocks
 
@@ -264,6 +268,32 @@ def test_an_archive_with_orders_is_not_replaced_but_by_its_copy(lab, saved, tmp_
     assert saved[LocalArchive, "main"].root == str(tmp_path / "moved")
 
 
+@pytest.mark.parametrize("refers", ["by id", "by name"])
+def test_a_folder_that_is_not_mounted_is_not_replaced_while_a_run_waits_with_it(
+    lab, saved, tmp_path, monkeypatch, refers
+):
+    run(lab, tmp_path, monkeypatch)
+    before = saved[LocalArchive, "main"]
+    before._block_document_id = uuid4()
+    by_id = {"archive": {"$ref": {"block_document_id": str(before._block_document_id)}}}
+    waiting = SimpleNamespace(
+        name="egfr",
+        tags=["assay-archive:" + Books(before.get_store(), before.prefix, "account").archive_id],
+        parameters=by_id if refers == "by id" else {},
+        labels={} if refers == "by id" else {"assay.block.archive": "assay-local-archive/main"},
+    )
+    other = SimpleNamespace(name="other", tags=["assay-archive:x"], parameters={}, labels={})
+    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: [waiting, other])
+    shutil.move(before.root, tmp_path / "moved")
+    with pytest.raises(
+        InputError, match=r"assay-local-archive/main .* wait with: egfr\. .* mount .*another --name"
+    ):
+        again(monkeypatch, lab.token, archive=str(tmp_path / "new"))
+    assert saved[LocalArchive, "main"] is before
+    again(monkeypatch, lab.token, archive=str(tmp_path / "moved"))
+    assert saved[LocalArchive, "main"].root == str(tmp_path / "moved")
+
+
 def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(mine, lab, monkeypatch):
     found = {"results": ArchiveError("no answer"), "new": None, "moved": b'{"archive_id": "a"}'}
 
@@ -285,6 +315,12 @@ def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(min
     monkeypatch.setattr(S3Archive, "get_store", lambda self: Store(self.bucket))
     with pytest.raises(InputError, match="cannot be read: no answer"):
         again(monkeypatch, lab.token, archive="s3://new")
+    label = {"assay.block.archive": "assay-s3-archive/main"}
+    waiting = SimpleNamespace(name="egfr", tags=["assay-archive:b"], parameters={}, labels=label)
+    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: [waiting])
+    with pytest.raises(InputError, match="these runs wait with: egfr"):
+        again(monkeypatch, lab.token, archive="s3://moved")
+    waiting.tags = ["assay-archive:a"]
     again(monkeypatch, lab.token, archive="s3://moved")
     assert mine[S3Archive, "main"].bucket == "moved"
 

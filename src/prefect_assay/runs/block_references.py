@@ -113,6 +113,14 @@ def block_reference(run: FlowRun, parameter: str) -> dict[str, Any] | None:
     return {"block_document_id": str(reference)}
 
 
+def has_block(run: FlowRun, parameter: str, block: Block, saved_as: str) -> bool:
+    """Return True if a run's parameter is this saved block, by its id or by its `type/name`."""
+    document_id = block._block_document_id  # noqa: SLF001 - Prefect has no public name for it
+    reference = references(run.parameters).get(parameter)
+    same = document_id is not None and _id_of(reference) == document_id
+    return same or run.labels.get(_LABEL + parameter) == saved_as
+
+
 def block_of(run: FlowRun, parameter: str) -> Block:
     """Load the saved block of a run's parameter; one that was deleted and saved again by its name.
 

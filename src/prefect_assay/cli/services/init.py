@@ -39,6 +39,7 @@ NONE: Final = "none"
 _S3: Final = "s3://"
 _PER_EXPERIMENT_CENTS: Final = 500_000
 _PER_CAMPAIGN_CENTS: Final = 2_000_000
+_NAMED: Final = 3  # runs in a message
 
 
 @dataclass(frozen=True)
@@ -212,11 +213,37 @@ def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
     except ArchiveError as error:
         # Without an answer only an archive that has orders, such as a moved one, takes its place.
         known, why = there or "unknown", f"may have a log of orders, and cannot be read: {error}"
-    if known not in {None, there}:
-        raise InputError(
-            f"{reference(before, name)} {why}. Save the new archive under another --name, leave out --archive and "
-            "--s3-endpoint to keep the old one, or move its whole content to the new place first"
+    if known in {None, there}:  # a folder that is not mounted has no log either: its runs have noted its id
+        waiting = _waiting_with_another(before, name, there)
+        if not waiting:
+            return
+        more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
+        why = (
+            f"should have the log of orders that these runs wait with: {', '.join(waiting[:_NAMED])}{more}. The new "
+            "archive does not have it; mount the old one's folder, if it is missing"
         )
+    raise InputError(
+        f"{reference(before, name)} {why}. Save the new archive under another --name, leave out --archive and "
+        "--s3-endpoint to keep the old one, or move its whole content to the new place first"
+    )
+
+
+def _waiting_with_another(before: "Archive", name: str, there: str | None) -> list[str]:
+    """The suspended runs with this archive block that have ordered in another archive than the one that is `there`."""
+    from prefect.client.orchestration import get_client
+
+    from prefect_assay.runs.block_references import has_block
+    from prefect_assay.runs.queries import ASSAY_FLOWS, read_runs, suspended_filter
+    from prefect_assay.runs.tags import ARCHIVE_TAG, tag_values
+
+    with api_errors(), get_client(sync_client=True) as client:
+        runs = read_runs(client, suspended_filter(), ASSAY_FLOWS)
+    return sorted(
+        run.name
+        for run in runs
+        if has_block(run, "archive", before, reference(before, name))
+        and set(tag_values(run.tags, ARCHIVE_TAG)) - {there}
+    )
 
 
 def _webhook(
