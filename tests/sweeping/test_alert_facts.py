@@ -1,5 +1,6 @@
 """Invoices and quotes become problems from the fields that the service promises, without a date or a link in its lists."""
 
+import json
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -8,13 +9,13 @@ from uuid import uuid4
 import pytest
 from prefect.client.schemas.objects import FlowRun
 
-from prefect_assay.alerts import kinds
+from prefect_assay.alerts import find, kinds, saved
 from prefect_assay.blocks import LocalArchive, X402Wallet
 from prefect_assay.errors import NotFound, NotReady, ServiceUnavailable
 from prefect_assay.models.billing import Invoice, Quote
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.problem import AlertLimits
-from prefect_assay.runs.tags import EXPERIMENT_TAG
+from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL, EXPERIMENT_TAG
 from prefect_assay.sweeping import alert_facts
 from prefect_assay.sweeping.alert_facts import AlertFacts
 
@@ -25,9 +26,8 @@ BLOCK = '{"block_document_id": "b"}'
 class Service:
     """What is published of quotes and invoices, and no more; credentials of its own."""
 
-    name = _block_document_name = "main"
-
-    def __init__(self):
+    def __init__(self, name="main"):
+        self.name = self._block_document_name = name
         self.invoices, self.quotes, self.asked = [], {}, []
 
     @contextmanager
@@ -76,12 +76,13 @@ def run(monkeypatch):
 
 
 def looked(service, run, *, now=NOW):
-    """The kinds of problems that a full check finds, and whether each kind was looked at everywhere."""
+    """The problems that a full check finds, and the kinds of which those that it does not find of e1 are over."""
     facts = AlertFacts(now, AlertLimits())
     facts.note_suspended(run)
     facts.read_service(lambda _: service)
     found, kinds_looked = facts.problems([], [], checked=True, failed=set())
-    return [(p.kind, p.subject, p.runs) for p in found], kinds_looked
+    unclear = {kind for kind, subject in facts.unclear if subject == "e1"}
+    return [(p.kind, p.subject, p.runs) for p in found], kinds_looked - unclear
 
 
 def test_an_invoice_without_a_date_is_unpaid_since_it_was_first_seen(service, run):
@@ -126,8 +127,60 @@ def test_a_service_that_could_not_be_read_solves_no_problem_of_its_token(service
     facts.note_failure(next(iter(facts.experiments)), "main", error, [])
     facts.read_service(lambda _: service)
     found, everywhere = facts.problems([], [], checked=True, failed=set())
-    assert kinds.TOKEN_EXPIRING not in everywhere
-    assert (kinds.SERVICE_AWAY in everywhere) == bool(found)
+    assert {kinds.TOKEN_EXPIRING, kinds.SERVICE_AWAY} <= everywhere
+    assert (kinds.TOKEN_EXPIRING, "main") in facts.unclear
+    assert ((kinds.SERVICE_AWAY, "main") in facts.unclear) == (not found)
+    assert kinds.DEADLINE_NEAR not in everywhere  # by a code, which this run does not have
+
+
+@pytest.mark.parametrize("error", [NotFound("404"), ServiceUnavailable("503"), RuntimeError("not valid")])
+@pytest.mark.parametrize("where", ["full check", "token", "block"])
+def test_a_block_that_fails_keeps_its_own_problems_open_and_no_other_block_s(monkeypatch, error, where):
+    failing, mended = Service("failing"), Service("mended")
+    services = {'{"block_document_id": "f"}': failing, '{"block_document_id": "m"}': mended}
+    facts = AlertFacts(NOW, AlertLimits())
+    for reference, service in services.items():
+        monkeypatch.setattr(
+            alert_facts,
+            "block_reference",
+            lambda _run, name, reference=reference: json.loads(reference) if name == "credentials" else None,
+        )
+        labels = {EXPERIMENT_CODE_LABEL: f"{service.name}-1"}
+        tags = [f"{EXPERIMENT_TAG}{service.name}"]
+        facts.note_suspended(FlowRun(id=uuid4(), flow_id=uuid4(), name="r", tags=tags, labels=labels))
+
+    def fail():
+        raise error
+
+    subjects = {
+        kinds.SERVICE_AWAY: "",
+        kinds.TOKEN_EXPIRING: "",
+        kinds.INVOICE_UNPAID: "",
+        kinds.QUOTE_EXPIRING: "",
+        kinds.DEADLINE_NEAR: "-1",
+    }
+    before = [
+        find._problem(kind, service.name + end, NOW, "before")
+        for kind, end in subjects.items()
+        for service in services.values()
+    ]
+    if where == "full check":
+        facts.note_failure(next(iter(services)), "failing", error, [])
+    elif where == "token":
+        failing.whoami = fail
+    else:
+        failing.get_client = fail
+    facts.read_service(services.__getitem__)
+    found, looked = facts.problems([], [], checked=True, failed=set())
+    monkeypatch.setattr(saved, "_read", lambda _: {problem.identity: problem for problem in before})
+    for name in ("send", "write_variable", "delete_variable"):
+        monkeypatch.setattr(saved, name, lambda *_, **__: None)
+    left = saved.settle(None, found, looked, NOW, unclear=facts.unclear)
+    assert {problem.subject.removesuffix("-1") for problem in left} == {"failing"}
+    kept = {problem.kind for problem in left}
+    assert kinds.TOKEN_EXPIRING in kept
+    if where == "full check":
+        assert kept == subjects.keys()
 
 
 def test_an_archive_that_cannot_be_loaded_solves_no_problem_and_leaves_the_others_looked_at(

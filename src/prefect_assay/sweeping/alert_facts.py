@@ -23,7 +23,14 @@ from prefect_assay.models.problem import AlertLimits, Problem
 from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.states import suspension_key
-from prefect_assay.runs.tags import CAP_LABEL, EXPERIMENT_TAG, INVOICE_SEEN_LABEL, set_labels, tag_values
+from prefect_assay.runs.tags import (
+    CAP_LABEL,
+    EXPERIMENT_CODE_LABEL,
+    EXPERIMENT_TAG,
+    INVOICE_SEEN_LABEL,
+    set_labels,
+    tag_values,
+)
 from prefect_assay.sweeping.watermarks import as_text, name_of
 from prefect_assay.waiting import WaitsFor, waits_for
 
@@ -49,6 +56,7 @@ class _Waiting(NamedTuple):
 
     id: UUID
     name: str
+    code: str | None  # of its experiment
     invoice_seen: datetime | None
 
 
@@ -65,9 +73,11 @@ class AlertFacts:
     _undelivered: list[str] = field(default_factory=list)
     _delivered: bool = False
     _found: list[Problem] = field(default_factory=list)
-    _failed: set[str] = field(default_factory=set)  # credentials blocks that cannot be read now
+    _failed: dict[str, str] = field(
+        default_factory=dict
+    )  # credentials blocks that cannot be read now: their names
     _unread: set[str] = field(default_factory=set)  # kinds that were not looked at everywhere
-    # Problems that may be over or not, by kind and subject: an open invoice names no experiment.
+    # Problems that may be over or not, by kind and subject: what could not be read of one block ends none of its own.
     unclear: set[tuple[str, str]] = field(default_factory=set)
 
     def note_suspended(self, run: FlowRun) -> None:
@@ -75,7 +85,9 @@ class AlertFacts:
         reference = block_reference(run, "credentials")
         if reference is not None:
             known = self.experiments.setdefault(as_text(reference), {})
-            waiting = _Waiting(run.id, run.name, _moment(run.labels.get(INVOICE_SEEN_LABEL)))
+            code = run.labels.get(EXPERIMENT_CODE_LABEL)
+            seen = _moment(run.labels.get(INVOICE_SEEN_LABEL))
+            waiting = _Waiting(run.id, run.name, str(code) if code else None, seen)
             known.update(dict.fromkeys(tag_values(run.tags, EXPERIMENT_TAG), waiting))
         archive = block_reference(run, "archive")
         if archive is not None:
@@ -89,22 +101,19 @@ class AlertFacts:
 
     def note_failure(self, reference: str, block: str | None, error: Exception, runs: Sequence[str]) -> None:
         """Note that the service could not be read with a credentials block."""
-        self._failed.add(reference)
-        found = find.failed_service(block or reference, error, self.now, runs)
+        name = self._failed[reference] = block or reference
+        found = find.failed_service(name, error, self.now, runs)
         self._found += found
         if not found:
-            self._unread.add(kinds.SERVICE_AWAY)
+            self.unclear.add((kinds.SERVICE_AWAY, name))
 
     def read_service(self, block_of: Callable[[str], AssayCredentials]) -> None:
         """Read invoices, quotes and the token's end for each credentials block that can be read."""
         for reference, runs in sorted(self.experiments.items()):
-            if reference in self._failed:
-                self._unread |= {
-                    kinds.INVOICE_UNPAID,
-                    kinds.QUOTE_EXPIRING,
-                    kinds.DEADLINE_NEAR,
-                    kinds.TOKEN_EXPIRING,
-                }
+            name = self._failed.get(reference)
+            if name is not None:
+                self._leave_open(name, runs)
+                self._leave_deadlines_open(runs)
                 continue
             try:
                 block = block_of(reference)
@@ -113,7 +122,23 @@ class AlertFacts:
                     self._read_token(client, name)
                     self._read_billing(client, runs)
             except Exception:  # noqa: BLE001 - the full check has reported it
-                self._unread |= {kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING, kinds.TOKEN_EXPIRING}
+                if name is None:  # the block's name is not known, under which a problem of its token is saved
+                    self._unread.add(kinds.TOKEN_EXPIRING)
+                self._leave_open(name or reference, runs)
+
+    def _leave_open(self, block: str, runs: Iterable[str]) -> None:
+        """Solve no problem of a credentials block and of the experiments that wait with it."""
+        self.unclear.add((kinds.TOKEN_EXPIRING, block))
+        for kind in (kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING):
+            self.unclear |= {(kind, experiment) for experiment in runs}
+
+    def _leave_deadlines_open(self, runs: dict[str, _Waiting]) -> None:
+        """Solve no problem of a deadline, which goes by the experiment's code; runs of earlier versions do not have it."""
+        for run in runs.values():
+            if run.code is None:
+                self._unread.add(kinds.DEADLINE_NEAR)
+            else:
+                self.unclear.add((kinds.DEADLINE_NEAR, run.code))
 
     def probe_archives(self) -> None:
         """Write into each archive that a suspended run will need, as before an order."""
@@ -168,12 +193,14 @@ class AlertFacts:
         )
 
     def _read_token(self, client: AssayClient, block: str) -> None:
-        identity = self._one(kinds.TOKEN_EXPIRING, client.whoami)
+        identity = self._one(kinds.TOKEN_EXPIRING, [block], client.whoami)
         if identity is not None:
             self._found += find.expiring_token(block, identity.token_expires_at, self.now, self.limits)
 
     def _read_billing(self, client: AssayClient, runs: dict[str, _Waiting]) -> None:
-        invoices = self._rows(kinds.INVOICE_UNPAID, lambda: client.iter_invoices(status=InvoiceStatus.OPEN))
+        invoices = self._rows(
+            kinds.INVOICE_UNPAID, runs, lambda: client.iter_invoices(status=InvoiceStatus.OPEN)
+        )
         if any(row.experiment_id is None for row in invoices):
             self.unclear |= {(kinds.INVOICE_UNPAID, experiment) for experiment in runs}
         self._found += find.unpaid_invoices(
@@ -189,10 +216,10 @@ class AlertFacts:
         )
         # Not the list of quotes: what its rows hold is not in the contract, and no published row names its experiment.
         undecided = self._rows(
-            kinds.QUOTE_EXPIRING, lambda: client.iter_experiments(status=ExperimentStatus.QUOTE_SENT)
+            kinds.QUOTE_EXPIRING, runs, lambda: client.iter_experiments(status=ExperimentStatus.QUOTE_SENT)
         )
         for experiment_id in (row.id for row in undecided if row.id in runs):
-            quote = self._one(kinds.QUOTE_EXPIRING, partial(client.quote, experiment_id))
+            quote = self._one(kinds.QUOTE_EXPIRING, [experiment_id], partial(client.quote, experiment_id))
             if quote and quote.expires_at and quote.status in OPEN_QUOTES:
                 due = find.Due(experiment_id, runs[experiment_id].name, quote.expires_at, quote.amount_total)
                 self._found += find.expiring_quotes([due], self.now, self.limits)
@@ -203,15 +230,18 @@ class AlertFacts:
             set_labels(run.id, {INVOICE_SEEN_LABEL: self.now.isoformat()})
         return run.invoice_seen or self.now
 
-    def _rows(self, kind: str, read: Callable[[], Iterable[T]]) -> list[T]:
-        return self._one(kind, lambda: list(read())) or []
+    def _rows(self, kind: str, subjects: Iterable[str], read: Callable[[], Iterable[T]]) -> list[T]:
+        return self._one(kind, subjects, lambda: list(read())) or []
 
-    def _one(self, kind: str, read: Callable[[], T]) -> T | None:
-        """One request; a token without the right to it, or another version of the service, is no problem."""
+    def _one(self, kind: str, subjects: Iterable[str], read: Callable[[], T]) -> T | None:
+        """One request; a token without the right to it, or another version of the service, is no problem.
+
+        It then solves no problem of these subjects.
+        """
         try:
             return read()
         except AssayError:
-            self._unread.add(kind)
+            self.unclear |= {(kind, subject) for subject in subjects}
             return None
 
 
