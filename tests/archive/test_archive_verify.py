@@ -1,6 +1,7 @@
 """`verify` finds what happened to an archive behind its back, and says nothing about a sound one."""
 
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -78,10 +79,50 @@ class _Busy(LocalStore):
     "name", ["/v001/claim.json", "/v001/manifest.json", "VERSIONS/c/E-1/v001.json", "quote.json", ".parquet"]
 )
 def test_a_busy_store_is_no_damage(store, name):
-    key = f"lab/LAKE/results/campaign=c/experiment=E-1/part-v001-{'0' * 64}.parquet"
+    key = f"lab/LAKE/results/campaign=c/experiment=E-1/part-v001-{sha256(b'').hexdigest()}.parquet"
     store.put_if_absent(key, b"", "application/vnd.apache.parquet")
+    report = verify(_Busy(store.root, name), "lab")
+    (finding,) = report.findings
+    assert (finding.kind, finding.detail) == ("unavailable", "busy")
+    assert finding.key.endswith(name)
+    assert (report.ok, report.damaged) == (False, False)
+
+
+def test_a_key_that_is_never_read_hides_no_damage(store):
+    file = store.root / FOLDER / "raw/quote.json"
+    file.chmod(0o644)
+    file.write_bytes(b"{}")
+    report = verify(_Busy(store.root, "experiment.json"))
+    assert kinds(report) == [
+        ("unavailable", f"{FOLDER}/raw/experiment.json"),
+        ("changed", f"{FOLDER}/raw/quote.json"),
+    ]
+    assert (report.checked, report.damaged) == (4, True)
+
+
+def test_a_store_that_goes_away_is_not_asked_for_every_key(store):
+    for number in range(9):
+        archive_writer.archive(store, f"x{number}", large=False)
+    asked = []
+
+    class Away(LocalStore):
+        def stream(self, key):
+            asked.append(key)
+            raise ArchiveUnavailable("away")
+
+    report = verify(Away(store.root))
+    assert len(asked) == 3
+    assert [finding.kind for finding in report.findings] == ["unavailable"] * 4
+    assert report.findings[-1].detail == "the rest was not checked: away"
+
+
+def test_a_store_that_is_away_is_an_error(store):
+    class Away(LocalStore):
+        def strays(self, prefix):
+            raise ArchiveUnavailable("away")
+
     with pytest.raises(ArchiveUnavailable):
-        verify(_Busy(store.root, name), "lab")
+        verify(Away(store.root))
 
 
 def test_missing_extra_and_foreign_files(store):

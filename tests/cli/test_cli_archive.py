@@ -5,7 +5,8 @@ import pytest
 from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.cli import prefect_api
-from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.archives.archive import opened, verify_archive
+from prefect_assay.errors import ArchiveUnavailable
 from support.command import command
 
 
@@ -70,6 +71,30 @@ def test_damage_is_named_and_is_exit_code_1(archive):
     report = command("archive", "verify", str(archive), "--json")
     assert report.code == 1
     assert [f["kind"] for f in report.json()["findings"]] == ["changed"]
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_what_the_store_does_not_answer_for_is_exit_code_5_unless_there_is_damage(
+    archive, monkeypatch, capsys, damaged
+):
+    file = archive / "round-1" / "LAB-001-001" / "v001" / "results.csv"
+    file.chmod(0o644)
+    file.write_bytes(b"") if damaged else None
+    whole = LocalStore.stream
+
+    def stream(self, key):
+        if key.endswith("raw/experiment.json"):
+            raise ArchiveUnavailable("busy")
+        return whole(self, key)
+
+    monkeypatch.setattr(LocalStore, "stream", stream)
+    with pytest.raises(SystemExit) as ended:
+        verify_archive(archive, None, as_json=False)
+    assert ended.value.code == (1 if damaged else 5)
+    shown = capsys.readouterr().out
+    assert "unavailable: round-1/LAB-001-001/v001/raw/experiment.json: busy" in shown
+    assert ("changed: round-1/LAB-001-001/v001/results.csv" in shown) == damaged
+    assert ("1 damaged, 1 could not be read now" if damaged else ": 1 could not be read now") in shown
 
 
 @pytest.mark.parametrize("arguments", [[], ["somewhere", "--archive", "block"]])

@@ -3,10 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby, islice
 from typing import Final, Literal
-
-from pydantic import ValidationError
 
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
@@ -29,14 +28,20 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.models.archived import ArchivedFile, Manifest, RegisteredVersion
 from prefect_assay.models.base import Model
 
-Kind = Literal["missing", "changed", "extra", "unreadable", "misplaced", "link", "incomplete", "foreign"]
+Kind = Literal[
+    "missing", "changed", "extra", "unreadable", "misplaced", "link", "unavailable", "incomplete", "foreign"
+]
 
 
 _GAPS_NAMED: Final = 10
+_UNAVAILABLE_MAX: Final = 3  # in a row: a store that is away costs a time-out for each
 
 
 class Finding(Model):
-    """A discrepancy, of a kind in docs/archive.md. `incomplete` and `foreign` are remarks, the others damage."""
+    """A discrepancy, of a kind in docs/archive.md.
+
+    `incomplete` and `foreign` are remarks, `unavailable` is not known, and the others are damage.
+    """
 
     kind: Kind
     key: str
@@ -45,7 +50,7 @@ class Finding(Model):
     @property
     def is_damage(self) -> bool:
         """The archive is not what it was."""
-        return self.kind not in {"incomplete", "foreign"}
+        return self.kind not in {"unavailable", "incomplete", "foreign"}
 
 
 class VerifyReport(Model):
@@ -58,31 +63,43 @@ class VerifyReport(Model):
     findings: tuple[Finding, ...] = ()
 
     @property
+    def damaged(self) -> bool:
+        """Something is damaged, whatever could not be read."""
+        return any(finding.is_damage for finding in self.findings)
+
+    @property
     def ok(self) -> bool:
-        """Nothing is damaged; there may be remarks."""
-        return not any(finding.is_damage for finding in self.findings)
+        """Everything was read, and nothing is damaged; there may be remarks."""
+        return not self.damaged and all(finding.kind != "unavailable" for finding in self.findings)
 
 
 def verify(store: Store, prefix: str = "") -> VerifyReport:
     """Check every version below the prefix: an archive, one campaign or one experiment. It may be in use.
 
-    Memory is constant in the sizes of the files and in the number of versions.
+    Memory is constant in the sizes of the files and in the number of versions. What the store does not answer for is a
+    finding; after a few in a row the rest is not checked, which is one, too.
 
     Raises:
-        ArchiveUnavailable: the store is busy or does not answer, which is no damage.
+        ArchiveUnavailable: the store is busy or does not answer from the beginning, which is no damage.
     """
     root = prefix.strip("/")
     if root:
         check_key(root)
     check = _Check(store, root)
-    check.strays()
-    for folder, keys in groupby(_keys(store, root), key=lambda key: _version_folder(root, key)):
-        if folder is None:
-            for key in keys:
-                check.outside(key)
-        else:
-            check.version(folder, {key.removeprefix(f"{folder}/") for key in keys})
-    check.gaps()
+    try:
+        check.strays()
+        for folder, keys in groupby(_keys(store, root), key=lambda key: _version_folder(root, key)):
+            if folder is None:
+                for key in keys:
+                    check.outside(key)
+            else:
+                check.version(folder, {key.removeprefix(f"{folder}/") for key in keys})
+        check.gaps()
+    except ArchiveUnavailable as error:
+        if not (check.findings or check.checked):
+            raise
+        detail = f"the rest was not checked: {error.message}"
+        check.findings.append(Finding(kind="unavailable", key=root or ".", detail=detail))
     return VerifyReport(
         location=store.location(root),
         checked=check.checked,
@@ -120,6 +137,7 @@ class _Check:
         self._root = root
         self._experiment = ""
         self._numbers: set[int] = set()  # the versions of this experiment
+        self._unavailable = 0  # keys in a row
 
     def strays(self) -> None:
         """Links, and hidden files in versions; other hidden files are the user's."""
@@ -142,20 +160,13 @@ class _Check:
 
     def _lake_part(self, key: str, sha256: str) -> None:
         """A lake's file is named by its content, and can be made again."""
-        try:
+        with self._reading(key):
             found = digest_of(self._store.stream(key))
-        except ArchiveUnavailable:
-            raise
-        except ArchiveError as error:
-            self._find("unreadable", key, error.message)
-            return
-        self.checked += 1
-        self.bytes += found.size
-        if found.sha256 != sha256:
-            detail = (
-                f"SHA-256 {found.sha256[:12]}…; delete it, then `prefect-assay archive lake` writes it again"
-            )
-            self._find("changed", key, detail)
+            self.checked += 1
+            self.bytes += found.size
+            if found.sha256 != sha256:
+                detail = f"SHA-256 {found.sha256[:12]}…; delete it, then `prefect-assay archive lake` writes it again"
+                self._find("changed", key, detail)
 
     def version(self, folder: str, present: set[str]) -> None:
         experiment, _, name = folder.rpartition("/")
@@ -167,18 +178,15 @@ class _Check:
         entry = self._entry(folder)
         claim = self._claim(folder, number)
         manifest_key = join_key(folder, MANIFEST_NAME)
-        try:
+        body = manifest = None
+        with self._reading(manifest_key):
             body = self._store.find(manifest_key)
-            manifest = parse_manifest(body, self._store.location(manifest_key)) if body is not None else None
-        except ArchiveUnavailable:
-            raise
-        except ArchiveError as error:
-            self._find("unreadable", manifest_key, error.message)
-            return
-        if body is None or manifest is None:
-            if claim and not entry:
+            if body is not None:
+                manifest = parse_manifest(body, self._store.location(manifest_key))
+            elif claim and not entry:  # `_registered` reports a manifest that is gone
                 self._find("incomplete", folder, f"begun and not finished: {len(present)} files")
-            return  # `_registered` reports a manifest that is gone
+        if body is None or manifest is None:
+            return
         self._compare(folder, manifest, claim, entry, hashlib.sha256(body).hexdigest())
         self._files(folder, manifest.files, present)
         self.versions += 1
@@ -190,44 +198,58 @@ class _Check:
         for number in islice(absent, _GAPS_NAMED):
             place = version_folder(self._experiment, number)
             key = register_key(place)
-            registered = key is not None and self._store.stat(key) is not None
-            if not registered and self._store.stat(join_key(place, CLAIM_NAME)) is None:
-                self._find("missing", place, f"not there, although v{highest:03d} is")
+            with self._reading(place):
+                registered = key is not None and self._store.stat(key) is not None
+                if not registered and self._store.stat(join_key(place, CLAIM_NAME)) is None:
+                    self._find("missing", place, f"not there, although v{highest:03d} is")
         self._numbers = set()
+
+    @contextmanager
+    def _reading(self, key: str, unreadable: str | None = None) -> Iterator[None]:
+        """Note why a key cannot be read, with `unreadable` also if its content is not valid.
+
+        Raises:
+            ArchiveUnavailable: the store has not answered for a few keys in a row.
+        """
+        try:
+            yield
+        except ArchiveUnavailable as error:
+            self._find("unavailable", key, error.message)
+            self._unavailable += 1
+            if self._unavailable >= _UNAVAILABLE_MAX:
+                raise
+        except ArchiveError as error:
+            self._find("unreadable", key, unreadable or error.message)
+        except (ValueError, TypeError):
+            if unreadable is None:
+                raise
+            self._find("unreadable", key, unreadable)
+        else:
+            self._unavailable = 0
 
     def _find(self, kind: Kind, key: str, detail: str) -> None:
         self.findings.append(Finding(kind=kind, key=key, detail=detail))
 
     def _registered(self, place: str) -> None:
         key = join_key(place, MANIFEST_NAME)
-        if self._store.stat(key) is None:
-            begun = self._store.stat(join_key(place, CLAIM_NAME)) is not None
-            self._find("missing", key if begun else place, "the register says that it was complete")
+        with self._reading(key):
+            if self._store.stat(key) is None:
+                begun = self._store.stat(join_key(place, CLAIM_NAME)) is not None
+                self._find("missing", key if begun else place, "the register says that it was complete")
 
     def _entry(self, folder: str) -> RegisteredVersion | None:
         key = register_key(folder)
-        try:
+        with self._reading(key or folder, "not a readable entry of the register; restore it from a backup"):
             body = self._store.find(key) if key else None
             return None if body is None else RegisteredVersion.model_validate_json(body)
-        except ArchiveUnavailable:
-            raise
-        except (ArchiveError, ValidationError):
-            self._find(
-                "unreadable", key or folder, "not a readable entry of the register; restore it from a backup"
-            )
-            return None
+        return None
 
     def _claim(self, folder: str, number: int) -> Manifest | None:
         key = join_key(folder, CLAIM_NAME)
-        try:
+        with self._reading(key, "not a readable claim; restore it from a backup"):
             body = self._store.find(key)
             if body is not None:
                 return Manifest.model_validate({**json.loads(body), "version": number})
-        except ArchiveUnavailable:
-            raise
-        except (ArchiveError, ValueError, TypeError):
-            self._find("unreadable", key, "not a readable claim; restore it from a backup")
-        else:
             self._find("missing", key, "every version begins with its claim")
         return None
 
@@ -254,21 +276,16 @@ class _Check:
     def _files(self, folder: str, files: tuple[ArchivedFile, ...], present: set[str]) -> None:
         for file in files:
             key = join_key(folder, file.path)
-            try:
+            with self._reading(key):
                 if file.path not in present and self._store.stat(key) is None:
                     self._find("missing", key, "named in the manifest, not in the store")
                     continue
                 found = digest_of(self._store.stream(key))
-            except ArchiveUnavailable:
-                raise
-            except ArchiveError as error:
-                self._find("unreadable", key, error.message)
-                continue
-            self.checked += 1
-            self.bytes += found.size
-            if (found.size, found.sha256) != (file.size, file.sha256):
-                detail = f"{found.size} bytes, SHA-256 {found.sha256[:12]}…; the manifest says "
-                self._find("changed", key, f"{detail}{file.size} bytes, {file.sha256[:12]}…")
+                self.checked += 1
+                self.bytes += found.size
+                if (found.size, found.sha256) != (file.size, file.sha256):
+                    detail = f"{found.size} bytes, SHA-256 {found.sha256[:12]}…; the manifest says "
+                    self._find("changed", key, f"{detail}{file.size} bytes, {file.sha256[:12]}…")
         for name in sorted(present - {file.path for file in files} - {MANIFEST_NAME, CLAIM_NAME}):
             self._find("extra", join_key(folder, name), "in the store, not in the manifest")
 

@@ -19,9 +19,9 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.store import join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.books import check_orders
-from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.failures import FAILED, RETRY_LATER
 from prefect_assay.cli.options import BLOCKS
-from prefect_assay.errors import ArchiveError, ConfigurationError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.sources import local_path
 
 _FINDINGS_SHOWN = 50
@@ -29,7 +29,10 @@ _MIB = 1 << 20
 
 
 def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> None:
-    """Verify a folder or the archive of a block, and print the findings; exit with 1 on damage."""
+    """Verify a folder or the archive of a block, and print the findings.
+
+    Exit with 1 on damage, else with 5 if something could not be read now.
+    """
     store, root = opened(path, archive)
     prefix = root
     if isinstance(store, LocalStore) and not root:
@@ -39,7 +42,11 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
         watched = _StoreWithProgress(store, status)
         report = verify(watched, prefix)
         if prefix == root:  # the whole archive
-            findings = (*report.findings, *check_orders(store, prefix), *_check_loops(watched, prefix))
+            findings = (
+                *report.findings,
+                *_as_far_as_read(prefix, "the log of orders", check_orders(store, prefix)),
+                *_as_far_as_read(prefix, "the logs of loops", _check_loops(watched, prefix)),
+            )
             report = report.model_copy(update={"findings": findings})
     if not report.versions and report.ok:
         raise ArchiveError(
@@ -50,16 +57,24 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
     else:
         show_report(Console(), report)
     if not report.ok:
-        raise SystemExit(FAILED)
+        raise SystemExit(FAILED if report.damaged else RETRY_LATER)
 
 
-def _check_loops(store: Store, prefix: str) -> Iterable[Finding]:
+def _as_far_as_read(prefix: str, what: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    try:
+        yield from findings
+    except ArchiveUnavailable as error:
+        detail = f"{what} could not be checked: {error.message}"
+        yield Finding(kind="unavailable", key=prefix or ".", detail=detail)
+
+
+def _check_loops(store: Store, prefix: str) -> Iterator[Finding]:
     """`check_loops`, and with it Prefect, only where there is a loop: most archives have none."""
     if not any(True for _ in store.keys(join_key(safe_prefix(prefix), LOOPS_FOLDER))):
-        return ()
+        return
     from prefect_assay.looping import check_loops
 
-    return check_loops(store, prefix)
+    yield from check_loops(store, prefix)
 
 
 def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None:
@@ -103,11 +118,13 @@ def show_report(console: Console, report: VerifyReport) -> None:
     if len(report.findings) > _FINDINGS_SHOWN:
         console.print(f"… and {len(report.findings) - _FINDINGS_SHOWN} more findings")
     damaged = sum(finding.is_damage for finding in report.findings)
-    verdict = f"{damaged} damaged" if damaged else "intact"
+    unread = sum(finding.kind == "unavailable" for finding in report.findings)
+    counts = [f"{damaged} damaged"] * bool(damaged) + [f"{unread} could not be read now"] * bool(unread)
+    verdict = ", ".join(counts) or "intact"
     console.print(
         f"{report.location}: {verdict}; {report.checked} files in {report.versions} versions, "
         f"{report.bytes:,} bytes read and compared",
-        style="red" if damaged else "green",
+        style="green" if report.ok else "red",
         markup=False,
         highlight=False,
         soft_wrap=True,
