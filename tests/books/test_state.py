@@ -88,6 +88,22 @@ def test_an_order_from_its_plan_to_its_settlement():
     assert (state.payment.state, state.payment.receipt) == (PaymentState.SETTLED, {"a": "b"})
 
 
+@pytest.mark.parametrize(
+    ("records", "amount", "invoice"),
+    [
+        ([], None, None),
+        ([Approved(amount_cents=9, approver="rule")], 9, None),
+        ([Approved(amount_cents=9, approver="rule"), paying(amount_cents=8)], 8, "inv_1"),
+        ([Approved(amount_cents=9, approver="rule"), settled(amount_cents=0)], 0, "inv_1"),
+        ([paying(amount_cents=8), settled(amount_cents=0, invoice_id="inv_2")], 0, "inv_2"),
+        ([paying(amount_cents=8), settled(amount_cents=None, invoice_id="inv_2")], 8, "inv_2"),
+    ],
+)
+def test_the_settled_invoice_comes_first_and_zero_is_an_amount(records, amount, invoice):
+    state = folded(sending(), ORDERED, *records)
+    assert (state.amount_cents, state.invoice_id) == (amount, invoice)
+
+
 def test_attempts_are_open_until_they_are_refused_or_the_order_is_known():
     state = folded(sending(1), sending(2, PaymentMethod.MPP_SPT))
     assert [sent.attempt for sent in state.open_attempts] == [1, 2]

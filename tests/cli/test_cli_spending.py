@@ -112,6 +112,18 @@ def test_every_order_is_listed_oldest_first_on_every_rail(archive, show):
     ]
 
 
+def test_an_invoice_settled_over_nothing_cost_nothing(archive, show):
+    archive.order(Approved(amount_cents=700, approver="Ada"), hosted(0), rail=PaymentMethod.ASYNC_INVOICE)
+    (order,) = json.loads(show(as_json=True))["orders"]
+    assert order["amount_cents"] == 0
+
+
+def test_the_invoice_of_an_order_is_the_one_that_was_settled(archive, show):
+    archive.order(paying(5001), hosted(6000))
+    (order,) = json.loads(show(as_json=True))["orders"]
+    assert (order["invoice_id"], order["amount_cents"], order["rail"]) == ("inv_6000", 6000, "mpp-spt")
+
+
 def test_the_table_can_be_read_at_80_columns(archive, show):
     name = "a-campaign-with-the-longest-name-that-is-allowed-of-60-chars"
     assert len(name) == 60

@@ -62,6 +62,17 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         """The service has the order, or may have it: an unanswered create may be one. A withdrawn order is not."""
         return bool(self.open_attempts) or (self.ordered is not None and not self.withdrawn)
 
+    @property
+    def amount_cents(self) -> int | None:
+        """What was paid or is due, or else what was approved, without VAT; None is unknown."""
+        records = (self.settled, self.payment, self.approved)
+        return next((one.amount_cents for one in records if one and one.amount_cents is not None), None)
+
+    @property
+    def invoice_id(self) -> str | None:
+        """The invoice that was paid, or else the one of the last payment."""
+        return next((one.invoice_id for one in (self.settled, self.payment) if one and one.invoice_id), None)
+
     def _become(self, state: type[S], **changes: Any) -> S:
         """The state after a record that moves the order."""
         return state(**{**dict(self), "count": self.count + 1, "withdrawn": False, **changes})

@@ -124,18 +124,17 @@ def sentence(window: Window, *, any_order: bool) -> str:
 
 def _line(book: OrderBook) -> OrderLine:
     state = book.read()
-    payment, settled, ordered = state.payment, state.settled, state.ordered
-    moment = settled or ordered or state.planned
-    amount = (settled and settled.amount_cents) or (payment and payment.amount_cents)
+    ordered, rail = state.ordered, state.payment.rail if state.payment else state.rail
+    moment = state.settled or ordered or state.planned
     return OrderLine(
         when=moment.at.isoformat(timespec="seconds") if moment else "",
         campaign_id=state.planned.campaign_id if state.planned else "",
         order_key=book.order_key,
         experiment_id=ordered.experiment_id if ordered else None,
-        invoice_id=(payment and payment.invoice_id) or (settled and settled.invoice_id) or None,
-        rail=str((payment and payment.rail) or state.rail or "") or None,
+        invoice_id=state.invoice_id,
+        rail=str(rail) if rail else None,
         state=_status(state),
-        amount_cents=amount or (state.approved.amount_cents if state.approved else None),
+        amount_cents=state.amount_cents,
         approved_by=state.approved.approver if state.approved else None,
     )
 

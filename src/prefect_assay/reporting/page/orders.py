@@ -91,22 +91,17 @@ def _logs(store: Store, prefix: str, campaign_id: str) -> Iterator[OrderBook]:
 
 def _facts(order_key: str, state: OrderState) -> OrderFacts:
     payment, settled, approved = state.payment, state.settled, state.approved
-    amounts = (
-        settled and settled.amount_cents,
-        payment and payment.amount_cents,
-        approved and approved.amount_cents,
-    )
     rail = payment.rail if payment else state.rail
     return OrderFacts(
         order_key=order_key,
         experiment_id=state.ordered.experiment_id if state.ordered else None,
         status=_status(state),
-        amount_cents=next((amount for amount in amounts if amount is not None), None),
+        amount_cents=state.amount_cents,
         approved_by=approved.approver if approved else None,
         ordered_at=state.ordered.at if state.ordered else None,
         paid_at=settled.at if settled else None,
         rail=RAILS.get(rail, str(rail)) if rail else None,
-        invoice_id=(settled and settled.invoice_id) or (payment and payment.invoice_id) or None,
+        invoice_id=state.invoice_id,
         receipt=(settled and settled.receipt) or (payment and payment.receipt) or {},
         remark=(settled and settled.remark) or (payment and payment.remark) or None,
         surplus=state.surplus,
