@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from prefect.utilities.schema_tools.validation import validate
 
-from prefect_assay.approvals import questions
+from prefect_assay.approvals import questions, rounds
 from prefect_assay.approvals import spending as approval
 from prefect_assay.approvals import uncertain_payment as doubt
 from prefect_assay.approvals.questions import FormAnswer
@@ -21,6 +21,7 @@ from prefect_assay.approvals.uncertain_payment import (
 )
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
 from prefect_assay.models.billing import Invoice
+from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus
 
 NOW = datetime.now(UTC)
@@ -35,9 +36,10 @@ def given(monkeypatch):
         record.insert(0, FormAnswer(uuid4(), f"k-{len(record)}", NOW, values, late))
 
     monkeypatch.setattr(FormAnswer, "discard", lambda answer: record.remove(answer))  # noqa: PLW0108 - binds it
-    for module in (doubt, approval):
+    for module in (doubt, approval, rounds):
         monkeypatch.setattr(module, "answers", lambda _question: list(record))
-    monkeypatch.setattr(approval, "can_suspend", lambda: True)
+    for module in (approval, rounds):
+        monkeypatch.setattr(module, "can_suspend", lambda: True)
     monkeypatch.setattr(approval, "this_run", lambda: SimpleNamespace(id=uuid4()))
     monkeypatch.setattr(approval, "set_labels", lambda _run_id, _labels: None)
     answer.record = record
@@ -227,3 +229,133 @@ def test_an_answer_and_the_lack_of_one_are_reported(monkeypatch, question, minut
     assert [(fact.event, fact.about, getattr(fact, "decision", None)) for fact in sent] == events
     assert "Ada" not in str(sent)
     assert sent[0].approval == f"{question}-until-{until}-{'0' * 32}"
+
+
+def asked_of(monkeypatch, module):
+    """What `ask` gets from a module."""
+    found = []
+    monkeypatch.setattr(module, "ask", lambda form, **shown: found.append({"form": form, **shown}))
+    return found
+
+
+def test_the_question_about_spending_is_the_same_in_every_version(given, monkeypatch):
+    """Suspended runs and their answers are found by this name."""
+    asked = asked_of(monkeypatch, approval)
+    monkeypatch.setattr(approval, "emit", lambda fact: None)
+    monkeypatch.setattr(approval, "_approved", lambda *_: None)
+    spend(101, figures={"payment": "async_invoice"})
+    assert asked == [
+        {
+            "form": SpendingApproval,
+            "question": "approve-8254c329a92850f6d539-101",
+            "title": "It costs 1.01 USD",
+            "description": "**It** costs **1.01 USD** without VAT, 0.01 USD over the cap, 1.00 USD. "
+            "Nothing is spent before you approve.\n\n| | |\n|---|---:|\n"
+            "| price without VAT | 1.01 USD |\n| cap | 1.00 USD |\n| payment | async_invoice |\n\n"
+            "Without an answer within 1 hours, the run ends as ApprovalExpired.",
+            "hours": 1,
+        }
+    ]
+
+
+def test_the_question_about_a_changed_cap_is_the_same_in_every_version(given, monkeypatch):
+    read = []
+    monkeypatch.setattr(approval, "answers", lambda question: read.append(question) or given.record)
+    given(decision="approve")
+    spend(101)
+    assert read == ["approve-8254c329a92850f6d539", "approve-8254c329a92850f6d539-101"]
+
+
+def test_the_question_about_a_round_is_the_same_in_every_version(given, monkeypatch):
+    asked = asked_of(monkeypatch, rounds)
+    read = []
+    monkeypatch.setattr(rounds, "answers", lambda question: read.append(question) or list(given.record))
+    with pytest.raises(IndexError):  # `ask` does not return
+        rounds.approve_round(key="k", what="Round 2", figures={"designs": "96", "price": "5"}, hours=1.5)
+    assert read == ["approve-8254c329a92850f6d539-round"]
+    assert asked == [
+        {
+            "form": RoundApproval,
+            "question": "approve-8254c329a92850f6d539-round",
+            "title": "Round 2: order it?",
+            "description": "**Round 2** is ready. Nothing is ordered before you approve.\n\n| | |\n|---|---|\n"
+            "| designs | 96 |\n| price | 5 |\n\n"
+            "Without an answer within 1.5 hours, the run ends as ApprovalExpired.",
+            "hours": 1.5,
+        }
+    ]
+
+
+def test_the_question_about_a_payment_is_the_same_in_every_version(given, monkeypatch):
+    asked = asked_of(monkeypatch, doubt)
+    read = []
+    monkeypatch.setattr(doubt, "answers", lambda question: read.append(question) or [])
+    payment_decision("k", "E-1", lambda: None)
+    facts = PaymentStatus(invoice=Invoice(id="inv_1", status="open", amount=100), entry=None)
+    doubt.ask_about_payment(
+        SimpleNamespace(approval_hours=72),
+        PaymentMethod.X402_EXACT,
+        key="k",
+        what="E-1",
+        why="No answer came.",
+        status=facts,
+    )
+    assert read == ["doubt-8254c329a92850f6d539"]
+    assert asked == [
+        {
+            "form": RepeatablePaymentDoubt,
+            "question": "doubt-8254c329a92850f6d539",
+            "title": "The payment of E-1 may or may not have been made",
+            "description": "**The payment of E-1 may or may not have been made.** Nothing is paid again before you "
+            "decide.\n\nNo answer came.\n\n| | |\n|---|---|\n| invoice | `inv_1` |\n| invoice status | open |\n"
+            "| invoice amount | 1.00 USD |\n\n"
+            "Without an answer within 72 hours, the run ends as ApprovalExpired, unless the invoice is paid by then.",
+            "hours": 72,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "text"),
+    [
+        (
+            {"decision": "approve", "late": True},
+            ApprovalExpired,
+            "Round 2 was not approved in time; nothing was ordered",
+        ),
+        ({"decision": "reject"}, ApprovalRejected, "a person ended the loop before Round 2"),
+        (
+            {"decision": "reject", "note": "no"},
+            ApprovalRejected,
+            "a person ended the loop before Round 2 (no)",
+        ),
+    ],
+)
+def test_a_refused_round_is_asked_about_again(given, values, error, text):
+    given(decision="reject")
+    given(**values)
+    with pytest.raises(error) as raised:
+        rounds.approve_round(key="k", what="Round 2", figures={}, hours=1)
+    assert (raised.value.message, given.record) == (text, [])
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "text"),
+    [
+        (
+            {"decision": "approve", "late": True},
+            ApprovalExpired,
+            "It was not approved in time at 1.01 USD; nothing was ordered",
+        ),
+        (
+            {"decision": "reject", "note": "no"},
+            ApprovalRejected,
+            "It was not approved at 1.01 USD (no); nothing was ordered",
+        ),
+    ],
+)
+def test_a_refusal_to_spend_has_the_reason(given, values, error, text):
+    given(**values)
+    with pytest.raises(error) as raised:
+        spend(101)
+    assert raised.value.message == text
