@@ -4,9 +4,10 @@ A question's name holds what is asked and its deadline. Prefect keeps it with th
 that the run, after any crash, and the sweep read the same.
 """
 
+import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NoReturn
@@ -35,8 +36,10 @@ __all__ = [
     "answers",
     "ask",
     "deadline_of",
+    "form_text",
     "is_about",
     "report_questions",
+    "topic_of",
     "unanswered",
 ]
 
@@ -99,6 +102,22 @@ class FormAnswer:
         """Delete the answer from the run's inputs, so that it applies to this execution only."""
         with get_client(sync_client=True) as client:
             client.delete_flow_run_input(self.run_id, self.key)
+
+
+def topic_of(kind: WaitsFor, key: str) -> str:
+    """The name of what is asked about `key`. Suspended runs and their answers are found by it."""
+    return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+
+
+def form_text(
+    lead: str, figures: Mapping[str, str], hours: float, *, align: str = "---", unless: str = ""
+) -> str:
+    """The markdown of a form: what is asked, its figures as a table of two columns, and what ends the wait."""
+    rows = "\n".join(f"| {name} | {value} |" for name, value in figures.items())
+    return (
+        f"{lead}\n\n| | |\n|---|{align}|\n{rows}\n\n"
+        f"Without an answer within {hours:g} hours, the run ends as ApprovalExpired{unless}."
+    )
 
 
 def ask(form: type[Question], *, question: str, title: str, description: str, hours: float) -> NoReturn:

@@ -1,12 +1,11 @@
 """Ask a person before a round of a loop is ordered."""
 
-import hashlib
 from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
-from prefect_assay.approvals.questions import Question, answers, ask
+from prefect_assay.approvals.questions import Question, answers, ask, form_text, topic_of
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, ConfigurationError
 from prefect_assay.runs import can_suspend
 from prefect_assay.waiting import WaitsFor
@@ -37,14 +36,16 @@ def approve_round(*, key: str, what: str, figures: Mapping[str, str], hours: flo
             f"{what} needs a person's approval, and only a deployed run can ask; nothing was ordered. Start the flow "
             "from its deployment, or turn ask_each_round off"
         )
-    question = f"{WaitsFor.APPROVAL}-{hashlib.sha256(key.encode()).hexdigest()[:20]}-round"
+    question = f"{topic_of(WaitsFor.APPROVAL, key)}-round"
     given = answers(question)
     if not given:
         ask(
             RoundApproval,
             question=question,
             title=f"{what}: order it?",
-            description=_description(what, figures, hours),
+            description=form_text(
+                f"**{what}** is ready. Nothing is ordered before you approve.", figures, hours
+            ),
             hours=hours,
         )
     last = given[0]
@@ -55,11 +56,3 @@ def approve_round(*, key: str, what: str, figures: Mapping[str, str], hours: flo
     if last.late:
         raise ApprovalExpired(f"{what} was not approved in time; nothing was ordered")
     raise ApprovalRejected(f"a person ended the loop before {what}{last.note}")
-
-
-def _description(what: str, figures: Mapping[str, str], hours: float) -> str:
-    rows = "\n".join(f"| {name} | {value} |" for name, value in figures.items())
-    return (
-        f"**{what}** is ready. Nothing is ordered before you approve.\n\n| | |\n|---|---|\n{rows}\n\n"
-        f"Without an answer within {hours:g} hours, the run ends as ApprovalExpired."
-    )

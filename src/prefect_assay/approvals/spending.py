@@ -1,6 +1,5 @@
 """Ask a person before money is spent: a suspended run with a form in the Prefect UI that shows the figures."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from prefect_assay.approvals.questions import FormAnswer, Question, answers, ask
+from prefect_assay.approvals.questions import FormAnswer, Question, answers, ask, form_text, topic_of
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
 from prefect_assay.events import emit, kinds
@@ -77,7 +76,7 @@ def approve_spending(
     """
     if amount_cents <= cap_cents and because is None:
         return Approval(amount_cents, f"within {usd(cap_cents)}")
-    topic = f"{WaitsFor.APPROVAL}-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
+    topic = topic_of(WaitsFor.APPROVAL, key)
     changed = _changed_cap(topic) if can_suspend() else None
     if changed is not None and amount_cents <= changed.cents:
         return changed
@@ -102,10 +101,11 @@ def approve_spending(
             SpendingApproval,
             question=question,
             title=f"{what} costs {usd(amount_cents)}",
-            description=_description(
-                f"{price}, {_compared(amount_cents, cap_cents, cap_name, because)}",
+            description=form_text(
+                f"{price}, {_compared(amount_cents, cap_cents, cap_name, because)} Nothing is spent before you approve.",
                 {"price without VAT": usd(amount_cents), cap_name: usd(cap_cents), **others},
                 policy.approval_hours,
+                align="---:",
             ),
             hours=policy.approval_hours,
         )
@@ -136,14 +136,6 @@ def _compared(amount_cents: int, cap_cents: int, cap_name: str, because: str | N
     place = f"{usd(over)} over" if over > 0 else "within"
     reason = f" You are asked because {because}." if because else ""
     return f"{place} the {cap_name}, {usd(cap_cents)}.{reason}"
-
-
-def _description(question: str, figures: Mapping[str, str], hours: float) -> str:
-    rows = "\n".join(f"| {name} | {value} |" for name, value in figures.items())
-    return (
-        f"{question} Nothing is spent before you approve.\n\n| | |\n|---|---:|\n{rows}\n\n"
-        f"Without an answer within {hours:g} hours, the run ends as ApprovalExpired."
-    )
 
 
 def _changed_cap(topic: str) -> Approval | None:

@@ -4,7 +4,6 @@ The invoice decides, whatever a person answers: the run continues when it is pai
 second settlement is impossible, because the rail gives every authorisation for one invoice the same nonce.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
@@ -12,7 +11,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from pydantic import Field
 
-from prefect_assay.approvals.questions import Question, answers, ask, is_about
+from prefect_assay.approvals.questions import Question, answers, ask, form_text, is_about, topic_of
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.blocks.of_runs import credentials_of
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected
@@ -31,7 +30,6 @@ __all__ = [
     "payment_decision",
 ]
 
-_TOPIC: Final = f"{WaitsFor.PAYMENT_ANSWER}-"
 _PAID: Final = "paid: the invoice is read again, and must say so. "
 _STOP: Final = "stop: end this run; the order remains."
 
@@ -74,9 +72,14 @@ def ask_about_payment(
     """
     ask(
         _FORMS.get(method, PaymentDoubt) if repeatable else PaymentDoubt,
-        question=_question(key),
+        question=topic_of(WaitsFor.PAYMENT_ANSWER, key),
         title=f"The payment of {what} may or may not have been made",
-        description=_description(what, why, status, policy.approval_hours),
+        description=form_text(
+            f"**The payment of {what} may or may not have been made.** Nothing is paid again before you decide.\n\n{why}",
+            payment_lines(status),
+            policy.approval_hours,
+            unless=", unless the invoice is paid by then",
+        ),
         hours=policy.approval_hours,
     )
 
@@ -90,7 +93,7 @@ def payment_decision(
         ApprovalRejected: a person stopped the run.
         ApprovalExpired: the question expired, and the invoice is still not paid.
     """
-    given = answers(_question(key))
+    given = answers(topic_of(WaitsFor.PAYMENT_ANSWER, key))
     if not given:
         return None
     status = read_status()
@@ -117,7 +120,7 @@ def answer_paid(client: SyncPrefectClient, runs: Iterable[FlowRun], problems: li
     """
     woken = []
     for run in runs:
-        if not is_about(run, _TOPIC):
+        if not is_about(run, f"{WaitsFor.PAYMENT_ANSWER}-"):
             continue
         try:
             paid = any(_is_paid(run, experiment_id) for experiment_id in tag_values(run.tags, EXPERIMENT_TAG))
@@ -131,16 +134,3 @@ def answer_paid(client: SyncPrefectClient, runs: Iterable[FlowRun], problems: li
 def _is_paid(run: FlowRun, experiment_id: str) -> bool:
     with credentials_of(run).get_client() as service:
         return read_payment_status(service, None, experiment_id).paid
-
-
-def _question(key: str) -> str:
-    return f"{_TOPIC}{hashlib.sha256(key.encode()).hexdigest()[:20]}"
-
-
-def _description(what: str, why: str, status: PaymentStatus, hours: float) -> str:
-    rows = "\n".join(f"| {name} | {value} |" for name, value in payment_lines(status).items())
-    return (
-        f"**The payment of {what} may or may not have been made.** Nothing is paid again before you decide.\n\n"
-        f"{why}\n\n| | |\n|---|---|\n{rows}\n\n"
-        f"Without an answer within {hours:g} hours, the run ends as ApprovalExpired, unless the invoice is paid by then."
-    )
