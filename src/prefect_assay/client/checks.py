@@ -7,9 +7,8 @@ checked.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
-from prefect_assay.client.http.address import is_loopback_url
+from prefect_assay.client.http.address import is_address, is_loopback_url
 from prefect_assay.errors import InvalidRequest, InvalidSpec
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.sequences import ProteinSequence
@@ -128,7 +127,7 @@ def webhook_url(url: str | None, field: str = "webhook_url") -> Iterator[str]:
 
 def web_address(field: str, url: str) -> Iterator[str]:
     """An address for a browser."""
-    if not _is_address(url, "http") and not _is_address(url, "https"):
+    if not _is_address(url, "http", "https"):
         yield f"{field}: must be an http or https address"
 
 
@@ -156,14 +155,8 @@ def _is_local(url: str) -> bool:
     return _is_address(url, "http") and is_loopback_url(url)
 
 
-def _is_address(url: str, scheme: str) -> bool:
-    if _BROKEN_URL.search(url):
-        return False
-    try:
-        parts = urlsplit(url)
-        return parts.scheme == scheme and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
+def _is_address(url: str, *schemes: str) -> bool:
+    return not _BROKEN_URL.search(url) and is_address(url, *schemes)
 
 
 def _page(limit: int | None, offset: int | None, sort: object) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 import sys
 from decimal import Decimal, InvalidOperation
-from urllib.parse import urlsplit
 
 import typer
 
+from prefect_assay.client.http.address import is_address
 from prefect_assay.errors import InputError
 from prefect_assay.models.billing import usd
 
@@ -25,12 +25,7 @@ def cents(value: str | None, option: str, question: str, default: int) -> int:
 
 def http_address(value: str, option: str) -> str:
     """An http address without a slash at its end; InputError if the text is not an address."""
-    try:
-        parts = urlsplit(value)
-        whole = parts.scheme in {"https", "http"} and parts.hostname and parts.port != 0
-    except ValueError:  # an impossible port, or a broken IPv6 address
-        whole = False
-    if not whole:
+    if not is_address(value, "https", "http"):
         raise InputError(f"{option}: {value!r} is no address such as https://lab.example.org")
     return value.rstrip("/")
 

@@ -55,6 +55,15 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{shown}{port}"
 
 
+def is_address(url: str, *schemes: str) -> bool:
+    """Return True for a whole address with one of these schemes, a host and a possible port."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an impossible port or a broken IPv6 address
+        return False
+
+
 def is_protected(url: str) -> bool:
     """Return True for https and for loopback, where traffic cannot be read along the way."""
     parts = _split(url)
@@ -100,10 +109,6 @@ def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        if parts.scheme in _DEFAULT_PORTS and parts.hostname and parts.port != 0:
-            return parts
-    except ValueError:  # an impossible port or a broken IPv6 address
-        pass
+    if is_address(url, *_DEFAULT_PORTS):
+        return urlsplit(url)
     raise ConfigurationError("base_url must be a whole address such as https://lab.example.org")
