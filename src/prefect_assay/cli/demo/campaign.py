@@ -11,14 +11,8 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRun
 from prefect.client.schemas.objects import FlowRun, State
 from pydantic import SecretStr
 
-from prefect_assay.blocks import (
-    AssayCredentials,
-    LocalArchive,
-    SpendingPolicy,
-    WebhookEndpoint,
-    X402Wallet,
-)
-from prefect_assay.lab.kernel.settings import X402Settings
+from prefect_assay.blocks import AssayCredentials, LocalArchive, WebhookEndpoint
+from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet
 from prefect_assay.localstack import LocalStack
 from prefect_assay.runs.queries import read_runs, run_filter
 from prefect_assay.runs.tags import GROUP_TAG, campaign_group
@@ -33,25 +27,12 @@ _PATIENCE_SECONDS: Final = 90.0
 
 def save_blocks(stack: LocalStack, archive: Path) -> tuple[AssayCredentials, dict[str, object]]:
     """Save one block of each kind, with a fresh wallet; returns the credentials, and all blocks by flow parameter."""
-    import eth_account
-
-    offer = X402Settings()
     credentials = AssayCredentials(base_url=stack.lab.base_url, token=SecretStr(stack.lab.token))
     blocks = {
         "credentials": credentials,
-        "policy": SpendingPolicy(
-            per_experiment_cents=CAP_CENTS,
-            per_campaign_cents=CAP_CENTS,
-            rolling_cents=CAP_CENTS,
-            machine_payments=True,
-        ),
+        "policy": lab_policy(CAP_CENTS),
         "archive": LocalArchive(root=str(archive)),
-        "wallet": X402Wallet(
-            private_key=SecretStr(eth_account.Account.create().key.hex()),
-            networks=[offer.network],
-            assets=[offer.asset],
-            pay_to=[offer.pay_to],
-        ),
+        "wallet": new_lab_wallet(),
         "webhook": WebhookEndpoint(url=stack.receiver_url, signing_key=SecretStr(stack.signing_key)),
     }
     for block in blocks.values():

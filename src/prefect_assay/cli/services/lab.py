@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from rich.console import Console
 
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
-from prefect_assay.cli.services.saved_blocks import save_block
+from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet, save_block
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
 
@@ -100,17 +100,12 @@ def _save_blocks(ready: dict[str, Any], receiver: str) -> None:
         from prefect.settings import get_current_settings
         from pydantic import SecretStr
 
-        from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
+        from prefect_assay.blocks import AssayCredentials, LocalArchive, WebhookEndpoint
 
         key = signing_keys(get_current_settings().home).lab
         saved = [
             AssayCredentials(base_url=ready["base_url"], token=SecretStr(ready["token"])),
-            SpendingPolicy(
-                per_experiment_cents=_CAP_CENTS,
-                per_campaign_cents=_CAP_CENTS,
-                rolling_cents=_CAP_CENTS,
-                machine_payments=True,
-            ),
+            lab_policy(_CAP_CENTS),
             # One that exists has the log of orders of the runs that wait with it.
             find_block(LocalArchive, _NAME) or LocalArchive(root=str(Path("assay-lab-archive").absolute())),
             WebhookEndpoint(url=receiver, signing_key=SecretStr(key)),
@@ -136,15 +131,6 @@ def _wallet() -> "list[X402Wallet]":
     if kept is not None:
         return [kept]
     try:
-        from eth_account import Account
+        return [new_lab_wallet()]
     except ImportError:
         return []
-    from pydantic import SecretStr
-
-    from prefect_assay.lab.kernel.settings import X402Settings
-
-    offer = X402Settings()
-    key = SecretStr(Account.create().key.hex())
-    return [
-        X402Wallet(private_key=key, networks=[offer.network], assets=[offer.asset], pay_to=[offer.pay_to])
-    ]

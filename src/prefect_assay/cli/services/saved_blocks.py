@@ -1,4 +1,4 @@
-"""The blocks of one name: what is saved, the same with some fields changed, and saving them again.
+"""The blocks of one name: what is saved, the same with some fields changed, and saving them again; those for a lab.
 
 A block holds more than a command asks for, and its user may have set the rest in the Prefect UI.
 """
@@ -12,7 +12,7 @@ from prefect_assay.cli.prefect_api import api_errors, find_block
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
 
-    from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint
+    from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
 
 B = TypeVar("B", bound="Block")
 
@@ -64,6 +64,30 @@ def save_block(block: "Block", name: str) -> str:
 def reference(block: "Block", name: str) -> str:
     """`<slug>/<name>`, as Prefect's commands and `--archive` take it."""
     return f"{type(block).get_block_type_slug()}/{name}"
+
+
+def lab_policy(cap_cents: int) -> "SpendingPolicy":
+    """A policy for a lab: machine payments, and one amount as each cap."""
+    from prefect_assay.blocks import SpendingPolicy
+
+    return SpendingPolicy(
+        per_experiment_cents=cap_cents,
+        per_campaign_cents=cap_cents,
+        rolling_cents=cap_cents,
+        machine_payments=True,
+    )
+
+
+def new_lab_wallet() -> "X402Wallet":
+    """A wallet with a fresh key that a lab takes; ImportError without the extra."""
+    from eth_account import Account
+    from pydantic import SecretStr
+
+    from prefect_assay.blocks import X402Wallet
+    from prefect_assay.lab.kernel.settings import X402Settings
+
+    offer, key = X402Settings(), SecretStr(Account.create().key.hex())
+    return X402Wallet(private_key=key, networks=[offer.network], assets=[offer.asset], pay_to=[offer.pay_to])
 
 
 def _fields(block: "Block") -> dict[str, object]:
