@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
-from rich.console import Console
 
 from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.service import ADDRESS_VARIABLE, TOKEN_VARIABLE
 from prefect_assay.client import AssayClient
 from prefect_assay.client.drift import Change, compare, facts_of, known_interface, usage_by_operation
@@ -44,7 +44,7 @@ def show_drift(
     broken = sum(change.breaks for change in changes)
     if as_json:
         found = {"source": source, "breaks": bool(broken), "changes": [c.as_json() for c in changes]}
-        print(json.dumps(found, indent=2))
+        print_json(found)
     else:
         _show(source, changes, broken)
     if broken:
@@ -113,20 +113,16 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
     """The calls, those that would break first, and below each its differences."""
-    console = Console()
-
-    def line(text: str, style: str | None = None) -> None:
-        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-
+    line = plain().print
     for operation in dict.fromkeys(change.operation for change in changes):
-        line(operation, "bold")
+        line(operation, style="bold")
         for change in changes:
             if change.operation == operation:
-                line(f"  {_MARKS[change.effect]:6}  {change.what}", "red" if change.breaks else None)
+                line(f"  {_MARKS[change.effect]:6}  {change.what}", style="red" if change.breaks else None)
     if broken:
         verdict = f"{broken} differences would break the client, {len(changes) - broken} would not"
     elif changes:
         verdict = f"{len(changes)} differences, and no difference breaks the client"
     else:
         verdict = "the interface is the one that the client knows"
-    line(f"{source}: {verdict}", "red" if broken else "green")
+    line(f"{source}: {verdict}", style="red" if broken else "green")

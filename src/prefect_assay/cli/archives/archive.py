@@ -1,6 +1,5 @@
 """`prefect-assay archive`: `verify` compares an archive with what was archived, `lake` writes its Parquet files."""
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from prefect_assay.archive.verify import Finding
 from prefect_assay.books import check_orders
 from prefect_assay.cli.failures import FAILED, RETRY_LATER
 from prefect_assay.cli.options import BLOCKS
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.sources import local_path
 
@@ -53,7 +53,7 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
             f"{report.location} holds no archived version; name the root of an archive, or a folder in it"
         )
     if as_json:
-        print(json.dumps({"ok": report.ok, **report.model_dump(mode="json")}, indent=2))
+        print_json({"ok": report.ok, **report.model_dump(mode="json")})
     else:
         show_report(Console(), report)
     if not report.ok:
@@ -83,8 +83,7 @@ def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None
     from prefect_assay.looping.candidates import rebuild_candidates
 
     store, prefix = opened(path, archive)
-    console = Console(stderr=True)
-    with console.status("Writing the lake …"):
+    with Console(stderr=True).status("Writing the lake …"):
         done = lake.rebuild(store, prefix)
         candidates = rebuild_candidates(store, prefix)
     notes = (*done.notes, *candidates.notes)
@@ -96,17 +95,16 @@ def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None
             **done.model_dump(mode="json"),
             "candidates": candidates.model_dump(mode="json"),
         }
-        print(json.dumps(answer, indent=2))
+        print_json(answer)
     else:
         for note in notes:
-            console.print(note, style="red", markup=False, highlight=False, soft_wrap=True)
+            plain(stderr=True).print(note, style="red")
         for folder, written in (
             (lake_folder(prefix), done),
             (candidates_folder(prefix), candidates),
         ):
             if written.parts:
-                line = f"{store.location(folder)}: {written.parts} files, {written.added} of them new"
-                Console().print(line, markup=False, highlight=False, soft_wrap=True)
+                plain().print(f"{store.location(folder)}: {written.parts} files, {written.added} of them new")
     if notes:
         raise SystemExit(FAILED)
 

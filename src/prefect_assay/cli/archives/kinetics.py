@@ -1,6 +1,5 @@
 """`prefect-assay kinetics`: fits of raw curves beside the service's values."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.errors import InputError
 from prefect_assay.results.formats import molar, rate
 from prefect_assay.results.kinetics.analysis import (
@@ -46,7 +46,7 @@ def show_kinetics(packages: Sequence[Path], *, as_json: bool) -> None:
         if not as_json:
             _show(console, path, analysis)
     if as_json:
-        print(json.dumps(results, indent=2))
+        print_json(results)
 
 
 def _show(console: Console, path: Path, analysis: PackageAnalysis) -> None:
@@ -54,25 +54,22 @@ def _show(console: Console, path: Path, analysis: PackageAnalysis) -> None:
         ("kinetics", _KINETICS, [(item, _kinetics_rows(item)) for item in analysis.kinetics]),
         ("melting", _MELTING, [(item, _melting_rows(item)) for item in analysis.melting]),
     ]
+    say = plain().print
     for title, columns, groups in parts:
         if groups:
             console.print(_table(f"{path.name}: {title}", columns, groups))
         for item, _ in groups:
-            _say(console, f"{_label(item)}: {item.verdict}: {'; '.join(item.reasons)}", _STYLES[item.verdict])
+            say(f"{_label(item)}: {item.verdict}: {'; '.join(item.reasons)}", style=_STYLES[item.verdict])
     if not analysis.kinetics and not analysis.melting:
-        _say(console, f"{path.name}: no raw binding or melting curves")
+        say(f"{path.name}: no raw binding or melting curves")
     for note in analysis.notes:
-        _say(console, f"note: {note}", "yellow")
+        say(f"note: {note}", style="yellow")
 
 
 _Row = tuple[str, ...]
 _Analysed = ReplicateKinetics | ReplicateMelting
 _KINETICS: _Row = ("Design, replicate", "Verdict", "Fit", "k_on /M/s", "k_off /s", "K_D", "Residuals")
 _MELTING: _Row = ("Design, replicate", "Verdict", "Tm °C", "Derivative °C", "Service °C")
-
-
-def _say(console: Console, line: str, style: str | None = None) -> None:
-    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _label(item: _Analysed) -> str:

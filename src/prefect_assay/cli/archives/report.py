@@ -9,6 +9,7 @@ from rich.console import Console
 
 from prefect_assay.archive.layout import safe_name
 from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.output import plain
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.reporting.page.documents import make_report
 from prefect_assay.reporting.plots import terminal_ranking
@@ -29,7 +30,7 @@ def write_report(
     with Console(stderr=True).status(f"Making the report of {campaign_id} …"):
         made = make_report(store, prefix, campaign_id)
     for note in made.notes:
-        Console(stderr=True).print(note, markup=False, highlight=False, soft_wrap=True)
+        plain(stderr=True).print(note)
     if made.page is None:
         raise ConfigurationError.missing_extra("report", "the HTML report")
     file = local_path(output or f"{safe_name(campaign_id)}-report.html")

@@ -1,6 +1,5 @@
 """`prefect-assay spending`: the orders and payments in an archive's log, and what counts against the rolling cap."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +20,7 @@ from prefect_assay.books.state import (
     Unpaid,
 )
 from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.output import plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_block
 from prefect_assay.models.billing import usd
 
@@ -75,12 +75,11 @@ def show_spending(
     lines = sorted((_line(book) for b in books for book in b.orders()), key=lambda line: line.when)
     window = window_of(books, chosen, days=days, now=datetime.now(UTC))
     if as_json:
-        print(json.dumps({"orders": [asdict(line) for line in lines], "window": asdict(window)}, indent=2))
+        print_json({"orders": [asdict(line) for line in lines], "window": asdict(window)})
         return
-    console = Console(highlight=False)
     if lines:
-        console.print(table(lines))
-    console.print(sentence(window, any_order=bool(lines)), markup=False, soft_wrap=True)
+        Console().print(table(lines))
+    plain().print(sentence(window, any_order=bool(lines)))
 
 
 def window_of(
@@ -102,7 +101,7 @@ def window_of(
 
 def table(lines: Sequence[OrderLine]) -> Table:
     """One line per order, oldest first; 80 columns are enough."""
-    shown = Table(box=None, pad_edge=False)
+    shown = plain_table()
     for name in ("When (UTC)", "Campaign", "Paid by", "State"):
         shown.add_column(name, no_wrap=name == "When (UTC)", overflow="fold")
     shown.add_column("Amount", justify="right", no_wrap=True)

@@ -1,7 +1,6 @@
 """`prefect-assay approve` and `reject`: show the question of a suspended run, and answer it in a person's name."""
 
 import getpass
-import json
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from prefect_assay.approvals.answering import OpenQuestion, read_question, submi
 from prefect_assay.approvals.spending import asked_cents
 from prefect_assay.cli.campaigns.find import with_children
 from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api, run_url
 from prefect_assay.errors import Conflict, InputError
 from prefect_assay.models.billing import usd
@@ -78,7 +78,7 @@ def answer(which: str, given: GivenAnswer, *, as_json: bool) -> None:
                 "again without --question"
             )
         if as_json and not given.yes:
-            print(json.dumps({"question": _as_json(question), "answer": None}, indent=2))
+            print_json({"question": _as_json(question), "answer": None})
             return
         if not as_json:
             _show(question)
@@ -88,9 +88,9 @@ def answer(which: str, given: GivenAnswer, *, as_json: bool) -> None:
             _confirm(question, values)
         submit_answer(question, values)
     if as_json:
-        print(json.dumps({"question": _as_json(question), "answer": values}, indent=2))
+        print_json({"question": _as_json(question), "answer": values})
         return
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = plain()
     console.print(
         f"Answered {values['decision']}, as {values['decided_by']}. The run goes on when a worker takes it."
     )

@@ -1,6 +1,5 @@
 """`prefect-assay cancel`: cancels the runs of a campaign or a loop, and says what remains of each experiment."""
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ import typer
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.blocks.of_runs import archive_of
@@ -21,6 +19,7 @@ from prefect_assay.books import known_archive_id
 from prefect_assay.cli.campaigns.find import children_of, parents_of, with_children
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
+from prefect_assay.cli.output import plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, InputError, NotFound
 from prefect_assay.looping import of_designs_address
@@ -85,20 +84,18 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool) -> None:
             "schedule_deactivated": schedule is not None,
             "schedules_active": others,
         }
-        print(json.dumps(shown, indent=2))
+        print_json(shown)
         return
     if running or canceled:
         _show(which, lines)
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain()
     if schedule is not None:
         console.print(
-            f"The schedule of the loop {which} is deactivated; `prefect-assay loop {which} ... --cron` activates it again.",
-            markup=False,
+            f"The schedule of the loop {which} is deactivated; `prefect-assay loop {which} ... --cron` activates it again."
         )
     for loop_id in others:
         console.print(
-            f"The schedule of the loop {loop_id} stays active; end it: prefect-assay cancel {loop_id}",
-            markup=False,
+            f"The schedule of the loop {loop_id} stays active; end it: prefect-assay cancel {loop_id}"
         )
 
 
@@ -251,9 +248,9 @@ def _confirm(running: Sequence[FlowRun], *, scheduled: bool) -> None:
         raise InputError(
             "nothing was canceled: there is no terminal to confirm it; repeat the command with --yes"
         )
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain()
     for run in running:
-        console.print(f"{run.name}  {_state(run)}", markup=False)
+        console.print(f"{run.name}  {_state(run)}")
     if running:
         console.print(
             "The laboratory does and bills what it has an order for; canceling a run withdraws open quotes only."
@@ -272,7 +269,7 @@ def _show(which: str, lines: Sequence[Remains]) -> None:
             f"{which} is canceled. It had started no experiment: nothing was ordered.", markup=False
         )
         return
-    table = Table(box=None, pad_edge=False)
+    table = plain_table()
     table.add_column("Run", overflow="fold")
     table.add_column("Experiment", overflow="fold")
     table.add_column("What remains", overflow="fold", ratio=1)

@@ -1,15 +1,14 @@
 """`prefect-assay estimate`: checks designs, and asks the service for the price of each experiment; orders nothing."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 
 from prefect_assay.cli.campaigns.run import check_target
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
+from prefect_assay.cli.output import plain, plain_table, print_json
 from prefect_assay.cli.service import open_service
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import Reading, split
@@ -58,7 +57,7 @@ def estimate_campaign(
         target = resolve_target(service, assay)
         priced = price(service, sequences, assay, target, per_experiment)
     if as_json:
-        print(json.dumps(_as_json(sequences, assay, target, priced, caps), indent=2))
+        print_json(_as_json(sequences, assay, target, priced, caps))
     else:
         _show(sequences, assay, target, priced, caps)
 
@@ -153,7 +152,7 @@ def _show(
     console.print(
         f"{sequences.source}: {len(sequences)} designs, {assay.experiment_type}{against}", markup=False
     )
-    table = Table(box=None, pad_edge=False)
+    table = plain_table()
     for heading in ("Experiment", "Designs", "Without VAT"):
         table.add_column(heading, justify="right")
     table.add_column("", overflow="fold")
@@ -172,9 +171,9 @@ def _show(
     console.print(table)
     if caps is not None:
         for line in _compared(priced, caps):
-            console.print(line, markup=False, soft_wrap=True)
+            plain().print(line)
     for warning in (*dict.fromkeys(w for e in priced for w in e.warnings), *warnings_of(sequences)):
-        console.print(warning, style="yellow", markup=False, soft_wrap=True)
+        plain().print(warning, style="yellow")
     console.print("Nothing was ordered.")
 
 

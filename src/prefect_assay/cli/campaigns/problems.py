@@ -1,13 +1,12 @@
 """`prefect-assay status --problems`: what needs an operator, each with the next step (docs/alerts.md)."""
 
-import json
 from datetime import UTC, datetime
 
 from prefect.client.orchestration import get_client
-from rich.console import Console
 
 from prefect_assay.alerts.find import sweep_silence
 from prefect_assay.alerts.saved import read_saved
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.models.problem import Problem
 
@@ -25,13 +24,13 @@ def show_problems(*, as_json: bool) -> None:
             "problems": [problem.model_dump(mode="json") for problem in problems],
             "swept": saved.swept.isoformat() if saved.swept else None,
         }
-        print(json.dumps(shown, indent=2))
+        print_json(shown)
         return
-    console = Console(highlight=False)
+    console = plain()
     if not problems:
         console.print("No problems.")
     for problem in problems:
-        console.print(_lines(problem, now), markup=False, soft_wrap=True)
+        console.print(_lines(problem, now))
 
 
 def _lines(problem: Problem, now: datetime) -> str:

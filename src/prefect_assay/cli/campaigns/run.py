@@ -1,14 +1,15 @@
 """`prefect-assay run`: checks the designs, then starts the campaign on a worker or in this process."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
+from rich.text import Text
 
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
 from prefect_assay.cli.failures import FAILED, refuse_ignored
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import (
     api_errors,
     load_archive,
@@ -107,7 +108,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
             f"{len(sequences)} designs, {experiments} experiments{named}", highlight=False
         )
         for line in warnings_of(sequences):
-            Console(stderr=True).print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+            plain(stderr=True).print(line, style="yellow")
     if here:
         start_temporary_server()
     else:
@@ -197,10 +198,10 @@ def announce(run: "FlowRun", named: dict[str, str | None], *, as_json: bool) -> 
     """Print what was started and how to follow it, by its own id if it has one."""
     url = run_url(run.id)
     if as_json:
-        print(json.dumps({**named, "flow_run_id": str(run.id), "url": url}, indent=2))
+        print_json({**named, "flow_run_id": str(run.id), "url": url})
         return
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print(f"Started flow run [bold]{run.name}[/bold] {run.id}")
+    console = plain(stderr=True)
+    console.print("Started flow run", Text(run.name, "bold"), str(run.id))
     if url:
         console.print(f"Watch it: {url}")
     own_id = next(iter(named.values()), None)
@@ -225,9 +226,9 @@ def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
     state = cast("Any", campaign(**parameters, return_state=True))
     report: CampaignReport = report_of(state, CampaignFailed, "campaign")
     if as_json:
-        print(json.dumps({"state": state.name, **report.model_dump(mode="json")}, indent=2))
+        print_json({"state": state.name, **report.model_dump(mode="json")})
     else:
-        Console().print(f"{state.name}: {state.message}", markup=False, highlight=False, soft_wrap=True)
-        Console().print(f"Table: {report.table or 'none'}", markup=False, highlight=False, soft_wrap=True)
+        plain().print(f"{state.name}: {state.message}")
+        plain().print(f"Table: {report.table or 'none'}")
     if not state.is_completed():
         raise SystemExit(FAILED)

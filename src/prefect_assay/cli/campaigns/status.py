@@ -4,7 +4,6 @@ One column takes all sentences, so that whole reasons and links fit a terminal o
 """
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from rich.text import Text
 from prefect_assay.cli.campaigns.known_runs import CAMPAIGN, EXPERIMENT, RunLine, named, recent, with_service
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.status import loop_rounds, rounds_table
+from prefect_assay.cli.output import plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_block, require_api
 from prefect_assay.errors import NotFound
 from prefect_assay.models.billing import usd
@@ -77,7 +77,7 @@ def show_status(
             _watch(known, read)
             return
     if as_json:
-        print(json.dumps(known.as_json(), indent=2))
+        print_json(known.as_json())
         return
     console = Console(highlight=False)
     if not known.lines:
@@ -87,7 +87,7 @@ def show_status(
     if which:
         for line in known.lines:
             if line.url:
-                console.print(f"{line.name}: {line.url}", markup=False, soft_wrap=True)
+                plain().print(f"{line.name}: {line.url}")
 
 
 def follow(run_id: UUID, *, as_json: bool) -> None:
@@ -105,16 +105,16 @@ def follow(run_id: UUID, *, as_json: bool) -> None:
                 break
             time.sleep(_POLL_SECONDS)
     if as_json:
-        print(json.dumps(_Known(lines, None).as_json(), indent=2))
+        print_json(_Known(lines, None).as_json())
     else:
-        Console(highlight=False).print(f"{lines[0].state}: {lines[0].message}", markup=False, soft_wrap=True)
+        plain().print(f"{lines[0].state}: {lines[0].message}")
     if not lines[0].state.startswith("Completed"):
         raise SystemExit(FAILED)
 
 
 def runs_table(lines: Iterable[RunLine]) -> Table:
     """A line per run, experiments below their campaign; what there is to say of it in one column."""
-    built = Table(box=None, pad_edge=False)
+    built = plain_table()
     built.add_column("Campaign", overflow="fold", min_width=18, max_width=34)
     built.add_column("State", no_wrap=True)
     built.add_column("Age", no_wrap=True)

@@ -1,6 +1,5 @@
 """`prefect-assay designs history`: what became of all earlier proposals, per method, and how well scores predicted it."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from prefect_assay.archive import Store
 from prefect_assay.books import Books, known_archive_id
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.candidates import Proposals
 from prefect_assay.looping import LoopBook
@@ -86,12 +86,12 @@ def show_history(
         written = (*track.designs, *ordered)
         write_table(csv_file, summary_csv(written), len(written))
     if as_json:
-        print(json.dumps(_summary(track), indent=2))
+        print_json(_summary(track))
     elif csv_file != "-":
         _show(Console(), track)
     if csv_file is not None or not as_json:
         for line in track.notes:
-            Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
+            plain(stderr=True).print(line)
 
 
 def _placed(store: Store, prefix: str, designs: Iterable[lake.Unanswered]) -> set[tuple[str, str | None]]:
@@ -173,4 +173,4 @@ def _show(console: Console, track: Track) -> None:
         console.print(scores)
     if track.passed_over:
         listed = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in track.passed_over.items())
-        console.print(f"not bought: {listed}", markup=False, highlight=False, soft_wrap=True)
+        plain().print(f"not bought: {listed}")

@@ -1,6 +1,5 @@
 """`prefect-assay designs select`: the designs of the next round, from a pool and the tables of earlier rounds."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.designs import Reading, choices_csv, read_pool
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.models.billing import usd
@@ -59,7 +59,7 @@ def select_designs(
     if output is not None:
         _write(output, choices_csv(selection.choices))
     if as_json:
-        print(json.dumps(_summary(selection, history, output), indent=2))
+        print_json(_summary(selection, history, output))
     else:
         _show(selection, history, output)
 
@@ -122,7 +122,7 @@ def _show(selection: Selection, history: History, output: Path | None) -> None:
     if output is not None:
         lines.append(f"written to {output}")
     for line in (*lines, *selection.notes):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        plain().print(line)
 
 
 def _counted(selection: Selection) -> str:

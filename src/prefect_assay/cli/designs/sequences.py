@@ -1,12 +1,12 @@
 """`prefect-assay sequences check`: checks a design file as a campaign would, without a service."""
 
-import json
 from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 
 from prefect_assay.cli.failures import FAILED, describe
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.designs import (
     Reading,
     check_spec,
@@ -35,13 +35,13 @@ def check_sequences(
         experiments = check_locally(sequences, assay, per_experiment)
     except InputError as error:
         if as_json:
-            print(json.dumps({"error": {**describe(error), "exit_code": FAILED}}, indent=2))
+            print_json({"error": {**describe(error), "exit_code": FAILED}})
         else:
             Console(stderr=True).print(str(error), markup=False, highlight=False)
         raise SystemExit(FAILED) from None
     summary = _summary(sequences, assay, experiments)
     if as_json:
-        print(json.dumps(summary, indent=2))
+        print_json(summary)
     else:
         _show(sequences, summary)
 
@@ -97,7 +97,7 @@ def _show(sequences: Sequences, summary: dict[str, object]) -> None:
     console.print(f"{sequences.source}: can be ordered", style="green", markup=False)
     console.print(table)
     for line in warnings_of(sequences):
-        console.print(f"  {line}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        plain().print(f"  {line}", style="yellow")
     for duplicate in sequences.duplicates[:_DUPLICATES_SHOWN]:
         console.print(f"  {duplicate.name} is the same as {duplicate.same_as}", markup=False, highlight=False)
     if len(sequences.duplicates) > _DUPLICATES_SHOWN:

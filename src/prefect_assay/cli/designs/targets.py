@@ -1,14 +1,13 @@
 """`prefect-assay targets`: searches the service's catalog for what designs can be measured against."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.output import plain_table, print_json
 from prefect_assay.cli.service import open_service
 from prefect_assay.client import AssayClient
 from prefect_assay.models.billing import usd
@@ -29,7 +28,7 @@ def show_targets(words: Sequence[str], *, credentials: str | None, as_json: bool
     with open_service(credentials) as service:
         found = search(service, words)
     if as_json:
-        print(json.dumps({"targets": [_as_json(target) for target in found]}, indent=2))
+        print_json({"targets": [_as_json(target) for target in found]})
     else:
         _show(found, words)
     if not found:
@@ -92,7 +91,7 @@ def _show(found: Sequence[Target], words: Sequence[str]) -> None:
             markup=False,
         )
         return
-    table = Table(box=None, pad_edge=False)
+    table = plain_table()
     table.add_column("Target", overflow="fold", min_width=_ID_WIDTH)
     table.add_column("Number", overflow="fold")
     table.add_column("Antigen's price", overflow="fold")

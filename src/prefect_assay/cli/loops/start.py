@@ -1,11 +1,8 @@
 """`prefect-assay loop`: checks what can be checked here, then starts the loop on a worker or in this process."""
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
-
-from rich.console import Console
 
 from prefect_assay.cli.campaigns.run import (
     AssayRequest,
@@ -16,6 +13,7 @@ from prefect_assay.cli.campaigns.run import (
 )
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import DEPLOYMENT, cron_schedule, next_start, schedule_loop
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api, start_temporary_server
 from prefect_assay.errors import AssayError, InputError, LoopFailed
 from prefect_assay.looping import objective_of
@@ -106,10 +104,9 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         as_json=as_json,
     )
     if not as_json:
-        console = Console(stderr=True, soft_wrap=True, highlight=False)
         when = f"{following:%Y-%m-%d %H:%M} in the time zone {schedule.timezone}"
-        console.print(
-            f"Scheduled: next start {when}. End it: prefect-assay cancel {request.loop_id}", markup=False
+        plain(stderr=True).print(
+            f"Scheduled: next start {when}. End it: prefect-assay cancel {request.loop_id}"
         )
 
 
@@ -149,13 +146,11 @@ def _run_here(parameters: dict[str, Any], *, as_json: bool) -> None:
     state = cast("Any", design_build_test(**parameters, return_state=True))
     report: LoopReport = report_of(state, LoopFailed, "loop")
     if as_json:
-        print(json.dumps({"state": state.name, **report.model_dump(mode="json")}, indent=2))
+        print_json({"state": state.name, **report.model_dump(mode="json")})
     else:
-        console = Console(highlight=False, soft_wrap=True)
+        console = plain()
         for line in report.rounds:
-            console.print(
-                f"{line.name}: {line.problem or line.best}, table {line.table or 'none'}", markup=False
-            )
-        console.print(f"{state.name}: {report.stopped}. Best: {report.best}", markup=False)
+            console.print(f"{line.name}: {line.problem or line.best}, table {line.table or 'none'}")
+        console.print(f"{state.name}: {report.stopped}. Best: {report.best}")
     if not state.is_completed():
         raise SystemExit(FAILED)

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.blocks.of_runs import archive_of
+from prefect_assay.cli.output import plain_table
 from prefect_assay.looping import LoopBook, loop_report, objective_of, with_newest_tables
 from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport
@@ -36,7 +37,7 @@ def loop_rounds(client: SyncPrefectClient, run_ids: Sequence[str]) -> LoopReport
 
 def rounds_table(report: LoopReport) -> Table:
     """One line per round, and the loop's best and spending below."""
-    built = Table(box=None, pad_edge=False, show_footer=True)
+    built = plain_table(show_footer=True)
     footer = ("", "", "", report.best or "", usd(report.spent_cents), "")
     headings = ("Round", "Campaign", "Designs", "Best", "Spent", "Table")
     for heading, below in zip(headings, footer, strict=True):

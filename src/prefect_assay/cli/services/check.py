@@ -4,7 +4,6 @@ Each part is looked at alone and for a bounded time; one that fails or hangs doe
 but for the probe object that an archive gets and loses again. A receiver gets a signed body that is no delivery.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
@@ -21,12 +20,13 @@ from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
-from rich.console import Console
+from rich.text import Text
 
 from prefect_assay.alerts.find import SILENT_AFTER, expiring_token
 from prefect_assay.alerts.saved import read_saved
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.receiver import WORD_VARIABLE, service_words
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
@@ -61,19 +61,13 @@ def run_check(*, as_json: bool) -> None:
     require_api()
     lines = _look_at_all()
     if as_json:
-        print(
-            json.dumps(
-                {"ok": all(line.ok for line in lines), "lines": [asdict(line) for line in lines]}, indent=2
-            )
-        )
+        print_json({"ok": all(line.ok for line in lines), "lines": [asdict(line) for line in lines]})
     else:
-        console = Console(highlight=False)
+        console = plain()
         for line in lines:
-            word = "[green]ok   [/green]" if line.ok else "[red]FAULT[/red]"
-            console.print(f"{word} {line.part:<11}", end="")
-            console.print(
-                line.text + (f"\n      mend: {line.mend}" if line.mend else ""), markup=False, soft_wrap=True
-            )
+            word = Text("ok   ", "green") if line.ok else Text("FAULT", "red")
+            mend = f"\n      mend: {line.mend}" if line.mend else ""
+            console.print(word, f"{line.part:<11}{line.text}{mend}")
     if not all(line.ok for line in lines):
         raise SystemExit(FAILED)
 

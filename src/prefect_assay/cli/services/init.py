@@ -12,10 +12,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import typer
-from rich.console import Console
 
 from prefect_assay.books import known_archive_id
 from prefect_assay.cli.options import BLOCKS
+from prefect_assay.cli.output import plain
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.answers import asked, cents, http_address
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
@@ -111,9 +111,7 @@ def _credentials(given: Answers, saved: "AssayCredentials | None") -> "AssayCred
     )
     with credentials.get_client() as service:
         identity = service.whoami()
-    Console(highlight=False).print(
-        f"The service knows this token: {_who(identity)}", soft_wrap=True, markup=False
-    )
+    plain().print(f"The service knows this token: {_who(identity)}")
     return credentials
 
 
@@ -304,13 +302,13 @@ def _is_local_lab(base_url: str) -> bool:
 def _show(
     name: str, changes: Sequence[tuple[str, str]], notes: Sequence[str], *, with_receiver: bool
 ) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain()
     for slug, change in changes:
-        console.print(f"{slug}/{name}: {change}", markup=False)
+        console.print(f"{slug}/{name}: {change}")
     for note in notes:
-        console.print(note, markup=False)
+        console.print(note)
     webhook = f" --webhook {name}" if with_receiver else ""
     blocks = "" if name == BLOCKS else f" --credentials {name} --policy {name} --archive {name}"
-    console.print(f"Next: prefect-assay run designs.fasta --target NAME{blocks}{webhook}", markup=False)
+    console.print(f"Next: prefect-assay run designs.fasta --target NAME{blocks}{webhook}")
     if not with_receiver:
         console.print("Without a receiver the sweep looks at waiting runs every five minutes.")

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
+from prefect_assay.cli.output import plain
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
 from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet, save_block
 from prefect_assay.cli.services.signing_keys import signing_keys
@@ -114,12 +115,11 @@ def _save_blocks(ready: dict[str, Any], receiver: str) -> None:
         changes = [
             f"{type(block).get_block_type_slug()}/{_NAME}: {save_block(block, _NAME)}" for block in saved
         ]
-    console = Console(soft_wrap=True, highlight=False)
-    console.print("\n".join(changes), markup=False)
+    console = plain()
+    console.print("\n".join(changes))
     console.print(
         f"Next: prefect-assay run designs.fasta --target NAME --credentials {_NAME} --policy {_NAME} --archive {_NAME}"
-        f" --webhook {_NAME}{f' --payment x402-exact --wallet {_NAME}' if wallet else ''}",
-        markup=False,
+        f" --webhook {_NAME}{f' --payment x402-exact --wallet {_NAME}' if wallet else ''}"
     )
 
 

@@ -1,6 +1,5 @@
 """`prefect-assay register`, `deploy` and `worker`: set up a Prefect server for the flows, and run them."""
 
-import json
 import runpy
 import sys
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from prefect_assay.cli.output import print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run_worker(arguments: Sequence[str]) -> None:
 
 def _show(registered: "Registration", *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(asdict(registered), indent=2))
+        print_json(asdict(registered))
         return
     print("block types  " + ", ".join(registered.block_types))
     if registered.work_pool:

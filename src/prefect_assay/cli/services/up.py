@@ -23,6 +23,7 @@ from rich.text import Text
 
 from prefect_assay.cli.ending_signals import EndingSignals
 from prefect_assay.cli.failures import refuse_ignored
+from prefect_assay.cli.output import plain
 from prefect_assay.cli.services.receiver import WORD_VARIABLE, WORDS_VARIABLE, receiver_word
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
@@ -183,7 +184,7 @@ class _Installation:
     api: str
     parts: Mapping[str, list[str]]
     state: IO[str]
-    _console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
+    _console: Console = field(default_factory=plain)
     _ends: dict[str, list[float]] = field(default_factory=dict)
     _word: str | None = None
 
