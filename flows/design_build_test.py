@@ -43,6 +43,7 @@ from prefect_assay.looping import (
     stop_reason,
     with_newest_tables,
 )
+from prefect_assay.looping.loop import LOOP_ID
 from prefect_assay.looping.wakes import SETTLE_SECONDS, run_elsewhere
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.selection import Objective, SelectionSettings
@@ -66,7 +67,7 @@ __all__ = ["design_build_test"]
 def design_build_test(
     source: str | None = None,
     *,
-    loop_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,29}$")],
+    loop_id: Annotated[str, Field(pattern=f"^{LOOP_ID}$")],
     assay: Assay,
     credentials: AssayCredentials,
     policy: SpendingPolicy,

@@ -131,7 +131,7 @@ class Deployments:
         yield self
 
     def read_deployment_by_name(self, name):
-        assert name == loop.DEPLOYMENT
+        assert name == loop_schedule.DEPLOYMENT
         return self
 
     def read_deployment_schedules(self, deployment_id):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from typing import Final
 
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.designs import Reading
@@ -12,6 +13,8 @@ from prefect_assay.looping.history import Placed
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.spec import Assay
 from prefect_assay.runs import PollPolicy
+
+LOOP_ID: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,29}"
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from prefect_assay.blocks import Archive
 
-DEPLOYMENT: Final = "campaign/prefect-assay"
 # Prefect refuses parameters beyond 512 KiB; of a larger file only the path is sent.
 _TEXT_MAX: Final = 256 * 1024
 
@@ -123,13 +122,9 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
-        from prefect_assay.runs.children import start_run
-        from prefect_assay.tasks.archive import refuse_relative
-
-        refuse_relative(cast("Archive", blocks["archive"]))
         title = campaign_id or (Path(request.designs).stem if "://" not in request.designs else "campaign")
         name = f"{title[:40]}, {len(sequences)} designs"
-        run = start_run(DEPLOYMENT, {**_designs(request.designs), **settings, **blocks}, name=name)
+        run = start_deployed("campaign", {**_designs(request.designs), **settings, **blocks}, name=name)
     announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
     if wait:
         from prefect_assay.cli.campaigns.status import follow
@@ -192,6 +187,15 @@ def _designs(source: str) -> dict[str, str]:
     if is_pasted(text) and len(text.encode()) <= _TEXT_MAX:
         return {"designs": text, "designs_name": source}
     return {"designs": str(path)}
+
+
+def start_deployed(flow: str, parameters: dict[str, Any], *, name: str) -> "FlowRun":
+    """Start the deployment of a flow, whose worker runs it in another folder."""
+    from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
+    from prefect_assay.tasks.archive import refuse_relative
+
+    refuse_relative(cast("Archive", parameters["archive"]))
+    return start_run(f"{flow}/{DEPLOYMENT_NAME}", parameters, name=name)
 
 
 def announce(run: "FlowRun", named: dict[str, str | None], *, as_json: bool) -> None:

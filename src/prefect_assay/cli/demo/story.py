@@ -12,7 +12,6 @@ from prefect_assay.archive import LocalStore, verify, versions
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.cli.archives.archive import show_report
-from prefect_assay.cli.campaigns.run import DEPLOYMENT
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_blocks
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
@@ -27,7 +26,7 @@ from prefect_assay.reporting.page.documents import kept_report
 from prefect_assay.reporting.plots import terminal_ranking
 from prefect_assay.results import molar, rich_table, summaries
 from prefect_assay.results.summary import summarize
-from prefect_assay.runs.children import start_run
+from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
 CAMPAIGN: Final = "egfr-round1"
@@ -65,7 +64,7 @@ class Story:
         self._line(
             "blocks saved: credentials, spending policy, archive, wallet with a fresh key, webhook endpoint"
         )
-        run = start_run(DEPLOYMENT, self._parameters(blocks), name=CAMPAIGN)
+        run = start_run(f"campaign/{DEPLOYMENT_NAME}", self._parameters(blocks), name=CAMPAIGN)
         with get_client(sync_client=True) as client, credentials.get_client() as service:
             watch = CampaignWatch(self._stack, client, run.id, CAMPAIGN)
             plan = self._show_designs(watch)

@@ -13,10 +13,12 @@ from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.exceptions import ObjectNotFound
 
+from prefect_assay.cli.campaigns.known_runs import LOOP
 from prefect_assay.errors import InputError
 from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.runs.children import DEPLOYMENT_NAME
 
-DEPLOYMENT: Final = "design-build-test/prefect-assay"
+DEPLOYMENT: Final = f"{LOOP}/{DEPLOYMENT_NAME}"
 
 
 def schedule_loop(loop_id: str, schedule: CronSchedule, parameters: dict[str, Any]) -> None:

@@ -2,21 +2,24 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from prefect_assay.cli.campaigns.known_runs import LOOP
 from prefect_assay.cli.campaigns.run import (
     AssayRequest,
     announce,
     check_target,
     load_blocks,
     report_of,
+    start_deployed,
 )
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.loops.schedule import DEPLOYMENT, cron_schedule, next_start, schedule_loop
+from prefect_assay.cli.loops.schedule import cron_schedule, next_start, schedule_loop
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api, start_temporary_server
 from prefect_assay.errors import AssayError, InputError, LoopFailed
 from prefect_assay.looping import objective_of
+from prefect_assay.looping.loop import LOOP_ID
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective, SelectionPolicy, SelectionSettings
 from prefect_assay.models.vocabulary import ExperimentType
@@ -25,10 +28,6 @@ from prefect_assay.sources import local_path
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
     from prefect.client.schemas.schedules import CronSchedule
-
-    from prefect_assay.blocks import Archive
-
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,29}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +84,8 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         if here:
             _run_here(parameters, as_json=as_json)
             return
-        from prefect_assay.runs.children import start_run
-        from prefect_assay.tasks.archive import refuse_relative
-
-        refuse_relative(cast("Archive", blocks["archive"]))
         # First: a schedule of parameters that Prefect refuses would fail at each of its starts.
-        run = start_run(DEPLOYMENT, parameters, name=f"loop {request.loop_id}")
+        run = start_deployed(LOOP, parameters, name=f"loop {request.loop_id}")
     if schedule is not None:
         _schedule(request.loop_id, schedule, parameters, run)
     named: dict[str, str | None] = {"loop_id": request.loop_id}
@@ -123,7 +118,7 @@ def _schedule(loop_id: str, schedule: "CronSchedule", parameters: dict[str, Any]
 
 
 def _check(request: LoopRequest) -> None:
-    if not _ID.fullmatch(request.loop_id):
+    if not re.fullmatch(LOOP_ID, request.loop_id):
         raise InputError(
             f"the loop's id {request.loop_id!r} is not usable; use at most 30 letters, digits and '._-', beginning with "
             "a letter or a digit"

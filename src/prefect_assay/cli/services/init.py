@@ -17,6 +17,7 @@ from prefect_assay.books import known_archive_id
 from prefect_assay.cli.options import BLOCKS
 from prefect_assay.cli.output import plain
 from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.cli.service import TOKEN_VARIABLE
 from prefect_assay.cli.services.answers import asked, cents, http_address
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.saved_blocks import changed, reference, save_block, saved_blocks
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint
     from prefect_assay.models.tokens import Identity
 
-TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its value
 NONE: Final = "none"
 _S3: Final = "s3://"
 _PER_EXPERIMENT_CENTS: Final = 500_000
