@@ -299,6 +299,7 @@ def test_the_question_about_a_payment_is_the_same_in_every_version(given, monkey
         what="E-1",
         why="No answer came.",
         status=facts,
+        repeatable=True,
     )
     assert read == ["doubt-8254c329a92850f6d539"]
     assert asked == [

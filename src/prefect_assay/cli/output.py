@@ -8,8 +8,8 @@ from rich.table import Table
 
 
 def plain(*, stderr: bool = False) -> Console:
-    """A console for lines: neither wrapped nor highlighted, and no markup. Tables need one that wraps."""
-    return Console(stderr=stderr, soft_wrap=True, markup=False, highlight=False)
+    """A console for lines: neither wrapped nor highlighted, no markup and no `:name:` of emoji. Tables need one that wraps."""
+    return Console(stderr=stderr, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def plain_table(*titles: str, **options: Any) -> Table:

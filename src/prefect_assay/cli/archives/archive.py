@@ -55,7 +55,7 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
     if as_json:
         print_json({"ok": report.ok, **report.model_dump(mode="json")})
     else:
-        show_report(Console(), report)
+        show_report(report)
     if not report.ok:
         raise SystemExit(FAILED if report.damaged else RETRY_LATER)
 
@@ -109,10 +109,11 @@ def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None
         raise SystemExit(FAILED)
 
 
-def show_report(console: Console, report: VerifyReport) -> None:
+def show_report(report: VerifyReport) -> None:
     """Print one line for each finding and one for the whole."""
+    console = plain()
     for finding in report.findings[:_FINDINGS_SHOWN]:
-        console.print(f"{finding.kind}: {finding.key}: {finding.detail}", markup=False, highlight=False)
+        console.print(f"{finding.kind}: {finding.key}: {finding.detail}")
     if len(report.findings) > _FINDINGS_SHOWN:
         console.print(f"… and {len(report.findings) - _FINDINGS_SHOWN} more findings")
     damaged = sum(finding.is_damage for finding in report.findings)
@@ -123,9 +124,6 @@ def show_report(console: Console, report: VerifyReport) -> None:
         f"{report.location}: {verdict}; {report.checked} files in {report.versions} versions, "
         f"{report.bytes:,} bytes read and compared",
         style="green" if report.ok else "red",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
     )
 
 

@@ -77,7 +77,7 @@ def _label(item: _Analysed) -> str:
 
 
 def _table(title: str, columns: _Row, groups: Iterable[tuple[_Analysed, list[_Row]]]) -> Table:
-    table = Table(title=title)
+    table = Table(title=Text(title))  # a file name is no markup
     for column in columns:
         table.add_column(column)
     for item, rows in groups:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from prefect_assay import lake
 from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.output import plain
 from prefect_assay.errors import InputError
 from prefect_assay.results import Outcome
 from prefect_assay.results.formats import molar, parquet_bytes
@@ -60,7 +61,7 @@ def write_table(file: str, content: bytes, rows: int) -> None:
         local_path(file).write_bytes(content)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}") from None
-    Console(stderr=True).print(f"{rows} rows in {file}", markup=False, highlight=False)
+    plain(stderr=True).print(f"{rows} rows in {file}")
 
 
 def _show(console: Console, rows: list[dict[str, Any]]) -> None:

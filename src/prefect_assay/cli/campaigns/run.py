@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from rich.console import Console
 from rich.text import Text
 
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
@@ -103,11 +102,10 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
     campaign_id = request.campaign_id
     if not as_json:
         named = f", campaign {campaign_id}" if campaign_id else ""
-        Console(stderr=True).print(
-            f"{len(sequences)} designs, {experiments} experiments{named}", highlight=False
-        )
+        console = plain(stderr=True)
+        console.print(f"{len(sequences)} designs, {experiments} experiments{named}")
         for line in warnings_of(sequences):
-            plain(stderr=True).print(line, style="yellow")
+            console.print(line, style="yellow")
     if here:
         start_temporary_server()
     else:

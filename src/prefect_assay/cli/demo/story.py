@@ -212,7 +212,7 @@ class Story:
         self._console.print(tree)
         report = verify(LocalStore(self._folder))
         self._line("archive verify: ", end="")
-        show_report(self._console, report.model_copy(update={"location": self._short(self._folder)}))
+        show_report(report.model_copy(update={"location": self._short(self._folder)}))
         if not report.ok:
             raise ConfigurationError("the demo's archive is damaged")
 

@@ -93,12 +93,12 @@ def _show(sequences: Sequences, summary: dict[str, object]) -> None:
     table.add_row("residues", f"{min(lengths)} to {max(lengths)}, median {median(lengths):g}")
     table.add_row("duplicates left out", str(len(sequences.duplicates)))
     table.add_row("experiments", f"{summary['experiments']} of type {summary['experiment_type']}")
-    console = Console()
-    console.print(f"{sequences.source}: can be ordered", style="green", markup=False)
-    console.print(table)
+    console = plain()
+    console.print(f"{sequences.source}: can be ordered", style="green")
+    Console().print(table)
     for line in warnings_of(sequences):
-        plain().print(f"  {line}", style="yellow")
+        console.print(f"  {line}", style="yellow")
     for duplicate in sequences.duplicates[:_DUPLICATES_SHOWN]:
-        console.print(f"  {duplicate.name} is the same as {duplicate.same_as}", markup=False, highlight=False)
+        console.print(f"  {duplicate.name} is the same as {duplicate.same_as}")
     if len(sequences.duplicates) > _DUPLICATES_SHOWN:
         console.print(f"  … and {len(sequences.duplicates) - _DUPLICATES_SHOWN} more")
