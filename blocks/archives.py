@@ -12,8 +12,6 @@ from prefect_assay.errors import ConfigurationError
 if TYPE_CHECKING:
     from prefect_assay.archive import Store
 
-__all__ = ["Archive", "LocalArchive", "S3Archive"]
-
 
 class LocalArchive(StrictFields, Block):
     """A folder, for one machine; workers on several machines need a shared folder, or `S3Archive`.

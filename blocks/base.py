@@ -4,8 +4,6 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, HttpUrl, model_validator
 
-__all__ = ["DOCUMENTATION", "StrictFields", "logo"]
-
 DOCUMENTATION: Final = HttpUrl("https://docs.prefect.io/v3/concepts/blocks")
 _LOGOS: Final = "https://raw.githubusercontent.com/PrefectHQ/prefect/420d0d6a78bb6df1fc18bcf188fdad43c1d22ea9/assets/block-logos"
 

@@ -10,8 +10,6 @@ from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 if TYPE_CHECKING:
     from prefect_assay.client import AssayClient, AsyncAssayClient
 
-__all__ = ["AssayCredentials"]
-
 _GB: Final = 10**9
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 else:
     _Job = JobBlock  # with a parameter pydantic would make another block type of it
 
-__all__ = ["AssayExperiment"]
-
 T = TypeVar("T")
 
 

@@ -33,8 +33,6 @@ from prefect_assay.runs.children import start_or_find
 from prefect_assay.runs.states import has_ended, successor_of
 from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL
 
-__all__ = ["AssayExperimentRun", "ExperimentResults", "trigger"]
-
 _SEQUENCES_MAX: Final = 384
 _POLL: Final = PollPolicy(first_seconds=2.0, longest_seconds=60.0)
 

@@ -12,8 +12,6 @@ from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive, S3Arch
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.block_references import block_of
 
-__all__ = ["archive_of", "credentials_of", "policy_of"]
-
 B = TypeVar("B", bound=Block)
 
 

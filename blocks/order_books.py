@@ -36,8 +36,6 @@ _PAYMENTS: Final = "assay_payment_"
 
 _Imported = Approved | Sending | Paying | Settled | NotSettled | InDoubt
 
-__all__ = ["import_variables", "open_books"]
-
 
 def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
     """The books of the organisation behind the token, in this archive.

@@ -7,8 +7,6 @@ from pydantic import Field, model_validator
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 
-__all__ = ["SpendingPolicy"]
-
 
 class SpendingPolicy(StrictFields, Block):
     """Caps for orders and payments. Over a cap, the run asks a person and orders nothing meanwhile.

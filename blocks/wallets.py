@@ -11,8 +11,6 @@ from prefect_assay.errors import ConfigurationError
 if TYPE_CHECKING:
     from prefect_assay.payments import TokenIssuer
 
-__all__ = ["SharedPaymentTokens", "Wallet", "X402Wallet"]
-
 
 class X402Wallet(StrictFields, Block):
     """The wallet of the `x402-exact` rail, with the only terms that it may sign. Keep little in it.

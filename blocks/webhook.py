@@ -5,8 +5,6 @@ from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 
-__all__ = ["WebhookEndpoint"]
-
 
 class WebhookEndpoint(StrictFields, Block):
     """The receiver's public address and the key from which every experiment's secret is derived.

@@ -25,7 +25,7 @@ from prefect_assay.errors import (
 from prefect_assay.events import concerning
 from prefect_assay.flows.campaign_plan import CampaignInput, approved_limits, make_plan, pinned_plan
 from prefect_assay.flows.experiment import experiment
-from prefect_assay.flows.run_options import DEADLINE_DAYS, CampaignRun, ExperimentRun, RunOptions
+from prefect_assay.flows.run_options import CampaignRun, ExperimentRun, RunOptions
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Assay, Plan, PlannedExperiment
@@ -46,8 +46,7 @@ from prefect_assay.tasks.archive import kept_location
 from prefect_assay.tasks.collate import collate_campaign
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.report import report_campaign
-
-__all__ = ["campaign"]
+from prefect_assay.waiting import DEADLINE_DAYS
 
 
 @durable_flow(

@@ -33,8 +33,6 @@ from prefect_assay.tasks.estimate import check_access, open_price, resolve_targe
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.read import plan_campaign, read_designs
 
-__all__ = ["CampaignInput", "approved_limits", "make_plan", "pinned_plan"]
-
 
 @dataclass(frozen=True)
 class CampaignInput:

@@ -26,7 +26,7 @@ from prefect_assay.errors import (
     LoopFailed,
 )
 from prefect_assay.flows.loop_rounds import measure, report_rounds
-from prefect_assay.flows.run_options import DEADLINE_DAYS, LoopRun, RunOptions
+from prefect_assay.flows.run_options import LoopRun, RunOptions
 from prefect_assay.looping import (
     Loop,
     NothingToMeasure,
@@ -59,8 +59,7 @@ from prefect_assay.runs.tags import own_tags
 from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.propose import check_designer
-
-__all__ = ["design_build_test"]
+from prefect_assay.waiting import DEADLINE_DAYS
 
 
 @durable_flow(name="design-build-test", on_cancellation=[report_cancellation])

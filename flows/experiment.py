@@ -17,7 +17,7 @@ from prefect_assay.errors import ApprovalExpired, ArchiveError, InvalidSpec
 from prefect_assay.events import concerning, emit, kinds
 from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.experiment_steps import announce, complete_order, outlasting
-from prefect_assay.flows.run_options import DEADLINE_DAYS, ExperimentRun, RunOptions
+from prefect_assay.flows.run_options import ExperimentRun, RunOptions
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
@@ -35,8 +35,7 @@ from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
-
-__all__ = ["experiment"]
+from prefect_assay.waiting import DEADLINE_DAYS
 
 
 @durable_flow(

@@ -28,8 +28,6 @@ from prefect_assay.tasks.order import order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
 from prefect_assay.tasks.quote import check_total, confirm_quote
 
-__all__ = ["accept_quote", "approve_price", "pay", "place_order"]
-
 T = TypeVar("T")
 
 _NOT_ACCEPTED: Final = "the quote was not accepted, and nothing is billed"

@@ -49,8 +49,6 @@ from prefect_assay.tasks.read import EndOfWait, look, outcome_of
 from prefect_assay.tasks.report import plot_results
 from prefect_assay.waiting import Failed, Partial, PastDeadline, Ready, Wait, WaitsFor
 
-__all__ = ["announce", "complete_order", "outlasting"]
-
 T = TypeVar("T")
 
 

@@ -22,8 +22,6 @@ from prefect_assay.runs.children import call_children, start_child, wait_for_chi
 from prefect_assay.runs.tags import WAITS_TAG, own_tags
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
-__all__ = ["measure", "report_rounds"]
-
 # More rounds cannot have ended between two executions; a run remembers only its last events.
 _REPORTED_MAX: Final = 50
 

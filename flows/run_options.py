@@ -21,17 +21,6 @@ from prefect_assay.payments.interfaces import address
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.runs import PollPolicy, outlast
 from prefect_assay.runs.block_references import passed_on
-from prefect_assay.waiting import DEADLINE_DAYS
-
-__all__ = [
-    "CAMPAIGN_CAP",
-    "DEADLINE_DAYS",
-    "EXPERIMENT_CAP",
-    "CampaignRun",
-    "ExperimentRun",
-    "LoopRun",
-    "RunOptions",
-]
 
 T = TypeVar("T")
 

@@ -18,7 +18,6 @@ from pydantic import Field
 from prefect_assay.alerts.saved import settle
 from prefect_assay.approvals.questions import answer_expired, report_questions
 from prefect_assay.approvals.uncertain_payment import answer_paid
-from prefect_assay.flows.run_options import DEADLINE_DAYS
 from prefect_assay.looping.wakes import loops_to_wake
 from prefect_assay.models.problem import AlertLimits, Problem
 from prefect_assay.models.report import SweepReport
@@ -53,6 +52,7 @@ from prefect_assay.sweeping.stranded_runs import (
     reschedule_expired,
     reschedule_unpaused,
 )
+from prefect_assay.waiting import DEADLINE_DAYS
 
 # Clocks differ, and a state may be written a little after its time.
 _MARGIN: Final = timedelta(minutes=10)

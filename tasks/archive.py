@@ -41,8 +41,6 @@ from prefect_assay.runs.transient_failures import READ
 _JSON: Final = "application/json"
 _PAGE_BYTES: Final = 512  # of a file, in which a page says that it is one
 
-__all__ = ["archive_experiment", "check_archive", "fetch_results", "kept_location", "refuse_relative"]
-
 
 def refuse_relative(archive: Archive) -> None:
     """Raise ArchiveError for a relative folder: a worker runs each flow in a folder that is deleted afterwards."""

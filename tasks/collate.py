@@ -17,8 +17,6 @@ from prefect_assay.results import best_binders, collate, from_csv, to_csv
 from prefect_assay.results.row import CampaignTable
 from prefect_assay.runs.transient_failures import READ
 
-__all__ = ["collate_campaign", "keep_plan", "kept_plan", "kept_table"]
-
 
 @task(name="keep-plan", **READ)
 def keep_plan(archive: Archive, plan: Plan) -> None:

@@ -17,8 +17,6 @@ from prefect_assay.payments.reconciliation import read_invoice
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import BillingStage, read_billing
 
-__all__ = ["OpenPrice", "check_access", "estimate_cost", "open_price", "resolve_target"]
-
 
 @task(name="check-access", **ONCE)
 def check_access(credentials: AssayCredentials) -> None:

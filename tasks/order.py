@@ -14,8 +14,6 @@ from prefect_assay.ordering import find_or_create, one_experiment, read_order, r
 from prefect_assay.ordering import find_order as find_in_service
 from prefect_assay.runs.transient_failures import ONCE, READ
 
-__all__ = ["confirm_order", "find_order", "order_experiment"]
-
 
 @task(name="find-order", **READ)
 def find_order(

@@ -31,8 +31,6 @@ from prefect_assay.payments.reconciliation import read_invoice
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import require_order
 
-__all__ = ["pay_invoice", "read_due", "record_hosted", "require_rail"]
-
 _UNPAID: Final = frozenset({InvoiceStatus.DRAFT, InvoiceStatus.OPEN})
 
 

@@ -16,8 +16,6 @@ from prefect_assay.models.candidate import PARENT_COLUMNS, Candidate
 from prefect_assay.results import DesignSummary
 from prefect_assay.runs.transient_failures import ONCE
 
-__all__ = ["check_designer", "is_function", "load_proposer", "propose_designs"]
-
 Proposer = Callable[..., Iterable[Any]]
 
 _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

@@ -16,18 +16,6 @@ from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, Invoi
 from prefect_assay.payments.guard import CURRENCY
 from prefect_assay.runs.transient_failures import ONCE
 
-__all__ = [
-    "Billing",
-    "BillingStage",
-    "check_total",
-    "confirm_quote",
-    "poll_quote",
-    "read_billing",
-    "require_order",
-    "submit_draft",
-    "withdraw",
-]
-
 
 class BillingStage(StrEnum):
     """In order of time; the last three end the order without an invoice."""

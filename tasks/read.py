@@ -29,8 +29,6 @@ from prefect_assay.ordering import order_key
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.waiting import Decision, Failed, PastDeadline, Ready, decide
 
-__all__ = ["EndOfWait", "check_experiment", "look", "outcome_of", "plan_campaign", "read_designs"]
-
 EndOfWait = Ready | Failed | PastDeadline  # the decisions that end a wait
 
 

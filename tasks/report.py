@@ -22,8 +22,6 @@ from prefect_assay.reporting.page.images import Image, campaign_images, experime
 
 T = TypeVar("T")
 
-__all__ = ["ArchivedReport", "ResultPlots", "plot_results", "report_campaign"]
-
 
 class ArchivedReport(Model):
     """`location` is that of the HTML page, None without one; `notes` say what is missing and how to get it.

@@ -23,8 +23,6 @@ from prefect_assay.errors import ApprovalExpired, Conflict, InputError, InvalidR
 from prefect_assay.runs.states import suspension_key, waits_for_input
 from prefect_assay.runs.transient_failures import is_away
 
-__all__ = ["OpenQuestion", "read_question", "submit_answer"]
-
 _ATTEMPTS: Final = 6
 _PAUSE_SECONDS: Final = 1.0
 

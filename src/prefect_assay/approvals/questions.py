@@ -29,20 +29,6 @@ from prefect_assay.runs.suspend import suspend, this_run
 from prefect_assay.runs.tags import ASKS_TAG, add_tags, set_labels
 from prefect_assay.waiting import WaitsFor
 
-__all__ = [
-    "FormAnswer",
-    "Question",
-    "answer_expired",
-    "answers",
-    "ask",
-    "deadline_of",
-    "form_text",
-    "is_about",
-    "report_questions",
-    "topic_of",
-    "unanswered",
-]
-
 # Only a backup of the sweep's time-out: Prefect's own ends a run without a message about the question.
 _BACKUP: Final = timedelta(days=7)
 # A run that lives has sent its own event, and written its label, by then.

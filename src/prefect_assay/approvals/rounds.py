@@ -10,8 +10,6 @@ from prefect_assay.errors import ApprovalExpired, ApprovalRejected, Configuratio
 from prefect_assay.runs import can_suspend
 from prefect_assay.waiting import WaitsFor
 
-__all__ = ["RoundApproval", "approve_round"]
-
 
 class RoundApproval(Question):
     """The form. It has no decision that changes the designs: they are fixed when the question is asked."""

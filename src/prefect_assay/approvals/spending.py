@@ -17,8 +17,6 @@ from prefect_assay.runs.suspend import this_run
 from prefect_assay.runs.tags import CAP_LABEL, set_labels
 from prefect_assay.waiting import WaitsFor
 
-__all__ = ["Approval", "SpendingApproval", "approve_spending", "asked_cents"]
-
 _QUESTION: Final = re.compile(rf"{WaitsFor.APPROVAL}-[0-9a-f]{{20}}-(?P<cents>\d+)-until-")
 
 

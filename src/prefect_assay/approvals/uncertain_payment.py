@@ -22,14 +22,6 @@ from prefect_assay.runs.states import resume
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.waiting import WaitsFor
 
-__all__ = [
-    "PaymentDoubt",
-    "RepeatablePaymentDoubt",
-    "answer_paid",
-    "ask_about_payment",
-    "payment_decision",
-]
-
 _PAID: Final = "paid: the invoice is read again, and must say so. "
 _STOP: Final = "stop: end this run; the order remains."
 

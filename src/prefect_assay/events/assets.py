@@ -10,8 +10,6 @@ from typing import Any, ClassVar, Final
 
 from prefect_assay.events.kinds import Fact
 
-__all__ = ["ASSETS", "Materialization", "asset_key"]
-
 MATERIALIZED_BY: Final = "prefect-assay"
 _KEY_MAX: Final = 512  # Prefect's limit
 _REFUSED: Final = re.compile(r"""[\s\0#?&%"'<>\[\]{}|\\^`]""")  # by Prefect, in a key

@@ -11,31 +11,6 @@ from uuid import UUID, uuid5
 
 from prefect_assay.models.base import Model
 
-__all__ = [
-    "KINDS",
-    "ApprovalAnswered",
-    "ApprovalExpired",
-    "ApprovalRequested",
-    "BudgetReached",
-    "CurveReview",
-    "EstimateCompleted",
-    "ExperimentArchived",
-    "ExperimentCanceled",
-    "ExperimentInvoiced",
-    "ExperimentOrdered",
-    "ExperimentOverdue",
-    "ExperimentPaid",
-    "ExperimentQuoted",
-    "Fact",
-    "OrderSurplus",
-    "PartialResults",
-    "ProblemOpened",
-    "ProblemSolved",
-    "ResultsReady",
-    "RoundCompleted",
-    "StageChanged",
-]
-
 _NAMESPACE: Final = UUID("7b2f9c0e-5a1d-5c53-8f0a-2d6e4b9c1a37")
 
 

@@ -21,18 +21,6 @@ from prefect.events.worker import EventsWorker
 
 from prefect_assay.events.kinds import Fact
 
-__all__ = [
-    "EVENTS_LABEL",
-    "RunReference",
-    "concerning",
-    "emit",
-    "emit_missing",
-    "flush",
-    "is_news",
-    "recording",
-    "send",
-]
-
 EVENTS_LABEL: Final = "assay.events"  # of a run: the beginnings of the ids that it has sent
 
 _ID_LENGTH: Final = 12

@@ -6,8 +6,6 @@ from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.spec_rules import is_uuid
 from prefect_assay.models.vocabulary import BINDING_TYPES
 
-__all__ = ["resolve_target"]
-
 
 def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
     """The target that `assay.target` names by its id, catalog number or exact name; None for an assay without one.

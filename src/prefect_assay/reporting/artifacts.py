@@ -34,22 +34,6 @@ from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 
 _ROWS_SHOWN: Final = 200
 
-__all__ = [
-    "label_of",
-    "label_of_run",
-    "payment_labels",
-    "payment_lines",
-    "show_campaign",
-    "show_campaign_estimate",
-    "show_estimate",
-    "show_loop",
-    "show_order",
-    "show_payment",
-    "show_results",
-    "show_surplus",
-    "verbatim",
-]
-
 
 def label_of(campaign_id: str, batch_index: int | None = None) -> str:
     """The end of an artifact's key, `my-campaign-1`: Prefect allows lower case, digits and dashes."""

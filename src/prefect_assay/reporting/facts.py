@@ -32,20 +32,6 @@ from prefect_assay.models.vocabulary import PaymentMethod, ResultsStatus
 from prefect_assay.results.row import ArchivedResults, CampaignTable
 from prefect_assay.runs.tags import set_labels
 
-__all__ = [
-    "archived",
-    "campaign_archived",
-    "canceled",
-    "invoiced",
-    "of_waiting",
-    "ordered",
-    "overdue",
-    "payment",
-    "quoted",
-    "round_completed",
-    "stage",
-]
-
 _DESIGNS_MAX: Final = 100  # in the payload of an event
 
 

@@ -20,8 +20,6 @@ from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
 from prefect_assay.reporting.artifacts import label_of_run, verbatim
 from prefect_assay.runs.tags import ETA_LABEL
 
-__all__ = ["Progress", "progress_of", "show_progress"]
-
 _logger = logging.getLogger(__name__)
 
 # How far a status is on the way to results (contract 3), in percent; the days between them differ.

@@ -20,8 +20,6 @@ from prefect_assay.runs.states import event_reference
 from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 from prefect_assay.tasks.pay import record_hosted
 
-__all__ = ["may_have_been_paid", "payment_reader"]
-
 
 def may_have_been_paid(run: FlowRun) -> bool:
     """Return True for a hosted invoice, unless the run's labels say that its payment is recorded."""

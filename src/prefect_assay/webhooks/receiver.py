@@ -30,8 +30,6 @@ from prefect_assay.webhooks.settings import ReceiverSettings
 if TYPE_CHECKING:
     from prefect_assay.runs.wake import Waker
 
-__all__ = ["Announce", "Ready", "Receiver", "Wake", "create_app", "from_environment"]
-
 
 class Receiver:
     """A receiver and its two apps. Run one in one process: SQLite loses some wake-ups of a parallel burst.

@@ -20,7 +20,8 @@ from prefect_assay.lab.kernel.refusals import Refusal, not_found
 from prefect_assay.lab.kernel.settings import API_PREFIX, LabSettings
 from prefect_assay.lab.kernel.store import Db, Row, Store
 from prefect_assay.lab.measure import LandscapeRules, open_landscape
-from prefect_assay.lab.tokens.registry import Principal, Tokens
+from prefect_assay.lab.tokens.principal import Principal
+from prefect_assay.lab.tokens.registry import Tokens
 
 _INT64_MAX = 2**63 - 1
 _INTEGER = re.compile(r"-?[0-9]{1,19}")

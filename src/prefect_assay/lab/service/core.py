@@ -22,7 +22,7 @@ from prefect_assay.lab.service.faults import FaultQueue, Limiter, RateLimit
 from prefect_assay.lab.service.journal import Journal, name_caller
 from prefect_assay.lab.service.seeding import Seeded
 from prefect_assay.lab.tokens import sessions
-from prefect_assay.lab.tokens.registry import ANONYMOUS, Principal
+from prefect_assay.lab.tokens.principal import ANONYMOUS, Principal
 from prefect_assay.lab.webhooks.sender import Sender
 
 KEPT_MAX: Final = 100

@@ -17,9 +17,7 @@ from prefect_assay.lab.kernel.store import Db, Row, Store
 from prefect_assay.lab.tokens import permissions, sessions
 from prefect_assay.lab.tokens.encoding import BadToken, Claims, Opened, Seal
 from prefect_assay.lab.tokens.permissions import Restrictions, Role
-from prefect_assay.lab.tokens.principal import ANONYMOUS, Grant, Principal
-
-__all__ = ["ANONYMOUS", "EXPIRY_DAYS", "Kind", "Minted", "Principal", "Role", "Tokens"]
+from prefect_assay.lab.tokens.principal import Grant, Principal
 
 Kind = Literal["portal", "oauth", "minted", "start"]
 

@@ -8,8 +8,6 @@ from prefect_assay.models.billing import usd
 from prefect_assay.reporting.page import words
 from prefect_assay.results.formats import molar, rate
 
-__all__ = ["REPORT"]
-
 
 def _shown(value: Any) -> Any:
     """Text of others without control characters; safe markup passes as it is."""
