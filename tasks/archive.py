@@ -1,12 +1,11 @@
 """Archive one experiment: every response body, the tidy table, the data packages, specification and receipt."""
 
-import json
 import tempfile
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Final
 
 from prefect import task
 from prefect.logging import get_run_logger
@@ -15,7 +14,7 @@ from prefect_assay import lake
 from prefect_assay.archive import Document, Measurement, archive_version, latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
-from prefect_assay.archive.store import Digest, digest_of
+from prefect_assay.archive.store import Digest, json_bytes, save
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.failures import CLIENT_ERRORS
@@ -30,7 +29,6 @@ from prefect_assay.errors import (
 )
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.result import Result
-from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import ResultRow, rows, to_csv, unread_units
@@ -91,7 +89,7 @@ def archive_experiment(
         table = rows(
             results,
             experiment_code=experiment.code,
-            ordered=_designs(spec),
+            ordered=spec.designs,
             complete=results_status == ResultsStatus.ALL,
         )
         notes += unread_units(results)
@@ -140,13 +138,6 @@ def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> s
     """The address of the newest complete version of an experiment, or None."""
     found = latest(archive.get_store(), archive.prefix, campaign_id, experiment_code)
     return found.location if found else None
-
-
-def _designs(spec: ExperimentSpec) -> tuple[ProteinSequence, ...]:
-    return tuple(
-        ProteinSequence(name=name, aa_string=value.aa_string, control=value.control)
-        for name, value in spec.sequences.items()
-    )
 
 
 def _measurement(spec: ExperimentSpec) -> Measurement:
@@ -208,7 +199,9 @@ def _packages(
             )
             # Without the message: the request id in it would cause a new version each time.
             note = {"error": type(error).__name__, "status_code": error.status_code}
-            yield Document(path=f"packages/{result.id}.absent.json", content_type=_JSON, body=_json(note))
+            yield Document(
+                path=f"packages/{result.id}.absent.json", content_type=_JSON, body=json_bytes(note)
+            )
         else:
             yield Document(
                 path=f"packages/{result.id}.zip", content_type="application/zip", body=path, digest=digest
@@ -244,8 +237,7 @@ def _address_now(client: AssayClient, result_id: str) -> str | None:
 
 
 def _received_file(client: AssayClient, url: str, path: Path) -> Digest:
-    with path.open("wb") as file:
-        digest = digest_of(_written(file, client.download(url)))
+    digest = save(client.download(url), path)
     _refuse_page(path)
     return digest
 
@@ -258,26 +250,15 @@ def _refuse_page(path: Path) -> None:
         raise UnexpectedAnswer("its address answers with a page")
 
 
-def _written(file: BinaryIO, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks, each one written to the file."""
-    for chunk in chunks:
-        file.write(chunk)
-        yield chunk
-
-
 def _own_documents(
     spec: ExperimentSpec, order: Order, payment: Payment | None, table: tuple[ResultRow, ...]
 ) -> Iterator[Document]:
     """Documents of this package: the table, the specification, and the receipt without secrets."""
     yield Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))
-    yield Document(path="spec.json", content_type=_JSON, body=_json(spec.wire()))
+    yield Document(path="spec.json", content_type=_JSON, body=json_bytes(spec.wire()))
     if payment is not None:
         # already_paid differs between two runs; the hosted page works without a token.
         kept = payment.model_dump(mode="json", exclude={"already_paid", "hosted_invoice_url"})
         yield Document(
-            path="receipt.json", content_type=_JSON, body=_json({"order_key": order.order_key, **kept})
+            path="receipt.json", content_type=_JSON, body=json_bytes({"order_key": order.order_key, **kept})
         )
-
-
-def _json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()

@@ -106,5 +106,5 @@ def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
         return None
     table = from_csv(found.read(TABLE_PATH))
     best = [row for row in best_binders(table, limit=1) if row.qualifier != ">"]
-    location = f"{found.location.rstrip('/')}/{TABLE_PATH}"
+    location = f"{found.location}/{TABLE_PATH}"
     return CampaignTable(location=location, rows=table, best_kd_M=best[0].kd_M if best else None)

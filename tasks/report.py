@@ -51,7 +51,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
         store = archive.get_store()
         made = make_report(store, archive.prefix, campaign_id)
         record = archive_report(store, archive.prefix, made, now=datetime.now(UTC))
-        location = f"{record.location.rstrip('/')}/{REPORT_PATH}" if made.page else None
+        location = f"{record.location}/{REPORT_PATH}" if made.page else None
         return ArchivedReport(
             location=location,
             record=record,

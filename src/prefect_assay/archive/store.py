@@ -1,10 +1,11 @@
 """`Store`, the write-once storage of the archive: keys and bytes. Knows neither experiments nor versions."""
 
 import hashlib
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Any, BinaryIO, Final, Literal, Protocol
 
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.base import Model
@@ -125,6 +126,24 @@ def digest_of(chunks: Iterator[bytes]) -> Digest:
         total += len(chunk)
         digest.update(chunk)
     return Digest(size=total, sha256=digest.hexdigest())
+
+
+def save(chunks: Iterable[bytes], path: Path) -> Digest:
+    """Write chunks into a file, and return size and SHA-256 of them."""
+    with path.open("wb") as file:
+        return digest_of(_written(file, chunks))
+
+
+def _written(file: BinaryIO, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks, each one written to the file."""
+    for chunk in chunks:
+        file.write(chunk)
+        yield chunk
+
+
+def json_bytes(value: Any) -> bytes:
+    """A JSON value as the archive writes it: indented, keys sorted, a newline at its end."""
+    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
 def wrong_digest(location: str) -> ArchiveError:

@@ -11,7 +11,6 @@ A process that dies leaves a claim without a manifest: a run with the same conte
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -29,10 +28,10 @@ from prefect_assay.archive.layout import (
     version_folder,
 )
 from prefect_assay.archive.read import latest_version, read_manifest
-from prefect_assay.archive.store import Body, Digest, Store, chunks_of, digest_of, join_key
+from prefect_assay.archive.store import Body, Digest, Store, chunks_of, digest_of, join_key, json_bytes
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest, RegisteredVersion
-from prefect_assay.models.base import Model, StoredModel
+from prefect_assay.models.base import Model
 
 _ATTEMPTS: Final = 1000
 _CRATE_TYPE: Final = "application/ld+json"
@@ -205,7 +204,7 @@ def _try_version(
     if stayed is None or stayed.files != begun.files or not claim.same_as(stayed):
         return None
     manifest = stayed.manifest(version)
-    manifest_body = _json_bytes(manifest)
+    manifest_body = json_bytes(manifest.model_dump(mode="json"))
     if store.put_if_absent(join_key(place, MANIFEST_NAME), manifest_body, _JSON):
         return _record(store, folder, manifest, manifest_body, unchanged=False)
     theirs, manifest_body = read_manifest(store, place)
@@ -219,7 +218,7 @@ def _begin(
 ) -> tuple[_Claim | None, tuple[bytes, ...]]:
     """The claim of the number, and the description that it names; None when the number belongs to other content."""
     begun, description = claim.with_crate(version, crate)
-    store.put_if_absent(join_key(place, CLAIM_NAME), _json_bytes(begun), _JSON)
+    store.put_if_absent(join_key(place, CLAIM_NAME), json_bytes(begun.model_dump(mode="json")), _JSON)
     stored = _read_claim(store, place)
     if stored is None or not claim.same_as(stored):
         return None, ()
@@ -281,7 +280,7 @@ def _record(store: Store, folder: str, manifest: Manifest, body: bytes, *, uncha
     digest = hashlib.sha256(body).hexdigest()
     if key := register_key(place):
         entry = RegisteredVersion(experiment_id=manifest.experiment_id, manifest_sha256=digest)
-        store.put_if_absent(key, _json_bytes(entry), _JSON)
+        store.put_if_absent(key, json_bytes(entry.model_dump(mode="json")), _JSON)
     return ArchiveRecord(
         location=store.location(place),
         experiment_code=manifest.experiment_code,
@@ -292,8 +291,3 @@ def _record(store: Store, folder: str, manifest: Manifest, body: bytes, *, uncha
         total_bytes=sum(file.size for file in manifest.files),
         unchanged=unchanged,
     )
-
-
-def _json_bytes(value: Model | StoredModel) -> bytes:
-    text = json.dumps(value.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False)
-    return f"{text}\n".encode()

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from prefect_assay.archive import Store
 from prefect_assay.archive.layout import candidate_part, candidates_folder, lake_key
-from prefect_assay.archive.store import chunks_of, digest_of
+from prefect_assay.archive.store import chunks_of, digest_of, save
 from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.parts import MEDIA_TYPE
 from prefect_assay.lake.query import compute_module
@@ -179,10 +179,8 @@ def _opened(store: Store, key: str) -> Iterator[Any]:
     part = candidate_part(key)
     with TemporaryDirectory(prefix="assay-") as folder:
         path = Path(folder) / "part.parquet"
-        with path.open("wb") as file:
-            for chunk in store.stream(key):
-                file.write(chunk)
-        if part is None or digest_of(chunks_of(path)).sha256 != part.sha256:
+        digest = save(store.stream(key), path)
+        if part is None or digest.sha256 != part.sha256:
             raise ArchiveError(
                 f"{store.location(key)} is not what was written; delete it, then run `prefect-assay archive lake`"
             )

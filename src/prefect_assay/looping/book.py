@@ -17,7 +17,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, TypeAdapter
 
 from prefect_assay.archive.layout import LOOPS_FOLDER, safe_name, safe_prefix
-from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key
+from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key, save
 from prefect_assay.books.log import Log, Record
 from prefect_assay.designs import AS_WRITTEN, Reading, pool_of, read_pool, read_sequences
 from prefect_assay.errors import ArchiveError, ConfigurationError
@@ -218,10 +218,7 @@ class LoopBook:
         key = join_key(self.folder, pool.key)
         with TemporaryDirectory(prefix="assay-") as folder:
             path = Path(folder) / f"pool{Path(pool.key).suffix}"
-            with path.open("wb") as file:
-                for chunk in self.store.stream(key):
-                    file.write(chunk)
-            if digest_of(chunks_of(path)).sha256 != pool.sha256:
+            if save(self.store.stream(key), path).sha256 != pool.sha256:
                 raise ArchiveError(f"{self.store.location(key)} has changed; restore it from a backup")
             yield path
 

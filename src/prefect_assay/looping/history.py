@@ -67,7 +67,7 @@ def _with_newest_table(archive: Archive, entry: Round, objective: Objective | No
         return entry
     campaign_id = entry.fixed.campaign_id
     newest = latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
-    if newest is None or entry.ended.table.startswith(f"{newest.location.rstrip('/')}/"):
+    if newest is None or entry.ended.table.startswith(f"{newest.location}/"):
         return entry
     table = kept_table(archive, campaign_id)
     if table is None:

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from prefect_assay.models.base import Maybe, Model, Moment, StoredModel, WireModel
 from prefect_assay.models.form import Schema, form_of, text_only_for
-from prefect_assay.models.sequences import Batch, Duplicate
+from prefect_assay.models.sequences import Batch, Duplicate, ProteinSequence
 from prefect_assay.models.vocabulary import (
     BINDING_TYPES,
     METHOD_TYPES,
@@ -221,6 +221,14 @@ class ExperimentSpec(Model):
     def takes_target(self) -> bool:
         """Whether the type has a target. Only then can a create accept its own quote (contract 4.2)."""
         return self.experiment_type in BINDING_TYPES
+
+    @property
+    def designs(self) -> tuple[ProteinSequence, ...]:
+        """The sequences with their names, without metadata."""
+        return tuple(
+            ProteinSequence(name=name, aa_string=value.aa_string, control=value.control)
+            for name, value in self.sequences.items()
+        )
 
     def wire(self) -> dict[str, Any]:
         """The JSON body: only what is set, because inapplicable fields cause a 400 (contract 2.2)."""

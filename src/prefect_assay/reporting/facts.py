@@ -109,14 +109,13 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
     """A version is in the archive, with the preliminary or with the released results."""
     record = kept.record
     news = news or not record.unchanged
-    location = record.location.rstrip("/")
     emit(
         kinds.ExperimentArchived(
             experiment_id=found.id,
             experiment_code=found.code,
             version=record.version,
-            location=location,
-            table=f"{location}/{TABLE_PATH}",
+            location=record.location,
+            table=f"{record.location}/{TABLE_PATH}",
             files=record.files,
             total_bytes=record.total_bytes,
             manifest_sha256=record.manifest_sha256,
@@ -134,7 +133,7 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
             experiment_id=found.id,
             experiment_code=found.code,
             version=record.version,
-            table=f"{location}/{TABLE_PATH}",
+            table=f"{record.location}/{TABLE_PATH}",
             rows=len(kept.rows),
         ),
         news=news,

@@ -17,7 +17,6 @@ from prefect_assay.models.archived import Manifest, is_open_link
 from prefect_assay.models.base import Model
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.result import Result
-from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.orders import OrderFacts, of_receipt
@@ -171,7 +170,7 @@ def _rows(
     table = rows(
         results,
         experiment_code=manifest.experiment_code,
-        ordered=_designs(spec),
+        ordered=spec.designs if spec else (),
         complete=manifest.results_status == ResultsStatus.ALL,
     )
     notes = list(unread_units(results))
@@ -187,13 +186,6 @@ def _rows(
             "the laboratory's answers, and differ in places"
         )
     return table, notes
-
-
-def _designs(spec: ExperimentSpec | None) -> tuple[ProteinSequence, ...]:
-    return tuple(
-        ProteinSequence(name=name, aa_string=value.aa_string, control=value.control)
-        for name, value in (spec.sequences if spec else {}).items()
-    )
 
 
 def _described(version: ArchivedVersion, result: Result) -> ReportedResult:

@@ -4,7 +4,6 @@ They are versions of `REPORT`, which is no experiment. The same archive gives th
 an unchanged report writes nothing.
 """
 
-import json
 from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Final
 
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, latest
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH, safe_name
-from prefect_assay.archive.store import Store
+from prefect_assay.archive.store import Store, json_bytes
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.models.vocabulary import ResultsStatus
@@ -135,10 +134,8 @@ def _tables(designs: tuple[DesignSummary, ...], contents: CampaignContents) -> I
 
 def _fits(analyses: dict[tuple[str, str], PackageAnalysis]) -> Iterator[Document]:
     for (code, result_id), analysis in analyses.items():
-        text = json.dumps(analysis.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False)
-        yield Document(
-            path=f"kinetics/{code.lower()}/{result_id}.json", content_type=_JSON, body=f"{text}\n".encode()
-        )
+        body = json_bytes(analysis.model_dump(mode="json"))
+        yield Document(path=f"kinetics/{code.lower()}/{result_id}.json", content_type=_JSON, body=body)
 
 
 def _plots(figures: CampaignFigures, curves: list[CurveFigure]) -> Iterator[Document]:
