@@ -5,7 +5,7 @@ that needs it waits.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -32,6 +32,7 @@ _PATIENCE: Final = timedelta(days=400)
 _DELETED: Final = "was deleted"
 # What Prefect raises for a saved block that it cannot make; the last is no ValueError, such as for a newer version's block.
 UNUSABLE: Final = (ValueError, RuntimeError, UnknownBlockType)
+_PER_REQUEST: Final = 200
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,28 @@ def with_blocks(parameters: Mapping[str, Any]) -> dict[str, Any]:
     wanted = {name: id_ for name, reference in references(parameters).items() if (id_ := _id_of(reference))}
     if len(set(wanted.values())) < 2:  # noqa: PLR2004 - nothing to gain
         return dict(parameters)
-    query = {"block_documents": {"id": {"any_": sorted(map(str, wanted.values()))}}, "include_secrets": True}
     with get_client(sync_client=True) as client:
-        answer = client.request("POST", "/block_documents/filter", json=query)
-    documents = {document.id: document for document in BlockDocument.model_validate_list(answer.json())}
+        documents = {document.id: document for document in read_documents(client, wanted.values())}
     loaded: dict[str, Any] = {}
     for name, id_ in wanted.items():
         with suppress(KeyError, *UNUSABLE):
             loaded[name] = Block._load_from_block_document(documents[id_])  # noqa: SLF001 - `load_from_ref` reads again
     return {**parameters, **loaded}
+
+
+def read_documents(client: SyncPrefectClient, ids: Iterable[UUID | str]) -> Iterator[BlockDocument]:
+    """Read what is saved of blocks, with their secrets; leaves out blocks that were deleted."""
+    wanted = sorted({str(id_) for id_ in ids})
+    for start in range(0, len(wanted), _PER_REQUEST):
+        some = {"id": {"any_": wanted[start : start + _PER_REQUEST]}}
+        query = {"block_documents": some, "include_secrets": True, "limit": _PER_REQUEST}
+        answer = client.request("POST", "/block_documents/filter", json=query)
+        yield from BlockDocument.model_validate_list(answer.json())
+
+
+def name_of(block: Block) -> str | None:
+    """Return the name under which a block is saved."""
+    return block._block_document_name  # noqa: SLF001 - Prefect has no public name for it
 
 
 def _id_of(reference: Any) -> UUID | None:
@@ -294,13 +308,9 @@ def _store_names(run: FlowRun, arguments: Mapping[str, Any]) -> None:
         label: block
         for name, value in arguments.items()
         if isinstance(value, Block)
-        and (block := _name_of(value))
+        and (saved_as := name_of(value))
+        and (block := f"{value.get_block_type_slug()}/{saved_as}")
         and run.labels.get(label := _LABEL + name) != block
     }
     if names:
         set_labels(run.id, names)
-
-
-def _name_of(block: Block) -> str | None:
-    name = block._block_document_name  # noqa: SLF001 - Prefect has no public name for it
-    return f"{block.get_block_type_slug()}/{name}" if name else None

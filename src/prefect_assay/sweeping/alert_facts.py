@@ -21,7 +21,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
 from prefect_assay.models.problem import AlertLimits, Problem
 from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus
-from prefect_assay.runs.block_references import block_reference
+from prefect_assay.runs.block_references import block_reference, name_of
 from prefect_assay.runs.states import suspension_key
 from prefect_assay.runs.tags import (
     CAP_LABEL,
@@ -31,7 +31,7 @@ from prefect_assay.runs.tags import (
     set_labels,
     tag_values,
 )
-from prefect_assay.sweeping.watermarks import as_text, name_of
+from prefect_assay.sweeping.watermarks import as_text
 from prefect_assay.waiting import WaitsFor, waits_for
 
 T = TypeVar("T")
@@ -177,7 +177,7 @@ class AlertFacts:
         try:
             archive.get_store().probe(archive.prefix)
         except AssayError as error:
-            name = archive._block_document_name or reference  # noqa: SLF001 - Prefect has no public name for it
+            name = name_of(archive) or reference
             self._found.append(find.refusing_archive(name, error, self.now, runs))
 
     def _read_wallet(self, document: BlockDocument) -> None:

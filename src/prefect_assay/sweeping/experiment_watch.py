@@ -15,7 +15,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.models.sweep import SweepMemory, Watermark
 from prefect_assay.reporting import facts as reported_facts
-from prefect_assay.runs.block_references import block_reference
+from prefect_assay.runs.block_references import block_reference, name_of
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_run_pages, run_filter, suspended_filter
 from prefect_assay.runs.states import waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, WAITS_TAG, tag_values
@@ -31,7 +31,7 @@ from prefect_assay.sweeping.updates_feed import (
     waiting_run,
     waiting_runs,
 )
-from prefect_assay.sweeping.watermarks import SweepState, as_text, name_of, read_block, read_blocks
+from prefect_assay.sweeping.watermarks import SweepState, as_text, read_block, read_blocks
 
 # A deadline that passes, or a check that failed, brings the full check forward, but not at every sweep.
 _EARLIEST: Final = timedelta(hours=1)

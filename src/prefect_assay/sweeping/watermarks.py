@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.objects import BlockDocument
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.sweep import SweepMemory, Watermark
+from prefect_assay.runs.block_references import read_documents
 from prefect_assay.runs.variables import (
     delete_variable,
     parsed,
@@ -25,7 +25,6 @@ from prefect_assay.runs.variables import (
 )
 
 _NAME: Final = "assay_sweep"
-_BLOCKS_PER_REQUEST: Final = 200
 # A block without a waiting run for this long is not used any more.
 _UNUSED: Final = timedelta(days=7)
 
@@ -90,24 +89,15 @@ def as_text(reference: dict[str, Any]) -> str:
 
 def read_blocks(client: SyncPrefectClient, references: Iterable[str]) -> dict[str, AssayCredentials]:
     """Read credentials blocks by their references; leaves out those that cannot be read (see `read_block`)."""
-    by_id = {_id_of(reference): reference for reference in references}
-    by_id.pop(None, None)
+    by_id = {id_: reference for reference in references if (id_ := _id_of(reference))}
     found: dict[str, AssayCredentials] = {}
-    ids = sorted(by_id, key=str)
-    for start in range(0, len(ids), _BLOCKS_PER_REQUEST):
-        body = {
-            "block_documents": {"id": {"any_": ids[start : start + _BLOCKS_PER_REQUEST]}},
-            "include_secrets": True,
-            "limit": _BLOCKS_PER_REQUEST,
-        }
-        for row in client.request("POST", "/block_documents/filter", json=body).json():
-            document = BlockDocument.model_validate(row)
-            try:
-                block = AssayCredentials._from_block_document(document)  # noqa: SLF001 - Prefect's only way
-            except Exception:  # noqa: BLE001, S112 - another type's block, or one that cannot be read
-                continue
-            if isinstance(block, AssayCredentials):
-                found[by_id[str(document.id)]] = block
+    for document in read_documents(client, by_id):
+        try:
+            block = AssayCredentials._from_block_document(document)  # noqa: SLF001 - Prefect's only way
+        except Exception:  # noqa: BLE001, S112 - another type's block, or one that cannot be read
+            continue
+        if isinstance(block, AssayCredentials):
+            found[by_id[str(document.id)]] = block
     return found
 
 
@@ -130,11 +120,6 @@ def read_block(mark: Watermark) -> AssayCredentials:
             raise ConfigurationError(
                 "the block was deleted: save it again under this name, and its runs are checked again"
             ) from error
-
-
-def name_of(block: AssayCredentials) -> str | None:
-    """Return the name under which a block is saved."""
-    return block._block_document_name  # noqa: SLF001 - Prefect has no public name for it
 
 
 def _id_of(reference: str) -> str | None:
