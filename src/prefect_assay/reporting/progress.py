@@ -63,12 +63,12 @@ def progress_of(found: ExperimentSummary, updates: Iterable[Update], eta: dateti
     eta = next((update.eta for update in reversed(rows) if update.eta), eta)
     stage = str(found.status).replace("_", " ")
     ended = found.status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
-    expected = f", results expected {_day(eta)}" if eta and not ended else ""
+    expected = f", results expected {day(eta)}" if eta and not ended else ""
     message = f"in the laboratory: {stage}{_RESULTS.get(found.results_status, '')}{expected}"
     lines = [f"**{found.code}** {message}", ""]
     if rows:
         lines += ["| date | update |", "|---|---|"]
-        lines += [f"| {_day(row.timestamp)} | {_cell(row)} |" for row in rows[-_UPDATES_SHOWN:]]
+        lines += [f"| {day(row.timestamp)} | {_cell(row)} |" for row in rows[-_UPDATES_SHOWN:]]
     return Progress(_PERCENT.get(found.status), message, "\n".join(lines))
 
 
@@ -125,7 +125,8 @@ def _log_line(run: FlowRun, message: str) -> LogCreate:
     )
 
 
-def _day(moment: datetime) -> str:
+def day(moment: datetime) -> str:
+    """A date in a text for people."""
     return f"{moment.day} {moment:%b %Y}"
 
 

@@ -27,6 +27,11 @@ def is_assay_run(run: FlowRun) -> bool:
     return run.parameters.keys() >= _REQUIRED
 
 
+def is_experiment(run: FlowRun) -> bool:
+    """Return True if an assay run is one of `experiment`, and no parent of such runs."""
+    return "spec" in run.parameters
+
+
 def run_filter(
     *,
     states: Iterable[StateType] | None = None,

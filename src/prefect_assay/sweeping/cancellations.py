@@ -24,7 +24,7 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
 from prefect_assay.reporting import artifacts
-from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_runs, run_filter
+from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, is_experiment, read_runs, run_filter
 from prefect_assay.runs.states import cancel, has_ended, is_open, lost_its_deployment
 from prefect_assay.runs.tags import (
     CANCELED_TAG,
@@ -126,7 +126,7 @@ def settle_canceled_run(client: SyncPrefectClient, run: FlowRun, now: datetime) 
     Raises:
         AssayError: a block, the archive or the service cannot be read; the sweep tries again.
     """
-    if "spec" in run.parameters:
+    if is_experiment(run):
         return _report_experiment(client, run, now)
     _report_parent(client, run)
     return None

@@ -24,6 +24,7 @@ from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, InputError, NotFound
 from prefect_assay.looping import of_designs_address
 from prefect_assay.models.billing import usd
+from prefect_assay.runs.queries import is_experiment
 from prefect_assay.runs.states import cancel, has_ended, is_open
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_CODE_LABEL, tag_values
 from prefect_assay.sweeping.cancellations import Settled, cancel_children, settle_canceled_run
@@ -117,7 +118,7 @@ def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
     while runs:
         started: dict[UUID, FlowRun] = {}  # parents may share a child
         for run in _ended(client, runs):
-            if _is_experiment(run):
+            if is_experiment(run):
                 lines.append(_remains(client, run))
                 continue
             if not has_ended(run):
@@ -279,10 +280,6 @@ def _show(which: str, lines: Sequence[Remains]) -> None:
     # Runs may share an order.
     billed = {line.experiment: line.billed_cents for line in lines if line.billed_cents is not None}
     console.print(f"Billed together: {usd(sum(billed.values()))}", markup=False)
-
-
-def _is_experiment(run: FlowRun) -> bool:
-    return "spec" in run.parameters
 
 
 def _state(run: FlowRun) -> str:

@@ -17,7 +17,7 @@ from prefect_assay.cli.prefect_api import run_url
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotFound
 from prefect_assay.reporting.progress import eta_of
-from prefect_assay.runs.queries import newest_runs
+from prefect_assay.runs.queries import is_experiment, newest_runs
 from prefect_assay.runs.states import has_ended, suspension_key
 from prefect_assay.runs.tags import (
     CAMPAIGN_TAG,
@@ -176,7 +176,7 @@ def _with_experiments(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Ru
 def _kind(run: FlowRun) -> str:
     if "loop_id" in run.parameters:
         return LOOP
-    return EXPERIMENT if "spec" in run.parameters else CAMPAIGN
+    return EXPERIMENT if is_experiment(run) else CAMPAIGN
 
 
 def _campaign_id(run: FlowRun) -> str | None:

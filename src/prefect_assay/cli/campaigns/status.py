@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from prefect_assay.cli.prefect_api import api_errors, load_block, require_api
 from prefect_assay.errors import NotFound
 from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport
+from prefect_assay.reporting.progress import day
 
 _POLL_SECONDS: Final = 2.0
 _WATCH_SECONDS: Final = 5.0
@@ -175,8 +176,8 @@ def _sentences(line: RunLine) -> list[str]:
         said.append(f"waits for {line.waits_for}{f': {at_work}' if at_work else ''}")
     elif line.message and line.ended:
         said.append(line.message.strip())
-    dates = [f"expected {_day(line.expected)}"] if line.expected and not _is_at_work(line) else []
-    dates += [f"until {_day(line.deadline)}"] if line.deadline else []
+    dates = [f"expected {day(line.expected)}"] if line.expected and not _is_at_work(line) else []
+    dates += [f"until {day(line.deadline)}"] if line.deadline else []
     price = [usd(line.price_cents)] if line.price_cents is not None else []
     service = [f"service: {line.service_status.replace('_', ' ')}"] if line.service_status else []
     if further := ", ".join([*price, *dates, *service]):
@@ -197,7 +198,3 @@ def _age(age: timedelta | None) -> str:
     if minutes < 2 * 60:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{age.days} d"
-
-
-def _day(moment: datetime) -> str:
-    return f"{moment.day} {moment:%b %Y}"
