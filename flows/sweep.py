@@ -131,7 +131,7 @@ class _Sweep:
         self._answer_questions()
         self._retry(marked)
         with progress.part("finished groups"):
-            progress.woken += [str(run_id) for run_id in wake_finished_groups(self.prefect, watch.groups)]
+            progress.woken += wake_finished_groups(self.prefect, watch.groups)
         canceled, reported, silence = before.canceled, 0, before.silence
         with progress.part("canceled runs"):
             since = None if checked else before.canceled
@@ -171,7 +171,7 @@ class _Sweep:
             updates_seen=watch.updates,
             suspended_runs=suspended,
             canceled_runs=reported,
-            woken=tuple(progress.woken),
+            woken=tuple(map(str, progress.woken)),
             problems=tuple(progress.problems),
             attention=tuple(attention),
         )
@@ -185,7 +185,7 @@ class _Sweep:
                 self.watch.groups.update(tag_values(run.tags, GROUP_TAG))
                 if has_expired(run) and is_assay_run(run):
                     expired.append(run)
-        self.progress.woken += [str(run_id) for run_id in reschedule_expired(self.prefect, expired)]
+        self.progress.woken += reschedule_expired(self.prefect, expired)
 
     def _full_check(self, before: SweepMemory) -> bool:
         if not self.watch.full_check_is_due(before, timedelta(minutes=self.full_check_minutes)):
@@ -239,9 +239,8 @@ class _Sweep:
     def _restart_stranded(self) -> None:
         active = recoverable_runs(self.prefect, StateType.SCHEDULED, StateType.RUNNING)
         replaced = replace_unstarted_runs(self.prefect, active, self.now)
-        self.progress.woken += [str(run.id) for run in replaced]
-        rescheduled = reschedule_unpaused(self.prefect, active, self.now)
-        self.progress.woken += [str(run_id) for run_id in rescheduled]
+        self.progress.woken += [run.id for run in replaced]
+        self.progress.woken += reschedule_unpaused(self.prefect, active, self.now)
 
 
 def _publish(lines: list[str], published: str | None) -> str | None:

@@ -44,7 +44,7 @@ def test_over_the_cap_and_without_an_answer_in_time(world, held):
         assert figure in words
     now = datetime.now(UTC)
     assert answer_expired(world.api, [world.run(run)], now) == []
-    assert answer_expired(world.api, [world.run(run)], now + timedelta(hours=1, minutes=1)) == [str(run.id)]
+    assert answer_expired(world.api, [world.run(run)], now + timedelta(hours=1, minutes=1)) == [run.id]
     ended = held.execute(run)
     assert (ended.name, ended.type.value) == ("ApprovalExpired", "FAILED")
     assert "nothing was ordered" in ended.message

@@ -168,7 +168,7 @@ def test_a_payment_in_doubt_is_shown_to_a_person_with_the_answer(
     if fault == "replay_403":  # it was made, and the service says so by now
         if rail == "mpp-spt":  # the sweep sees it before the person does
             problems: list[str] = []
-            assert answer_paid(world.api, [world.run(run)], problems) == [str(run.id)]
+            assert answer_paid(world.api, [world.run(run)], problems) == [run.id]
             assert problems == []
             held.execute(run)
         else:

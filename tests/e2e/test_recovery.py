@@ -208,7 +208,7 @@ def test_a_start_that_never_succeeds_does_not_go_round_and_the_sweep_takes_it_up
     problems = []
     assert reschedule_crashed(world.api, datetime.now(UTC), problems) == []  # too early
     later = datetime.now(UTC) + timedelta(minutes=3)
-    assert reschedule_crashed(world.api, later, problems) == [str(run.id)]
+    assert reschedule_crashed(world.api, later, problems) == [run.id]
     assert problems == []
     world.asleep(run, seconds=150)
     ordered_and_paid_once(world, "unstartable")

@@ -88,7 +88,7 @@ def crashed(times):
 def test_the_sweep_reschedules_crashed_runs_that_are_left(types, age, taken):
     api = Api(*types, age=age)
     problems = []
-    assert reschedule_crashed(api, NOW, problems) == ([str(api.run.id)] if taken else [])
+    assert reschedule_crashed(api, NOW, problems) == ([api.run.id] if taken else [])
     pending = types[-1] == StateType.PENDING
     assert api.set == ([(StateType.SCHEDULED, "AwaitingRetry", pending)] if taken else [])
     assert problems == []

@@ -191,7 +191,7 @@ def _about(question: str) -> Literal["spending", "payment"]:
     return "payment" if question.startswith(f"{WaitsFor.PAYMENT_ANSWER}-") else "spending"
 
 
-def answer_expired(client: SyncPrefectClient, runs: list[FlowRun], now: datetime) -> list[str]:
+def answer_expired(client: SyncPrefectClient, runs: list[FlowRun], now: datetime) -> list[UUID]:
     """Submit a late refusal for each suspended run whose question has expired; returns the ids of the woken runs.
 
     The run itself then fails with its own message.
@@ -203,7 +203,7 @@ def answer_expired(client: SyncPrefectClient, runs: list[FlowRun], now: datetime
             continue
         refusal = "stop" if _about(name["question"]) == "payment" else "reject"
         if resume(client, run.id, {"decision": refusal, "note": _UNANSWERED}):
-            woken.append(str(run.id))
+            woken.append(run.id)
     return woken
 
 

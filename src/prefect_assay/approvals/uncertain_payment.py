@@ -6,6 +6,7 @@ second settlement is impossible, because the rail gives every authorisation for 
 
 from collections.abc import Callable, Iterable
 from typing import Final, Literal
+from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
@@ -105,7 +106,7 @@ def payment_decision(
     return "pay_again" if last.decision == "pay_again" else "paid"
 
 
-def answer_paid(client: SyncPrefectClient, runs: Iterable[FlowRun], problems: list[str]) -> list[str]:
+def answer_paid(client: SyncPrefectClient, runs: Iterable[FlowRun], problems: list[str]) -> list[UUID]:
     """Wake the runs that ask about a payment whose invoice is paid by now; returns their ids.
 
     A person would read the same invoice, and the run reads it again before it continues.
@@ -117,7 +118,7 @@ def answer_paid(client: SyncPrefectClient, runs: Iterable[FlowRun], problems: li
         try:
             paid = any(_is_paid(run, experiment_id) for experiment_id in tag_values(run.tags, EXPERIMENT_TAG))
             if paid and resume(client, run.id, {"decision": "paid", "note": "The invoice is paid."}):
-                woken.append(str(run.id))
+                woken.append(run.id)
         except Exception as error:  # noqa: BLE001 - one revoked token must not delay the other runs
             problems.append(f"run {run.name}, which asks about a payment: {error}")
     return woken

@@ -105,13 +105,13 @@ def stop_crash_loop() -> None:
         raise CrashedTooOften(_TOO_OFTEN.format(count=count))
 
 
-def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[str]) -> list[str]:
+def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[str]) -> list[UUID]:
     """Reschedule runs that crashed or never began and that no automation rescheduled; returns their ids.
 
     A run that crashed too often is set to Failed, with a line in `problems`.
     """
     message = f"{_RESCHEDULED_BY_SWEEP}the run crashed, or its start was never finished."
-    rescheduled: list[str] = []
+    rescheduled: list[UUID] = []
     for run in recoverable_runs(client, StateType.CRASHED, StateType.PENDING):
         if run.state is None:
             continue
@@ -129,5 +129,5 @@ def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[
         elif (pending or age > _PATIENCE * _GROWTH ** (count - 1)) and reschedule(
             client, run.id, message, force=pending
         ):
-            rescheduled.append(str(run.id))
+            rescheduled.append(run.id)
     return rescheduled

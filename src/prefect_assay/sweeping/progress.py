@@ -18,7 +18,7 @@ class SweepProgress:
 
     prefect: SyncPrefectClient
     now: datetime
-    woken: list[str] = field(default_factory=list)
+    woken: list[UUID] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
     _prefect_was_away: bool = False
@@ -41,8 +41,8 @@ class SweepProgress:
         """Resume runs one by one: SQLite refuses some of many writers at once. False if a request failed."""
         failed = len(self.failed)
         for run_id in run_ids:
-            if str(run_id) not in self.woken:
+            if run_id not in self.woken:
                 with self.part(f"waking run {run_id}"):
                     if resume(self.prefect, run_id):
-                        self.woken.append(str(run_id))
+                        self.woken.append(run_id)
         return len(self.failed) == failed
