@@ -4,9 +4,6 @@ The log of the loop in the archive says which designs each round measures; one r
 what was decided, and nothing is proposed or ordered twice.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated
 
@@ -25,39 +22,30 @@ from prefect_assay.errors import (
     InvalidSpec,
     LoopFailed,
 )
-from prefect_assay.flows.loop_rounds import measure, report_rounds
+from prefect_assay.flows.loop_rounds import Tried, fix_next, measured, reason_to_stop, reread
 from prefect_assay.flows.run_options import LoopRun, RunOptions
 from prefect_assay.looping import (
     Loop,
     NothingToMeasure,
     OverBudget,
-    Round,
-    RoundFixed,
-    RoundValue,
     Stop,
     StopRules,
     UnreadableDesigns,
     loop_report,
-    next_round,
     objective_of,
-    stop_reason,
-    with_newest_tables,
 )
 from prefect_assay.looping.loop import LOOP_ID
 from prefect_assay.looping.wakes import SETTLE_SECONDS, run_elsewhere
-from prefect_assay.models.report import LoopReport, RoundReport
+from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend, was_suspended
-from prefect_assay.runs.children import attempt_began
 from prefect_assay.runs.crashes import stop_crash_loop
-from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
-from prefect_assay.runs.suspend import this_run
+from prefect_assay.runs.durable import durable_flow
 from prefect_assay.runs.tags import own_tags
 from prefect_assay.sweeping.cancellations import report_cancellation
-from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.propose import check_designer
 from prefect_assay.waiting import DEADLINE_DAYS
 
@@ -189,30 +177,6 @@ def design_build_test(
         return unanswered(error)
 
 
-@dataclass(frozen=True)
-class _Tried:
-    """The rounds after a look at the log, and what only this execution knows: what it has tried in vain."""
-
-    rounds: tuple[Round, ...] = ()
-    failed: frozenset[int] = frozenset()  # numbers of rounds
-    unreadable: Mapping[str, RoundReport] = field(default_factory=dict)  # files, by campaign id
-
-    def values(self) -> list[RoundValue]:
-        """The rounds that were tried, in their order; one without a table has no value."""
-        return [
-            RoundValue(entry.fixed.name, entry.ended.best if entry.ended else None)
-            for entry in self.rounds
-            if entry.ended or entry.fixed.number in self.failed
-        ]
-
-    def without(self, error: UnreadableDesigns) -> "_Tried":
-        """One more file that cannot be read."""
-        line = RoundReport(
-            name=error.name, campaign_id=error.campaign_id, table=None, best_kd_M=None, problem=str(error)
-        )
-        return replace(self, unreadable={**self.unreadable, error.campaign_id: line})
-
-
 def _check(run: LoopRun) -> None:
     """Refuse, before anything is proposed, what cannot work; a run that has waited goes on as it can."""
     if was_suspended(own_tags()):
@@ -228,7 +192,7 @@ def _check(run: LoopRun) -> None:
 
 def _run(run: LoopRun) -> State[LoopReport]:
     """Measure what the log has, ask the rules, fix the next round, until there is a reason to stop."""
-    tried = _Tried()
+    tried = Tried()
     other = (
         run.outlasting("loop", lambda: run_elsewhere(run.loop.loop_id, run.options.scope))
         if can_suspend()
@@ -239,19 +203,19 @@ def _run(run: LoopRun) -> State[LoopReport]:
             f"flow run {other.name} ({other.id}) runs this loop already, and this run has changed nothing; to run it "
             "here, cancel that run first"
         )
-        return _ended(run, _reread(run, tried), Stop.RUNS_ELSEWHERE, words)
+        return _ended(run, reread(run, tried), Stop.RUNS_ELSEWHERE, words)
     while True:
         try:
-            tried = _measured(run, tried)
+            tried = measured(run, tried)
         except ApprovalRejected as error:
-            return _ended(run, _reread(run, tried), Stop.PERSON, str(error))
+            return _ended(run, reread(run, tried), Stop.PERSON, str(error))
         # The rules decide on the round after these. Another run may fix and measure it meanwhile: then its decision
         # counts, and the rules are asked again before there is one more.
-        reason = _reason_to_stop(run, tried)
+        reason = reason_to_stop(run, tried)
         if reason is not None:
             return _ended(run, tried, *reason)
         try:
-            if run.outlasting("propose", partial(_fix_next, run, tried)) is None:
+            if run.outlasting("propose", partial(fix_next, run, tried)) is None:
                 return _ended(run, tried, Stop.NO_MORE_DESIGNS, _no_more(run.loop.wait_days))
         except (OverBudget, NothingToMeasure) as error:
             return _ended(run, tried, error.stop, str(error))
@@ -261,71 +225,13 @@ def _run(run: LoopRun) -> State[LoopReport]:
             tried = tried.without(error)
 
 
-def _measured(run: LoopRun, tried: _Tried) -> _Tried:
-    """All rounds of the log, once each of them has ended or has failed in this run; a designer's loop ends at the first."""
-    while True:
-        rounds = run.loop.book.read().rounds
-        waiting = [r.fixed for r in rounds if r.ended is None and r.fixed.number not in tried.failed]
-        if not waiting or (tried.failed and run.loop.designer):
-            report_rounds(run)
-            return replace(tried, rounds=run.outlasting("tables", partial(_newest, run, rounds)))
-        for fixed in waiting:
-            if not run.outlasting(f"round-{fixed.campaign_id}", partial(measure, run, fixed)):
-                tried = replace(tried, failed=tried.failed | {fixed.number})
-                break
-
-
-def _newest(run: LoopRun, rounds: tuple[Round, ...]) -> tuple[Round, ...]:
-    return with_newest_tables(run.options.archive, rounds, run.rules.objective)
-
-
-def _reread(run: LoopRun, tried: _Tried) -> _Tried:
-    """With the rounds that the log has by now."""
-    rounds = run.outlasting("tables", lambda: _newest(run, run.loop.book.read().rounds))
-    return replace(tried, rounds=rounds)
-
-
-def _reason_to_stop(run: LoopRun, tried: _Tried) -> tuple[Stop, str] | None:
-    """The stop rules. A designer's loop also stops before it buys more of what failed; a Retry goes on."""
-    if run.loop.designer:
-        for entry in tried.rounds:
-            if entry.fixed.number in tried.failed:
-                return Stop.FAILED, f"round {entry.fixed.number} has no results: {entry.problem}"
-    reason = stop_reason(run.rules, tried.values(), run.outlasting("budget", run.spent_cents))
-    last = tried.rounds[-1] if tried.rounds else None
-    if reason or not run.loop.designer or last is None or last.ended is None or last.ended.measured:
-        return reason
-    began = attempt_began(this_run())
-    if began is not None and last.ended.at < began:
-        return None
-    return Stop.FAILED, (
-        f"round {last.fixed.number}: none of its {last.fixed.designs} designs could be measured, see "
-        f"{last.ended.table}. To go on nevertheless, press Retry or start the loop again"
-    )
-
-
-def _fix_next(run: LoopRun, tried: _Tried) -> RoundFixed | None:
-    """Propose the round after these and write it to the log; one that another run has fixed meanwhile counts."""
-    refuse_unknown_parameters()
-    check_archive(run.options.archive)
-    last = tried.rounds[-1].ended if tried.rounds else None
-    found = next_round(
-        run.loop,
-        len(tried.rounds) + 1,
-        None if run.rules.budget_cents is None else run.rules.budget_cents - run.spent_cents(),
-        since=last.at if last else attempt_began(this_run()) or datetime.now(UTC),
-        skip=frozenset(tried.unreadable),
-    )
-    return None if found is None else run.loop.book.fix(found)
-
-
 def _no_more(wait_days: float) -> str:
     if wait_days:
         return f"no new design file came within {wait_days:g} days; the next run takes the files that come"
     return "every design file has been measured; the next run takes the files that come"
 
 
-def _ended(run: LoopRun, tried: _Tried, stop: Stop, words: str) -> State[LoopReport]:
+def _ended(run: LoopRun, tried: Tried, stop: Stop, words: str) -> State[LoopReport]:
     """Show the report, and return it in the final state; a loop that failed raises LoopFailed with it."""
     if stop is Stop.FAILED:
         words = f"{words}; nothing further was ordered"

@@ -1,8 +1,11 @@
-"""The steps of one round of a loop that is in its log: the question to a person, its campaign, its end.
+"""The rounds of a loop: what the log decides next, and for each round the question to a person, its campaign, its end.
 
 Every step may be repeated: a campaign is found by its id, and the log keeps one end of each round.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -13,20 +16,119 @@ from prefect_assay.errors import AssayError
 from prefect_assay.events import is_news
 from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.run_options import LoopRun
-from prefect_assay.looping import RoundEnded, RoundFailed, RoundFixed, round_line, summary_of
+from prefect_assay.looping import (
+    Round,
+    RoundEnded,
+    RoundFailed,
+    RoundFixed,
+    RoundValue,
+    Stop,
+    UnreadableDesigns,
+    next_round,
+    round_line,
+    stop_reason,
+    summary_of,
+    with_newest_tables,
+)
 from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.models.billing import usd
+from prefect_assay.models.report import RoundReport
 from prefect_assay.reporting import facts
 from prefect_assay.runs import can_suspend, is_temporary
-from prefect_assay.runs.children import call_children, start_child, wait_for_children
+from prefect_assay.runs.children import attempt_began, call_children, start_child, wait_for_children
+from prefect_assay.runs.durable import refuse_unknown_parameters
+from prefect_assay.runs.suspend import this_run
 from prefect_assay.runs.tags import WAITS_TAG, own_tags
+from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
 # More rounds cannot have ended between two executions; a run remembers only its last events.
 _REPORTED_MAX: Final = 50
 
 
-def measure(run: LoopRun, fixed: RoundFixed) -> bool:
+@dataclass(frozen=True)
+class Tried:
+    """The rounds after a look at the log, and what only this execution knows: what it has tried in vain."""
+
+    rounds: tuple[Round, ...] = ()
+    failed: frozenset[int] = frozenset()  # numbers of rounds
+    unreadable: Mapping[str, RoundReport] = field(default_factory=dict)  # files, by campaign id
+
+    def values(self) -> list[RoundValue]:
+        """The rounds that were tried, in their order; one without a table has no value."""
+        return [
+            RoundValue(entry.fixed.name, entry.ended.best if entry.ended else None)
+            for entry in self.rounds
+            if entry.ended or entry.fixed.number in self.failed
+        ]
+
+    def without(self, error: UnreadableDesigns) -> "Tried":
+        """One more file that cannot be read."""
+        line = RoundReport(
+            name=error.name, campaign_id=error.campaign_id, table=None, best_kd_M=None, problem=str(error)
+        )
+        return replace(self, unreadable={**self.unreadable, error.campaign_id: line})
+
+
+def measured(run: LoopRun, tried: Tried) -> Tried:
+    """All rounds of the log, once each of them has ended or has failed in this run; a designer's loop ends at the first."""
+    while True:
+        rounds = run.loop.book.read().rounds
+        waiting = [r.fixed for r in rounds if r.ended is None and r.fixed.number not in tried.failed]
+        if not waiting or (tried.failed and run.loop.designer):
+            _report_rounds(run)
+            return replace(tried, rounds=run.outlasting("tables", partial(_newest, run, rounds)))
+        for fixed in waiting:
+            if not run.outlasting(f"round-{fixed.campaign_id}", partial(_measure, run, fixed)):
+                tried = replace(tried, failed=tried.failed | {fixed.number})
+                break
+
+
+def _newest(run: LoopRun, rounds: tuple[Round, ...]) -> tuple[Round, ...]:
+    return with_newest_tables(run.options.archive, rounds, run.rules.objective)
+
+
+def reread(run: LoopRun, tried: Tried) -> Tried:
+    """With the rounds that the log has by now."""
+    rounds = run.outlasting("tables", lambda: _newest(run, run.loop.book.read().rounds))
+    return replace(tried, rounds=rounds)
+
+
+def reason_to_stop(run: LoopRun, tried: Tried) -> tuple[Stop, str] | None:
+    """The stop rules. A designer's loop also stops before it buys more of what failed; a Retry goes on."""
+    if run.loop.designer:
+        for entry in tried.rounds:
+            if entry.fixed.number in tried.failed:
+                return Stop.FAILED, f"round {entry.fixed.number} has no results: {entry.problem}"
+    reason = stop_reason(run.rules, tried.values(), run.outlasting("budget", run.spent_cents))
+    last = tried.rounds[-1] if tried.rounds else None
+    if reason or not run.loop.designer or last is None or last.ended is None or last.ended.measured:
+        return reason
+    began = attempt_began(this_run())
+    if began is not None and last.ended.at < began:
+        return None
+    return Stop.FAILED, (
+        f"round {last.fixed.number}: none of its {last.fixed.designs} designs could be measured, see "
+        f"{last.ended.table}. To go on nevertheless, press Retry or start the loop again"
+    )
+
+
+def fix_next(run: LoopRun, tried: Tried) -> RoundFixed | None:
+    """Propose the round after these and write it to the log; one that another run has fixed meanwhile counts."""
+    refuse_unknown_parameters()
+    check_archive(run.options.archive)
+    last = tried.rounds[-1].ended if tried.rounds else None
+    found = next_round(
+        run.loop,
+        len(tried.rounds) + 1,
+        None if run.rules.budget_cents is None else run.rules.budget_cents - run.spent_cents(),
+        since=last.at if last else attempt_began(this_run()) or datetime.now(UTC),
+        skip=frozenset(tried.unreadable),
+    )
+    return None if found is None else run.loop.book.fix(found)
+
+
+def _measure(run: LoopRun, fixed: RoundFixed) -> bool:
     """Run the round's campaign, or find it, and note its end in the log; False if it left no table.
 
     Raises:
@@ -59,7 +161,7 @@ def measure(run: LoopRun, fixed: RoundFixed) -> bool:
     return True
 
 
-def report_rounds(run: LoopRun) -> None:
+def _report_rounds(run: LoopRun) -> None:
     """Report the rounds that have ended or failed, by the log: also one that ended right before a kill."""
     rounds = run.loop.book.read().rounds
     previous = None

@@ -143,7 +143,7 @@ def loop(tmp_path, monkeypatch):
     monkeypatch.setattr(options_module.RunOptions, "scope", "scope")
     monkeypatch.setitem(sys.modules, "loop_designers", sys.modules[__name__])
     here = threading.local()
-    monkeypatch.setattr(flow_module, "this_run", lambda: here.run)
+    monkeypatch.setattr(rounds_module, "this_run", lambda: here.run)
     monkeypatch.setattr(flow_module, "get_run_logger", logging.getLogger)
     monkeypatch.setattr(flow_module.artifacts, "show_loop", lambda _: None)
     monkeypatch.setattr(campaign_plan, "plan_campaign", campaign_plan.plan_campaign.fn)
@@ -238,7 +238,7 @@ def test_the_end_of_a_loop_reads_no_table_again(loop, monkeypatch):
         assert len(read) <= 2, "an archive that is away now must not fail a loop that has reached its goal"
         return given[1]
 
-    monkeypatch.setattr(flow_module, "with_newest_tables", newest)
+    monkeypatch.setattr(rounds_module, "with_newest_tables", newest)
     assert loop(designer="loop_designers:longer", max_rounds=1).stop == "rounds"
 
 
@@ -254,7 +254,7 @@ def test_a_loop_that_a_person_ended_outlasts_an_archive_that_is_away(loop, monke
         raise ApprovalRejected("a person ended the loop")
 
     monkeypatch.setattr(suspend, "get_run_logger", logging.getLogger)
-    monkeypatch.setattr(flow_module, "with_newest_tables", newest)
+    monkeypatch.setattr(rounds_module, "with_newest_tables", newest)
     monkeypatch.setattr(rounds_module, "approve_round", reject)
     report = loop(designer="loop_designers:longer", ask_each_round=True)
     assert (report.stop, len(report.rounds)) == ("person", 1)
@@ -467,8 +467,7 @@ def test_a_file_named_as_a_designers_round_is_reported_and_hides_no_other(loop, 
 
 def test_a_round_that_another_run_finishes_meanwhile_counts_for_the_rules(loop, monkeypatch):
     """Between this run's decision to go on and its proposal another run fixes and measures the last round."""
-    module = sys.modules[design_build_test.fn.__module__]
-    decide = module.stop_reason
+    decide = rounds_module.stop_reason
     others = []
 
     def overtaken(rules, ended, spent):
@@ -478,7 +477,7 @@ def test_a_round_that_another_run_finishes_meanwhile_counts_for_the_rules(loop, 
             others.append(loop(designer="loop_designers:flat", max_rounds=2))
         return reason
 
-    monkeypatch.setattr(module, "stop_reason", overtaken)
+    monkeypatch.setattr(rounds_module, "stop_reason", overtaken)
     report = loop(designer="loop_designers:flat", max_rounds=2)
     assert [entry.number for entry in report.rounds] == [1, 2]
     assert report.rounds == others[1].rounds
