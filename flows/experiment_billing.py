@@ -5,7 +5,6 @@ Once the laboratory works on an experiment, no question is asked: a payment prob
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
 from prefect.logging import get_run_logger
@@ -15,8 +14,8 @@ from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.approvals.uncertain_payment import ask_about_payment, payment_decision
 from prefect_assay.books.log import Approved
 from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
-from prefect_assay.flows.run_options import CAMPAIGN_CAP, EXPERIMENT_CAP, ExperimentRun
-from prefect_assay.models.billing import Quote, usd
+from prefect_assay.flows.run_options import CAMPAIGN_CAP, ExperimentRun
+from prefect_assay.models.billing import Quote
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
@@ -66,7 +65,7 @@ def approve_price(
         amount_cents=amount_cents,
         cap_cents=cap_cents,
         cap_name=cap_name,
-        figures=_figures(run) if asks else None,
+        figures=run.figures() if asks else None,
         because=because,
         may_ask=may_ask,
         otherwise=otherwise,
@@ -110,7 +109,7 @@ def place_order(run: ExperimentRun, total_cents: int | None) -> Order:
             amount_cents=total_cents or 0,
             cap_cents=run.cap_cents,
             cap_name=run.cap_name,
-            figures={"earlier orders without an answer": str(len(state.open_attempts)), **_figures(run)},
+            figures={"earlier orders without an answer": str(len(state.open_attempts)), **run.figures()},
             because="the order may exist already, and would be billed twice",
             otherwise="nothing was ordered again",
         )
@@ -257,8 +256,8 @@ def _approve_sum(
         what=what,
         amount_cents=over.total_cents,
         cap_cents=over.cap_cents,
-        cap_name=CAMPAIGN_CAP if cap == "campaign" else _rolling_cap(run),
-        figures=_figures(run),
+        cap_name=CAMPAIGN_CAP if cap == "campaign" else run.rolling_cap_name,
+        figures=run.figures(),
         may_ask=may_ask,
         otherwise=otherwise,
     )
@@ -296,24 +295,3 @@ def _ask_about_payment(run: ExperimentRun, order: Order, why: str, *, repeatable
 def _status(run: ExperimentRun, order: Order) -> PaymentStatus:
     with run.options.credentials.get_client() as client:
         return read_payment_status(client, run.book.read().payment, order.experiment_id)
-
-
-def _figures(run: ExperimentRun) -> dict[str, str]:
-    """The caps, for the form."""
-    policy = run.options.policy
-    lines = {
-        "payment": run.options.payment_method.value,
-        EXPERIMENT_CAP: usd(policy.per_experiment_cents),
-        CAMPAIGN_CAP: usd(run.campaign_cap_cents),
-    }
-    if policy.rolling_cents is not None:
-        since = datetime.now(UTC) - timedelta(days=policy.rolling_days)
-        lines[f"machine payments of the last {policy.rolling_days} days"] = usd(
-            run.book.books.budget.read().paid_cents(since)
-        )
-        lines[_rolling_cap(run)] = usd(policy.rolling_cents)
-    return lines
-
-
-def _rolling_cap(run: ExperimentRun) -> str:
-    return f"cap of machine payments in {run.options.policy.rolling_days} days"

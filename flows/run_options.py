@@ -6,7 +6,7 @@ they travel as one frozen value, and a parent hands the same value to its child 
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -14,6 +14,7 @@ from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wall
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.looping import Loop, RoundFixed, StopRules, designs_address
+from prefect_assay.models.billing import usd
 from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import experiment_name, order_key
@@ -123,6 +124,26 @@ class ExperimentRun:
             if self.cap_cents == self.options.policy.per_experiment_cents
             else "limit of this run"
         )
+
+    @property
+    def rolling_cap_name(self) -> str:
+        """What the forms call the cap of machine payments."""
+        return f"cap of machine payments in {self.options.policy.rolling_days} days"
+
+    def figures(self) -> dict[str, str]:
+        """The caps, for the form."""
+        policy = self.options.policy
+        lines = {
+            "payment": self.options.payment_method.value,
+            EXPERIMENT_CAP: usd(policy.per_experiment_cents),
+            CAMPAIGN_CAP: usd(self.campaign_cap_cents),
+        }
+        if policy.rolling_cents is not None:
+            since = datetime.now(UTC) - timedelta(days=policy.rolling_days)
+            paid = self.book.books.budget.read().paid_cents(since)
+            lines[f"machine payments of the last {policy.rolling_days} days"] = usd(paid)
+            lines[self.rolling_cap_name] = usd(policy.rolling_cents)
+        return lines
 
     @property
     def campaign_cap_cents(self) -> int:
