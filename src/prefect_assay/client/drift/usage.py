@@ -6,109 +6,22 @@ body of these samples are what the client may send; the model of an answer is wh
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from inspect import Parameter, getmembers, isfunction, signature
 from typing import Any, Final, get_args, get_origin
 from urllib.parse import unquote
 
-from pydantic import AliasChoices, BaseModel, SecretStr, TypeAdapter, ValidationError, WrapValidator
+from pydantic import AliasChoices, BaseModel, TypeAdapter, ValidationError, WrapValidator
 from pydantic.fields import FieldInfo
 
 from prefect_assay.client import AssayClient
 from prefect_assay.client.drift.document import above
+from prefect_assay.client.drift.samples import ALL, ID, LEAST, OTHERWISE
 from prefect_assay.client.http.address import API_PREFIX
 from prefect_assay.client.http.pagination import Pager
-from prefect_assay.client.http.request import NO_BODY, UNSET, Operation
+from prefect_assay.client.http.request import NO_BODY, Operation
 from prefect_assay.client.operations.results import Pdf
 from prefect_assay.models.base import Page
-from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.models.tokens import Attenuation, ExistingOrg, MintRequest, NewOrg
-from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
 
-_ID: Final = "{id}"
-_UUID: Final = "00000000-0000-4000-8000-000000000000"
-_URL: Final = "https://example.org"
-_LATER: Final = datetime(9999, 1, 1, tzinfo=UTC)
-_METADATA: Final[dict[str, Any]] = {
-    "type": "ScFv",
-    "VH": "E",
-    "VL": "D",
-    "linker": "GS",
-    "framework_regions": {"ch": "a", "cl": "b"},
-    "tag_location": "N",
-    "chain_order": "VH-VL",
-}
-_SPEC: Final = ExperimentSpec(
-    experiment_type=ExperimentType.AFFINITY,
-    method=Method.BLI,
-    target_id=_UUID,
-    sequences={"a": SequenceValue(aa_string="MKT", control=True, metadata=_METADATA)},
-    n_replicates=3,
-    antigen_concentrations=(1.0,),
-    parameters={},
-)
-_LEAST_SPEC: Final = ExperimentSpec(
-    experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
-)
-_DESIGN: Final = ProteinSequence(name="a", aa_string="MKT", control=True, metadata=_METADATA)
-_MINT: Final = MintRequest(
-    org=NewOrg(name="a"), email="a@b.example", user_name="a", role="member", name="a", expires_at=_LATER
-)
-# By parameter, or by operation and parameter. Any other id in a path is _ID, any other text "a".
-_ALL: Final[dict[str, Any]] = {
-    **dict.fromkeys(("selfservice_only", "detailed", "show_conjugated", "enabled"), True),
-    **dict.fromkeys(("modify.target_id", "request_uuid", "attenuated_parent_token_id"), _UUID),
-    **dict.fromkeys(("url", "webhook_url"), _URL),
-    **dict.fromkeys(("designs", "modify.sequences"), (_DESIGN,)),
-    "limit": 1,
-    "offset": 0,
-    "where": (),
-    "antigen_concentrations": [1.0],
-    "attenuation": Attenuation(
-        allowed_actions=("read",),
-        allowed_org_ids=(_UUID,),
-        allowed_resources=("result",),
-        expires_at=_LATER,
-        non_destructive=True,
-        payment_policy=("x402-exact",),
-        read_only=True,
-    ),
-    "create.request": CreateRequest(
-        experiment_spec=_SPEC,
-        name="a",
-        skip_draft=True,
-        auto_accept_quote=True,
-        payment_method=PaymentMethod.X402_EXACT,
-        webhook_url=_URL,
-        webhook_secret=SecretStr("0" * 32),
-    ),
-    "feedback_type": "feedback",
-    "headers": {"a": "b"},
-    "json_body": {"a": 1},
-    "mint_token.request": _MINT,
-    "modify.status": UNSET,  # a field of the earlier variant (contract 9.4)
-    "n_replicates": 3,
-    "parameters": {},
-    "pay.headers": {},  # the rail names the headers of a credential
-    "payment_header": PaymentMethod.X402_EXACT,
-    "product_url": _URL,
-    "reason": "price",
-    "secret": "0" * 32,
-    "sequence": "MKT",
-    "spec": _SPEC,
-}
-# For required parameters with several forms, and where these are not enough.
-_LEAST: Final[dict[str, Any]] = {
-    "attenuation": Attenuation(),
-    "create.request": CreateRequest(experiment_spec=_LEAST_SPEC, name="a"),
-    "designs": (ProteinSequence(name="a", aa_string="MKT"),),
-    "mint_token.request": MintRequest(org=NewOrg(name="a"), email="a@b.example"),
-    "request_custom_target.sequence": "MKT",
-    "spec": _LEAST_SPEC,
-}
-_OTHERWISE: Final = {**_LEAST, "mint_token.request": _MINT.model_copy(update={"org": ExistingOrg(id=_UUID)})}
 _MORE: Final = {"pay": ("already_paid",)}
 # Below these are the user's own keys or free-form values, which the service does not define.
 _FREE: Final = frozenset({"parameters", "metadata", "headers", "json_body"})
@@ -172,7 +85,7 @@ def _uses() -> Iterator[Use]:
         answer = signature(make).return_annotation
         if (get_origin(answer) or answer) in {Operation, Pager, Pdf}:
             _, *parameters = signature(call).parameters.values()
-            arguments = tuple(_arguments(name, parameters, least) for least in (None, _LEAST, _OTHERWISE))
+            arguments = tuple(_arguments(name, parameters, least) for least in (None, LEAST, OTHERWISE))
             yield Use(name, make, arguments, *_models_of_answer(answer), _MORE.get(name, ()))
 
 
@@ -183,8 +96,8 @@ def _arguments(operation: str, parameters: list[Parameter], least: dict[str, Any
         words = (f"{operation}.{parameter.name}", parameter.name)
         required = parameter.default is Parameter.empty
         if least is None or required or words[0] in least:
-            default = _ID if required and parameter.name.endswith("_id") else "a"
-            found = [table[word] for table in (least or {}, _ALL) for word in words if word in table]
+            default = ID if required and parameter.name.endswith("_id") else "a"
+            found = [table[word] for table in (least or {}, ALL) for word in words if word in table]
             values[parameter.name] = found[0] if found else default
     return values
 
@@ -227,7 +140,7 @@ def _request(sample: Sample) -> tuple[str, tuple[str, ...], object]:
 
 
 def _plain(path: str) -> str:
-    return unquote(path).removeprefix(API_PREFIX).replace(_ID, "{}")
+    return unquote(path).removeprefix(API_PREFIX).replace(ID, "{}")
 
 
 def _sent(body: object, names: Iterable[str]) -> Iterator[str]:

@@ -13,8 +13,9 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from prefect_assay.client.http.address import API_PREFIX, is_internal, is_loopback, is_protected, origin
-from prefect_assay.client.http.failures import failure, result, retry_after, scrubbed
+from prefect_assay.client.http.failures import failure, result, retry_after
 from prefect_assay.client.http.request import Answer, Operation, Request
+from prefect_assay.client.http.secrets import scrubbed
 from prefect_assay.errors import AccessError, AssayError, ConfigurationError, NotFound
 
 T = TypeVar("T")

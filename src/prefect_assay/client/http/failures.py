@@ -3,20 +3,16 @@
 Pure. No text of the service reaches an error before the secrets of the request are cut out of it.
 """
 
-import json
 import re
-from base64 import urlsafe_b64decode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import quote
-
-from pydantic_core import from_json
 
 from prefect_assay.client.http.request import Answer, Operation, Request, T
+from prefect_assay.client.http.secrets import cut, scrubbed, spellings
 from prefect_assay.errors import (
     AccessError,
     AssayError,
@@ -41,9 +37,6 @@ _SERVER_ERRORS: Final = range(500, 600)
 CLIENT_ERRORS: Final = range(400, 500)
 # The server or a proxy gave up on the request, which may have been handled; 499 is a proxy's "client closed request".
 NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, 499})
-_CUT: Final = "[secret]"
-_PACKED = re.compile(r"[A-Za-z0-9+/_-]{16,}")
-_URL_SAFE: Final = str.maketrans("+/", "-_")
 _KINDS: Final[dict[int, type[AssayError]]] = {
     HTTPStatus.UNAUTHORIZED: Unauthorized,
     HTTPStatus.FORBIDDEN: Forbidden,
@@ -168,8 +161,8 @@ def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ())
         return operation.read(answer)
     except UnexpectedAnswer as error:
         unexpected = error
-    spelt = _spellings(hidden)
-    said, request_id = _cut(unexpected.message, spelt), _cut(unexpected.request_id or "", spelt) or None
+    spelt = spellings(hidden)
+    said, request_id = cut(unexpected.message, spelt), cut(unexpected.request_id or "", spelt) or None
     if request.lost is not None:  # it was handled, and the answer cannot be read
         raise no_answer(request, said, request_id=request_id, status=answer.status)
     raise UnexpectedAnswer(
@@ -275,56 +268,3 @@ def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
-
-
-def scrubbed(answer: Answer, secrets: Iterable[str]) -> Answer:
-    """Cut out the secrets that a service or a proxy may have echoed, in any spelling read here."""
-    spelt = _spellings(secrets)
-    content = answer.content
-    for secret in spelt:
-        content = content.replace(secret.encode(), _CUT.encode())
-    if b"\\" in content and (text := _as_written(content)) != _cut(text, spelt):
-        content = _cut(text, spelt).encode()
-    headers = {
-        name: _PACKED.sub(lambda run: _unless_it_holds(run[0], spelt), _cut(value, spelt))
-        for name, value in answer.headers.items()
-    }
-    return Answer(status=answer.status, headers=headers, content=content, words=answer.words)
-
-
-def _spellings(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Each secret as it is, in JSON, in JSON with escaped slashes, and in an address."""
-    return tuple(
-        dict.fromkeys(
-            spelt
-            for secret in filter(None, secrets)
-            for spelt in (
-                secret,
-                json.dumps(secret)[1:-1],
-                secret.replace("/", r"\/"),
-                quote(secret, safe=""),
-            )
-        )
-    )
-
-
-def _cut(text: str, spelt: Iterable[str]) -> str:
-    for secret in spelt:
-        text = text.replace(secret, _CUT)
-    return text
-
-
-def _as_written(content: bytes) -> str:
-    """JSON without needless escapes, since a writer may escape any letter. Empty if it is not JSON."""
-    try:
-        return json.dumps(from_json(content), ensure_ascii=False)
-    except ValueError:
-        return ""
-
-
-def _unless_it_holds(packed: str, spelt: Iterable[str]) -> str:
-    """A run of base64 in a header; challenges and receipts are JSON in base64."""
-    whole = packed.translate(_URL_SAFE)[: -1 if len(packed) % 4 == 1 else None]
-    content = urlsafe_b64decode(whole + "=" * (-len(whole) % 4))
-    text = content.decode(errors="replace") + _as_written(content)
-    return packed if _cut(text, spelt) == text else _CUT
