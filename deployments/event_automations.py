@@ -53,9 +53,8 @@ class Recipe:
     subject: str | None = None
     body: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    silence: timedelta | None = (
-        None  # fires if no run of the sweep has completed for so long, whatever `event`
-    )
+    # Fires if no run of the sweep has completed for so long, whatever `event`
+    silence: timedelta | None = None
 
     @property
     def takes(self) -> str:

@@ -228,9 +228,8 @@ def _address_now(client: AssayClient, result_id: str) -> str | None:
         return client.result(result_id).data_package_url
     except TransientError:
         raise
-    except (
-        UnexpectedAnswer
-    ) as error:  # of a gateway, perhaps; the version would be complete without its package
+    except UnexpectedAnswer as error:
+        # Of a gateway, perhaps; the version would be complete without its package.
         raise ServiceUnavailable(error.message, status_code=error.status_code) from None
     except AssayError:
         return None  # why the package was refused says more

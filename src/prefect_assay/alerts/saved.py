@@ -22,9 +22,8 @@ from prefect_assay.runs.variables import (
     write_variable,
 )
 
-PER_KIND_MAX: Final = (
-    50  # a campaign of a thousand experiments must not send a thousand messages at its deadline
-)
+# A campaign of a thousand experiments must not send a thousand messages at its deadline.
+PER_KIND_MAX: Final = 50
 _NAME: Final = "assay_problem_"
 _SWEEP: Final = "assay_sweep"
 

@@ -75,9 +75,8 @@ class EmbeddedDatabase:
                 self._run(programs)
                 if not self.exists:
                     self._fill(empty=empty)
-            except (
-                ConfigurationError
-            ):  # one that exists may still recover, and the next start finds it further on
+            except ConfigurationError:
+                # One that exists may still recover, and the next start finds it further on.
                 self._end_unfinished(programs)
                 raise
             except BaseException:  # interrupted: it is in a session of its own, and would run on

@@ -13,13 +13,11 @@ from typing import BinaryIO, Final
 from prefect_assay.designs.records import Halt
 
 MAX_LINE: Final = 1024 * 1024
-_BLOCK: Final = (
-    256 * 1024
-)  # bytes; smaller than a line may be, so that only a block's first line can be too long
+# Bytes; smaller than a line may be, so that only a block's first line can be too long.
+_BLOCK: Final = 256 * 1024
 
-Block = tuple[
-    int, list[str]
-]  # the number of the first line, counted from 1, and the lines without their ends
+# The number of the first line, counted from 1, and the lines without their ends.
+Block = tuple[int, list[str]]
 
 # The error handler leaves surrogates of bytes that are not UTF-8.
 _FAULT = re.compile("[\0\ud800-\udfff]")

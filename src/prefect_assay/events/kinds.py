@@ -20,9 +20,8 @@ class Fact(Model):
     event: ClassVar[str]
     resource: ClassVar[str]  # the resource's id, with fields in braces
     identity: ClassVar[tuple[str, ...]] = ()
-    labels: ClassVar[
-        tuple[str, ...]
-    ] = ()  # fields that automations match by, as `assay.<field>` of the resource
+    # Fields that automations match by, as `assay.<field>` of the resource
+    labels: ClassVar[tuple[str, ...]] = ()
 
     campaign_id: str | None = None
     order_key: str | None = None

@@ -122,9 +122,8 @@ class LedgerEntry(PaymentAttempt):
     id: str  # the record of the attempt
     state: Literal[PaymentState.SENT, PaymentState.SETTLED] | AttemptEnd
     sent_at: AwareDatetime
-    receipt: dict[str, str] | None = (
-        None  # the rail's statement on the settlement, which the service gives once
-    )
+    # The rail's statement on the settlement, which the service gives once
+    receipt: dict[str, str] | None = None
     remark: str | None = None  # what was odd about the answer to the payment, for people
 
     @property

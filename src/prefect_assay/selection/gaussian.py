@@ -19,13 +19,8 @@ _CHUNK: Final = 8192  # sequences that are looked at together: 8192 x 480 number
 _LETTERS: Final = "".join(sorted({*AMINO_ACIDS, CHAIN_SEPARATOR}))
 _CODES: Final = np.zeros(256, dtype=np.intp)  # letters that are no residue count as one that is
 _CODES[[ord(letter) for letter in _LETTERS]] = np.arange(len(_LETTERS))
-_LENGTHS: Final = (
-    0.125,
-    0.25,
-    0.5,
-    1.0,
-    2.0,
-)  # of the kernel, in typical distances between measured sequences
+# Of the kernel, in typical distances between measured sequences
+_LENGTHS: Final = (0.125, 0.25, 0.5, 1.0, 2.0)
 _NOISES: Final = (0.01, 0.03, 0.1, 0.3, 1.0)  # variance of the noise beside the variance of the signal
 _FACTORS: Final = (0.5, 0.7, 1.4, 2.0)  # of the weight of one position
 _OWN_LENGTHS: Final = 12  # positions; with more, all share one length

@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-_LETTERS: Final = (
-    32  # the last five bits of a letter; of ASCII's capitals and the chain separator they differ
-)
+# The last five bits of a letter; of ASCII's capitals and the chain separator they differ.
+_LETTERS: Final = 32
 _WORD: Final = 3
 _ROUNDING: Final = 1e-9
 

@@ -18,9 +18,8 @@ class MppSettings:
     """The terms of the mpp-spt rail."""
 
     method: str = "stripe"
-    network_id: str = (
-        "profile_lab_1ab402"  # the receiver's profile in the provider's network; the default is unassigned
-    )
+    # The receiver's profile in the provider's network; the default is unassigned
+    network_id: str = "profile_lab_1ab402"
     payment_method_types: tuple[str, ...] = ("card",)
     valid_seconds: int = 300  # how long a challenge can be answered
     # Key of the challenges' ids.

@@ -53,9 +53,8 @@ class AssayRequest:
     n_replicates: int  # 1 to 5; epitope binning has no replicates
     antigen_concentrations: list[float] | None  # nM; None for the contract's default
     partial: bool  # measure only the first half of the sequences, the rest is in progress
-    landscape: dict[str, Any] | None = (
-        None  # what `landscape.consulted` gave; None where none covers the experiment
-    )
+    # What `landscape.consulted` gave; None where none covers the experiment
+    landscape: dict[str, Any] | None = None
 
     @cached_property
     def designs(self) -> tuple[Design, ...]:

@@ -23,11 +23,8 @@ from prefect_assay.reporting.page.orders import OrderFacts, of_receipt
 from prefect_assay.results import from_csv, rows, to_csv, unread_units
 from prefect_assay.results.row import ResultRow
 
-_LISTS: Final = (
-    "items",
-    "results",
-    "data",
-)  # the contract's word, and those of the earlier variant (contract 9.4)
+# The contract's word, and those of the earlier variant (contract 9.4)
+_LISTS: Final = ("items", "results", "data")
 
 
 class ReportedResult(Model):

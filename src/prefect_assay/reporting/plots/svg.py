@@ -56,9 +56,8 @@ _DEFAULTS: Final = frozenset(  # of SVG, or of the root
     }
 )
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
-_FONT: Final = re.compile(
-    r"(?:(?P<weight>\d+) )?(?P<size>[\d.]+)px"
-)  # the notation of older matplotlib versions
+# The notation of older matplotlib versions
+_FONT: Final = re.compile(r"(?:(?P<weight>\d+) )?(?P<size>[\d.]+)px")
 _TOKEN: Final = re.compile(r"[A-Za-z]|-?[\d.]+(?:e-?\d+)?")
 _SYMBOLS: Final = {KD: ("K", "D"), TM: ("T", "m")}
 _SYMBOL: Final = re.compile(f"([{KD}{TM}])")

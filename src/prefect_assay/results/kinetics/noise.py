@@ -53,9 +53,8 @@ class Noise:
     def random(self, effect: FloatArray) -> float:
         """Variance that random noise gives an estimate with this `influence`."""
         common = float(np.sum(effect.sum(axis=0) ** 2)) if self.has_blank else 0.0
-        shared = (
-            2.0 if self.has_blank else 1.0
-        )  # half of the residual variance is the blank's, the same in all curves
+        # Half of the residual variance is the blank's, the same in all curves.
+        shared = 2.0 if self.has_blank else 1.0
         return self.variance * self.inflation * (float(np.sum(effect**2)) + common) / shared
 
     def total(self, random: float, drifts: FloatArray) -> float:
