@@ -15,7 +15,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 from pydantic import Field
 
-from prefect_assay.alerts.saved import settle
+from prefect_assay.alerts.saved import save_problems
 from prefect_assay.approvals.questions import answer_expired, report_questions
 from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.looping.wakes import loops_to_wake
@@ -205,7 +205,7 @@ class _Sweep:
             found, looked = self.facts.problems(
                 stuck, self.watch.asking.values(), checked=checked, failed=self.progress.failed
             )
-            settle(self.prefect, found, looked, self.now, unclear=self.facts.unclear)
+            save_problems(self.prefect, found, looked, self.now, unclear=self.facts.unclear)
 
     def _answer_questions(self) -> None:
         asking = list(self.watch.asking.values())

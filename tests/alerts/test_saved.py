@@ -22,5 +22,5 @@ def test_a_problem_that_is_unclear_stays_open_and_others_of_its_kind_are_over(mo
     monkeypatch.setattr(saved, "solved", lambda problem, _now: over.append(problem.subject))
     client = SimpleNamespace(delete_variable_by_name=lambda _name: None)
     unclear = {(kinds.INVOICE_UNPAID, "e1")}
-    (left,) = saved.settle(client, [], {kinds.INVOICE_UNPAID}, NOW, unclear=unclear)
+    (left,) = saved.save_problems(client, [], {kinds.INVOICE_UNPAID}, NOW, unclear=unclear)
     assert (left.subject, over) == ("e1", ["e2"])

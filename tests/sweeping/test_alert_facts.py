@@ -175,7 +175,7 @@ def test_a_block_that_fails_keeps_its_own_problems_open_and_no_other_block_s(mon
     monkeypatch.setattr(saved, "_read", lambda _: {problem.identity: problem for problem in before})
     for name in ("send", "write_variable", "delete_variable"):
         monkeypatch.setattr(saved, name, lambda *_, **__: None)
-    left = saved.settle(None, found, looked, NOW, unclear=facts.unclear)
+    left = saved.save_problems(None, found, looked, NOW, unclear=facts.unclear)
     assert {problem.subject.removesuffix("-1") for problem in left} == {"failing"}
     kept = {problem.kind for problem in left}
     assert kinds.TOKEN_EXPIRING in kept

@@ -34,7 +34,7 @@ def read_saved(client: SyncPrefectClient) -> SavedState:
     return SavedState(problems=tuple(_read(client).values()), swept=memory.swept if memory else None)
 
 
-def settle(
+def save_problems(
     client: SyncPrefectClient,
     found: Iterable[Problem],
     looked: Collection[str],

@@ -91,7 +91,7 @@ class _Settling:
     rail: Rail
     policy: PaymentPolicy
     ledger: Ledger
-    books: Reconciliation
+    reconciliation: Reconciliation
     cents: int
     experiment_id: str | None
     now: Callable[[], datetime]
@@ -106,13 +106,13 @@ class _Settling:
         invoice = self.api.invoice_by_id(invoice_id)
         guard.check_owner(invoice, self.experiment_id)
         if invoice.status == InvoiceStatus.PAID:
-            return self.books.paid(invoice, already_paid=True)
+            return self.reconciliation.paid(invoice, already_paid=True)
         previous = self.ledger.get()
         if previous is None or not previous.in_doubt:
             return self.attempt(invoice, previous)
-        invoice = self.books.watch(invoice.id) or invoice
+        invoice = self.reconciliation.watch(invoice.id) or invoice
         if invoice.status == InvoiceStatus.PAID:
-            return self.books.paid(invoice, already_paid=True)
+            return self.reconciliation.paid(invoice, already_paid=True)
         try:
             guard.check_repeatable(previous, repeatable=self.rail.repeatable)
             return self.attempt(invoice, previous)
@@ -199,10 +199,12 @@ class _Settling:
         notice = self.rail.settlement(answer) if answer is not None else SettlementNotice()
         response = f"{response}{f', {notice.reason}' if notice.reason else ''}"
         remark = _remark(answer, notice, response)
-        latest = self.books.watch(sent.invoice_id)
+        latest = self.reconciliation.watch(sent.invoice_id)
         if latest is not None and latest.status == InvoiceStatus.PAID:
             already = answer is not None and bool(answer.body.get("already_paid"))
-            return self.books.paid(latest, already_paid=already, receipt=notice.receipt, remark=remark)
+            return self.reconciliation.paid(
+                latest, already_paid=already, receipt=notice.receipt, remark=remark
+            )
         refused = (
             answer is not None
             and answer.status_code == HTTPStatus.PAYMENT_REQUIRED
@@ -210,11 +212,11 @@ class _Settling:
         )
         still_open = latest is not None and latest.status == InvoiceStatus.OPEN
         first = sent.state is PaymentState.SENT
-        if refused and still_open and first and self.books.record(sent, PaymentState.FAILED, remark):
+        if refused and still_open and first and self.reconciliation.record(sent, PaymentState.FAILED, remark):
             raise PaymentFailed(
                 f"the service refused the payment of invoice {sent.invoice_id}: {notice.reason or 'no reason given'}"
             )
-        self.books.record(sent, PaymentState.UNKNOWN, remark)
+        self.reconciliation.record(sent, PaymentState.UNKNOWN, remark)
         raise PaymentOutcomeUnknown(
             f"a payment of {usd(self.cents)} for invoice {sent.invoice_id} was sent and answered with {response}; the "
             f"invoice is {latest.status if latest else 'not readable'}. Read the invoice before anything else; "
@@ -228,9 +230,9 @@ class _Settling:
                 f"the pay path of invoice {invoice.id} answered {status}", status_code=status
             )
         if is_success(answer):
-            latest = self.books.watch(invoice.id)
+            latest = self.reconciliation.watch(invoice.id)
             if latest is not None and latest.status == InvoiceStatus.PAID:
-                return self.books.paid(latest, already_paid=True)
+                return self.reconciliation.paid(latest, already_paid=True)
             page = invoice.provider_hosted_invoice_url
             raise PaymentRefused(
                 f"the service asks for no machine payment of invoice {invoice.id}, and it is not paid; "
@@ -243,9 +245,9 @@ class _Settling:
 
     def another_run(self, invoice: Invoice) -> Payment:
         """The record has changed: another run pays, the order is settled, or it is another experiment now."""
-        latest = self.books.watch(invoice.id)
+        latest = self.reconciliation.watch(invoice.id)
         if latest is not None and latest.status == InvoiceStatus.PAID:
-            return self.books.paid(latest, already_paid=True)
+            return self.reconciliation.paid(latest, already_paid=True)
         raise PaymentOutcomeUnknown(
             f"another run is paying invoice {invoice.id}, or the order is settled; this one sent nothing. Read the "
             "invoice before anything else"
