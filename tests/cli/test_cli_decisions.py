@@ -27,7 +27,7 @@ from prefect_assay.models.job import Order
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.runs.tags import CHILDREN_TAG, GROUP_TAG
 from prefect_assay.sweeping import cancellations
-from prefect_assay.sweeping.cancellations import Settled
+from prefect_assay.sweeping.cancellations import SettledCancellation
 from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, CancellationReport
 
 PARAMETERS = {"credentials": {}, "policy": {}, "archive": {"$ref": str(uuid4())}, "campaign_id": "c"}
@@ -207,16 +207,16 @@ def test_what_remains_has_words_for_every_state(state):
 def test_what_is_billed_is_said_with_its_invoice():
     payment = PaymentStatus(invoice=Invoice(id="i", status="open", amount=21_900))
     report = CancellationReport(state=CanceledOrderState.INVOICED, payment=payment)
-    line = cancel._of(a_run(spec={}), Settled(report, ("d 1/1",)))
+    line = cancel._of(a_run(spec={}), SettledCancellation(report, ("d 1/1",)))
     assert line.text == "ordered and billed: 219.00 USD, invoice open; d 1/1 goes on with the order"
     assert (line.billed_cents, line.paid) == (21_900, False)
     order = Order(order_key="k", experiment_id="e", status="canceled", adopted=True)
-    line = cancel._of(a_run(spec={}), Settled(report.model_copy(update={"order": order}), ()))
+    line = cancel._of(a_run(spec={}), SettledCancellation(report.model_copy(update={"order": order}), ()))
     assert line.text == "canceled by the laboratory; its invoice over 219.00 USD must not be paid"
     assert line.billed_cents is None
     paid = PaymentStatus(invoice=Invoice(id="i", status="paid", amount=21_900))
     line = cancel._of(
-        a_run(spec={}), Settled(report.model_copy(update={"order": order, "payment": paid}), ())
+        a_run(spec={}), SettledCancellation(report.model_copy(update={"order": order, "payment": paid}), ())
     )
     assert line.text == "canceled by the laboratory, and 219.00 USD is paid: ask it for a refund"
     assert (line.billed_cents, line.paid) == (21_900, True)
@@ -241,7 +241,7 @@ def test_in_another_machines_archive_nothing_is_settled_or_written(archive, tmp_
 def test_in_its_archive_a_run_is_settled_and_a_failure_is_left_to_the_sweep(archive, monkeypatch):
     own = Books(archive.get_store(), archive.prefix, "organisation").archive_id
     run = a_run(tags=[f"assay-archive:{own}"], spec={})
-    settled = Settled(CancellationReport(state=CanceledOrderState.NOTHING), ())
+    settled = SettledCancellation(CancellationReport(state=CanceledOrderState.NOTHING), ())
     monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_: settled)
     assert cancel._remains(None, run).text == "not ordered: nothing is billed"
 

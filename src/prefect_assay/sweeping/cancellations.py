@@ -111,14 +111,14 @@ def _reported(run: FlowRun) -> str | None:
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettledCancellation:
     """What a canceled experiment leaves at the service; `shared_with` are the names of runs that go on with its order."""
 
     remains: CancellationReport
     shared_with: tuple[str, ...]
 
 
-def settle_canceled_run(client: SyncPrefectClient, run: FlowRun, now: datetime) -> Settled | None:
+def settle_canceled_run(client: SyncPrefectClient, run: FlowRun, now: datetime) -> SettledCancellation | None:
     """Do at once what the sweep would do for a canceled run; None for a parent, whose children are canceled with it.
 
     A parent that was reported before is not reported again, but a child may have crashed since, and would be started again.
@@ -132,7 +132,7 @@ def settle_canceled_run(client: SyncPrefectClient, run: FlowRun, now: datetime) 
     return None
 
 
-def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> Settled:
+def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> SettledCancellation:
     credentials, policy = credentials_of(run), policy_of(run)
     book = _book_of(run, credentials)
     with credentials.get_client() as service:
@@ -146,7 +146,7 @@ def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -
         text = report_text(report, [other.name for other in others], reject=reject)
         _create_artifact(client, run, f"assay-canceled-{artifacts.label_of_run(run)}", text)
     set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_FINAL if final else reported}")
-    return Settled(report, tuple(other.name for other in others))
+    return SettledCancellation(report, tuple(other.name for other in others))
 
 
 def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bool:

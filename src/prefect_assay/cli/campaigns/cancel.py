@@ -27,7 +27,7 @@ from prefect_assay.models.billing import usd
 from prefect_assay.runs.queries import is_experiment
 from prefect_assay.runs.states import cancel, has_ended, is_open
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_CODE_LABEL, tag_values
-from prefect_assay.sweeping.cancellations import Settled, cancel_children, settle_canceled_run
+from prefect_assay.sweeping.cancellations import SettledCancellation, cancel_children, settle_canceled_run
 from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, CancellationReport
 from prefect_assay.tasks.collate import kept_plan
 
@@ -171,7 +171,7 @@ def _archive_is_here(run: FlowRun) -> bool:
     return kept_plan(archive, str(run.parameters.get("campaign_id"))) is not None
 
 
-def _of(run: FlowRun, settled: Settled) -> Remains:
+def _of(run: FlowRun, settled: SettledCancellation) -> Remains:
     remains = settled.remains
     invoice = remains.payment.invoice
     text = _text(remains)
