@@ -35,8 +35,9 @@ def test_a_suspended_run_shows_where_its_experiment_is(world, run, person):
         page.goto(f"{person.interface.root}/artifacts/key/{key}", wait_until="commit")
         page.get_by_text("in production, results expected").first.wait_for()
         picture(page, "progress", person)
-        shown = page.content()
-    assert shown.index("Waiting for materials") < shown.index("In production</td>")
+        rows = page.locator("tr").all_inner_texts()
+    updates = [row.split("\t")[-1].strip() for row in rows]
+    assert updates.index("Waiting for materials") < updates.index("In production")
 
 
 def test_the_results_show_their_plots(world, run, person):
