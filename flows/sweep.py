@@ -225,15 +225,14 @@ class _Sweep:
     def _retry(self, marked: list[FlowRun]) -> None:
         due = []
         for run in marked:
-            missing = missing_block(run)
-            if waits_for_input(run) or (missing is None and not is_due(run, self.now)):
+            if waits_for_input(run):
                 continue
-            if missing is None:
+            if missing := missing_block(run):
+                with self.progress.part(f"run {run.name}, which waits for the block {missing[1]}"):
+                    if is_saved(self.prefect, missing[1]):
+                        due.append(run.id)
+            elif is_due(run, self.now):
                 due.append(run.id)
-                continue
-            with self.progress.part(f"run {run.name}, which waits for the block {missing[1]}"):
-                if is_saved(self.prefect, missing[1]):
-                    due.append(run.id)
         self.progress.wake(due)
 
     def _restart_stranded(self) -> None:

@@ -138,27 +138,27 @@ class S3Store:
 
     def folders(self, prefix: str) -> Iterator[str]:
         """See `Store`; one request for each thousand."""
-        folder = _folder(prefix)
-        with self._errors(prefix):
-            for page in self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.bucket, Prefix=folder, Delimiter="/"
-            ):
-                for item in page.get("CommonPrefixes", ()):
-                    name = item["Prefix"].removeprefix(folder).rstrip("/")
-                    if not _is_hidden(name):
-                        yield name
+        for page in self._pages(prefix, Delimiter="/"):
+            for item in page.get("CommonPrefixes", ()):
+                name = item["Prefix"].rstrip("/").rpartition("/")[2]
+                if not _is_hidden(name):
+                    yield name
 
     def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
         """Hidden names; a bucket has no links."""
         return ((key, "hidden") for key in self._listed(prefix) if _is_hidden(key))
 
     def _listed(self, prefix: str) -> Iterator[str]:
+        for page in self._pages(prefix):
+            for item in page.get("Contents", ()):
+                yield item["Key"]
+
+    def _pages(self, prefix: str, **options: str) -> Iterator[Any]:
+        folder = f"{check_key(prefix)}/" if prefix else ""
         with self._errors(prefix):
-            for page in self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.bucket, Prefix=_folder(prefix)
-            ):
-                for item in page.get("Contents", ()):
-                    yield item["Key"]
+            yield from self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=folder, **options
+            )
 
     def location(self, key: str) -> str:
         """`s3://bucket/key`."""
@@ -240,10 +240,6 @@ class S3Store:
         except (ClientError, BotoCoreError) as error:
             if error_code(error) not in ignored:
                 raise archive_error(self.location(key), error) from None
-
-
-def _folder(prefix: str) -> str:
-    return f"{check_key(prefix)}/" if prefix else ""
 
 
 def _is_hidden(key: str) -> bool:
