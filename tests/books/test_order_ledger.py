@@ -13,28 +13,11 @@ from prefect_assay.books import OrderLedger
 from prefect_assay.books.log import Confirming, Paying, Settled, Surplus
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, BudgetExceeded, ConfigurationError
 from prefect_assay.models.job import PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments import PaymentAttempt, RollingCap
-from support.archive.memory_store import MemoryStore, a_book, spent_cents
+from prefect_assay.payments import RollingCap
+from support.archive.memory_store import MemoryStore, a_book, an_attempt, spent_cents
 
 SINCE = datetime.now(UTC) - timedelta(days=30)
 CAP = RollingCap(max_cents=10_000, since=SINCE)
-
-
-def attempt(**changes):
-    values = {
-        "invoice_id": "inv_1",
-        "experiment_id": "exp_1",
-        "rail": PaymentMethod.X402_EXACT,
-        "payer": "0xc",
-        "amount_cents": 3000,
-        "nonce": "0x01",
-        "network": "eip155:84532",
-        "asset": "0xa",
-        "pay_to": "0xb",
-        "expires_at": datetime.now(UTC) + timedelta(minutes=5),
-    }
-    return PaymentAttempt(**{**values, **changes})
 
 
 class Run:
@@ -46,7 +29,7 @@ class Run:
 
     def begin(self, previous=None, **changes):
         self.ledger.reserve(3000, CAP)
-        return self.ledger.begin(attempt(**changes), previous=previous)
+        return self.ledger.begin(an_attempt(**changes), previous=previous)
 
     def spent(self):
         return spent_cents(self.book, SINCE)
@@ -76,7 +59,7 @@ def test_an_attempt_is_what_the_next_run_reads(run):
     sent = run.begin()
     assert sent.state is PaymentState.SENT
     assert another(run).ledger.get() == sent
-    assert sent.attempt() == attempt(expires_at=sent.expires_at).attempt()
+    assert sent.attempt() == an_attempt(expires_at=sent.expires_at).attempt()
 
 
 def test_a_settlement_and_its_receipt_are_kept_once(run):
@@ -134,7 +117,7 @@ def test_a_run_that_was_not_first_releases_its_part_and_the_payment_under_way_co
     late = another(run)
     late.ledger.reserve(3000, CAP)
     sent = run.begin()
-    assert late.ledger.begin(attempt(), previous=None) is None
+    assert late.ledger.begin(an_attempt(), previous=None) is None
     assert run.spent() == 3000
     run.ledger.end(sent, PaymentState.FAILED)
     assert run.spent() == 0
@@ -159,7 +142,7 @@ def test_a_run_whose_token_is_not_issued_frees_nothing_of_a_run_that_pays_meanwh
     run.ledger.reserve(3000, CAP)
     late.ledger.reserve(3000, CAP)
     late.ledger.release()
-    assert run.ledger.begin(attempt(), previous=None)
+    assert run.ledger.begin(an_attempt(), previous=None)
     assert run.spent() == 3000
 
 
@@ -232,9 +215,9 @@ def test_a_payment_in_doubt_counts_although_the_invoice_shows_another_one(run):
 
 def test_no_payment_begins_before_the_order_or_for_another_experiment(store):
     unordered = a_book(store, key="new", experiment=None)
-    assert OrderLedger(unordered).begin(attempt(), previous=None) is None
+    assert OrderLedger(unordered).begin(an_attempt(), previous=None) is None
     with pytest.raises(ArchiveError, match="contradicts"):
-        OrderLedger(unordered).begin(attempt(experiment_id=None), previous=None)
+        OrderLedger(unordered).begin(an_attempt(experiment_id=None), previous=None)
     assert not OrderLedger(unordered).paid("inv_1", 3000)
     run = Run(store)
     assert run.begin(experiment_id="exp_2") is None
@@ -275,7 +258,7 @@ def test_an_attempt_that_cannot_be_recorded_does_not_leave(store, waits):
     run.ledger.reserve(3000, CAP)
     store.fail_before_writing(4)
     with pytest.raises(ArchiveUnavailable):
-        run.ledger.begin(attempt(), previous=None)
+        run.ledger.begin(an_attempt(), previous=None)
     assert Run(store).ledger.get() is None
 
 
@@ -284,7 +267,7 @@ def test_an_attempt_whose_record_was_written_unheard_is_in_doubt(store, waits):
     run.ledger.reserve(3000, CAP)
     store.lose_answer(4)
     with pytest.raises(ArchiveUnavailable):
-        run.ledger.begin(attempt(), previous=None)
+        run.ledger.begin(an_attempt(), previous=None)
     assert Run(store).ledger.get().in_doubt
     assert run.spent() == 3000
 
@@ -306,7 +289,7 @@ ledger.begin(PaymentAttempt.model_validate_json(sys.argv[2]), previous=None)
 def test_a_crash_while_an_attempt_is_written_leaves_none(tmp_path, step):
     store = LocalStore(tmp_path)
     assert a_book(store).read().ordered
-    arguments = [sys.executable, "-c", CRASHER, str(tmp_path), attempt().model_dump_json(), step]
+    arguments = [sys.executable, "-c", CRASHER, str(tmp_path), an_attempt().model_dump_json(), step]
     assert subprocess.run(arguments, timeout=60, check=False).returncode == 9
     run = Run(store)
     assert run.ledger.get() is None
@@ -328,6 +311,6 @@ def test_a_damaged_log_stops_every_payment(store):
 
 def test_a_payment_of_a_caller_that_names_no_experiment_is_the_orders(run):
     run.book.record(lambda _: Confirming(amount_cents=3000))
-    run.book.record(lambda _: Paying(**attempt(experiment_id=None).attempt()))
+    run.book.record(lambda _: Paying(**an_attempt(experiment_id=None).attempt()))
     run.book.record(lambda _: Settled(invoice_id="inv_1", amount_cents=3000))
     assert another(run).ledger.get().state is PaymentState.SETTLED

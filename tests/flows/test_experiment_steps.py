@@ -6,7 +6,6 @@ import logging
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -37,11 +36,10 @@ from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create, order_key
-from prefect_assay.payments.interfaces import PaymentAttempt
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG
 from prefect_assay.tasks.quote import Billing, BillingStage
-from support.archive.memory_store import a_book
+from support.archive.memory_store import a_book, an_attempt
 from support.services.order_service import OrderService
 
 SPEC = ExperimentSpec.model_validate(
@@ -398,17 +396,7 @@ def in_doubt(monkeypatch, canceled, billing):
     billing["only"] = BillingStage.INVOICED
     work = a_run(MACHINE, experiment="only")
     vars(work.options)["credentials"] = canceled.credentials
-    sent = PaymentAttempt(
-        invoice_id="inv",
-        experiment_id="only",
-        rail=MACHINE,
-        amount_cents=5,
-        nonce="0x01",
-        network="eip155:84532",
-        asset="0xa",
-        pay_to="0xb",
-        expires_at=datetime.now(UTC) + timedelta(minutes=5),
-    )
+    sent = an_attempt(experiment_id="only", rail=MACHINE, amount_cents=5)
     assert OrderLedger(work.book).begin(sent, previous=None)
 
     def refuse(*_, **__):

@@ -9,8 +9,6 @@ from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown, S
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.interfaces import PaymentAttempt
 from prefect_assay.sweeping.cancellations import _is_final
 from prefect_assay.sweeping.settle_cancellation import (
     CanceledOrderState,
@@ -18,7 +16,7 @@ from prefect_assay.sweeping.settle_cancellation import (
     report_text,
     settle_cancellation,
 )
-from support.archive.memory_store import a_book
+from support.archive.memory_store import a_book, an_attempt
 
 NOW = datetime.now(UTC)
 ORDER = Order(
@@ -156,16 +154,7 @@ def test_what_is_billed_agrees_with_the_state_of_the_experiment(invoice, status,
 )
 def test_an_uncertain_payment_is_reported(state, doubt):
     book = a_book(experiment="e-1")
-    attempt = PaymentAttempt(
-        invoice_id="inv_1",
-        rail=PaymentMethod.X402_EXACT,
-        amount_cents=21_900,
-        nonce="0x01",
-        network="eip155:84532",
-        asset="0xa",
-        pay_to="0xb",
-        expires_at=NOW,
-    )
+    attempt = an_attempt(experiment_id=None, amount_cents=21_900, expires_at=NOW)
     ledger = OrderLedger(book)
     sent = ledger.begin(attempt, previous=None)
     if state is not None:

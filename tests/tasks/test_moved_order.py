@@ -1,7 +1,7 @@
 """Of two experiments of one order only the recorded one is confirmed or paid, whatever a slow run still believes."""
 
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,8 +12,8 @@ from prefect_assay.models.billing import ExperimentInvoice, Quote
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.interfaces import PaymentAttempt
 from prefect_assay.tasks.quote import BillingStage, confirm_quote
+from support.archive.memory_store import an_attempt
 from support.services.order_service import books
 
 NOW = datetime.now(UTC)
@@ -66,17 +66,7 @@ def test_the_quote_of_a_surplus_experiment_is_not_confirmed(book, confirmed):
 
 
 def test_no_payment_begins_for_a_surplus_experiment(book):
-    attempt = PaymentAttempt(
-        invoice_id="inv",
-        experiment_id="younger",
-        rail=PaymentMethod.X402_EXACT,
-        amount_cents=21_900,
-        nonce="0x01",
-        network="eip155:84532",
-        asset="0xa",
-        pay_to="0xb",
-        expires_at=NOW + timedelta(minutes=5),
-    )
+    attempt = an_attempt(invoice_id="inv", experiment_id="younger", amount_cents=21_900)
     assert OrderLedger(book).begin(attempt, previous=None) is None
     assert book.read().payment is None
     right = attempt.model_copy(update={"experiment_id": "older"})

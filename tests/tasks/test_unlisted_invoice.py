@@ -1,7 +1,6 @@
 """A machine pays what the service lists. Where there may be no list, the run ends with the portal's address; nothing is paid."""
 
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,8 +9,8 @@ from prefect_assay.books.log import Ordered
 from prefect_assay.errors import PaymentFailed, UnexpectedAnswer
 from prefect_assay.models.job import Order
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.payments.interfaces import PaymentAttempt
 from prefect_assay.tasks.pay import pay_invoice, read_due
+from support.archive.memory_store import an_attempt
 from support.services.order_service import books
 
 KEY = "0" * 20
@@ -69,17 +68,7 @@ def test_any_other_page_is_waited_out(book):
 
 
 def test_once_a_payment_was_sent_the_list_is_there(book):
-    sent = PaymentAttempt(
-        invoice_id="inv",
-        experiment_id="e1",
-        rail=PaymentMethod.X402_EXACT,
-        amount_cents=21_900,
-        nonce="0x01",
-        network="eip155:84532",
-        asset="0xa",
-        pay_to="0xb",
-        expires_at=datetime.now(UTC) + timedelta(minutes=5),
-    )
+    sent = an_attempt(invoice_id="inv", experiment_id="e1", amount_cents=21_900)
     assert OrderLedger(book).begin(sent, previous=None)
     with pytest.raises(UnexpectedAnswer):
         read_due.fn(Service(404), ORDER, book=book)

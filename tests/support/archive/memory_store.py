@@ -3,11 +3,14 @@
 import hashlib
 import threading
 from collections import Counter, deque
+from datetime import UTC, datetime, timedelta
 
 from prefect_assay.archive.store import ObjectInfo, check_key, chunks_of
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.books.log import Ordered
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.payments.interfaces import PaymentAttempt
 
 ACCOUNT = "org-1"
 
@@ -121,3 +124,20 @@ def a_book(store=None, campaign="c", key="k", experiment="exp_1") -> OrderBook:
 def spent_cents(book, since) -> int:
     """What machine payments come to, as another run reads it."""
     return books_in(book.books.store).budget.read().paid_cents(since)
+
+
+def an_attempt(**changes) -> PaymentAttempt:
+    """A machine payment that is about to be sent."""
+    values = {
+        "invoice_id": "inv_1",
+        "experiment_id": "exp_1",
+        "rail": PaymentMethod.X402_EXACT,
+        "payer": "0xc",
+        "amount_cents": 3000,
+        "nonce": "0x01",
+        "network": "eip155:84532",
+        "asset": "0xa",
+        "pay_to": "0xb",
+        "expires_at": datetime.now(UTC) + timedelta(minutes=5),
+    }
+    return PaymentAttempt(**{**values, **changes})
