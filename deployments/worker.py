@@ -1,13 +1,12 @@
 """The process worker of the pool `assay`: `prefect-assay worker`.
 
-Prefect's own worker with its options (`--name`, `--limit`, `--work-queue`, ...) and five differences:
+Prefect's own worker with its options (`--name`, `--limit`, `--work-queue`, ...) and four differences:
 
 - It polls as `runner.env` says, unless the setting `worker.query_seconds` is configured.
 - A flow's process starts at once. Prefect first starts one that prepares the folder, with two seconds of imports; the
   deployments of `prefect.yaml` pull no code.
 - That process is forked (`prefork`).
 - A crash is reported once.
-- With `--limit`, a run that is woken before its last process has ended waits for the next poll. Prefect's worker ends itself.
 """
 
 import sys
@@ -59,22 +58,6 @@ async def _crashed_since(client: PrefectClient, start: FlowRun) -> bool:
     return any(state.is_crashed() and state.timestamp > start.updated for state in states)
 
 
-def leave_runs_in_progress() -> None:
-    """Leave runs to a later poll while their last process holds a slot of `--limit`; a second slot ends the worker."""
-    submit = getattr(ProcessWorker, "_submit_scheduled_flow_runs", None)
-    if submit is None:  # another version of Prefect
-        return
-
-    async def submit_others(self: ProcessWorker, flow_run_response: list[Any]) -> list[FlowRun]:
-        held = self._limiter.statistics().borrowers if self._limiter else ()
-        others = [entry for entry in flow_run_response if entry.flow_run.id not in held]
-        submitted: list[FlowRun] = await submit(self, others)
-        return submitted
-
-    # As above.
-    ProcessWorker._submit_scheduled_flow_runs = submit_others  # type: ignore[method-assign, assignment]  # noqa: SLF001
-
-
 def start(arguments: list[str]) -> None:
     """Run the worker until it is stopped; `arguments` are those of `prefect worker start`."""
     from prefect.cli import app  # noqa: PLC0415 - Prefect's command, which reads its words from sys.argv
@@ -82,7 +65,6 @@ def start(arguments: list[str]) -> None:
     set_defaults(settings_of(RUNNER))
     ProcessWorker.job_configuration = EngineConfiguration
     report_crashes_once()
-    leave_runs_in_progress()
     fork_flow_runs()
     sys.argv = ["prefect", "worker", "start", "--pool", WORK_POOL, "--type", "process", *arguments]
     app()
