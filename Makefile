@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo gb1 test test-long docs service-page sbom golden screenshots schema fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
+.PHONY: demo gb1 test test-long docs service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,7 +25,6 @@ help:
 	@echo "make sbom     list the locked dependencies as CycloneDX, in build/sbom.json"
 	@echo "make golden   make the golden archive again, when the archive's format changes"
 	@echo "make screenshots  take the pictures of a report again (needs Chromium)"
-	@echo "make schema   write the tables of the server's database again, when the oldest Prefect changes"
 	@echo "make lock     resolve requirements.lock again"
 	@echo "make bench    each part beside what it replaces, in ten minutes; writes docs/performance.md"
 	@echo "make bench-long  the same with 10,000 waiting runs and a million designs"
@@ -165,9 +164,6 @@ golden: $(VENV)/.installed
 screenshots: $(VENV)/.installed
 	@cd tests && ../$(BIN)/python -m support.browser.screenshots \
 	  golden/archive/golden-affinity/REPORT/v001/report.html ../docs/images
-
-schema: $(VENV)/.installed
-	@cd tests && ../$(BIN)/python -m support.runs.database_schema
 
 bench: $(VENV)/.installed
 	@$(BIN)/python bench/run.py --write docs/performance.md

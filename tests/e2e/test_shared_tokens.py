@@ -4,7 +4,7 @@ import pytest
 
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
 from prefect_assay.models.report import CampaignReport
-from support.runs.database_schema import dumped
+from support.runs.prefect_tables import dumped
 from support.runs.world import UNPRICED, eventually
 from support.services.issuer import ISSUER_KEY, issuer_server
 

@@ -14,7 +14,7 @@ from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.webhooks.signature import derive_secret
-from support.runs.database_schema import dumped
+from support.runs.prefect_tables import dumped
 from support.runs.world import WALLET_KEY, a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]

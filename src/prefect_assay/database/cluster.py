@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import IO, Final, Self
 from urllib.parse import quote
@@ -58,8 +57,8 @@ class EmbeddedDatabase:
         """Return True if it was created before."""
         return self._ready.is_file()
 
-    def start(self, *, empty: bool = False) -> None:
-        """Create it if missing (with `empty` without Prefect's tables), start it if stopped, use it until `stop`.
+    def start(self) -> None:
+        """Create it if missing, start it if stopped, use it until `stop`. Prefect's server makes its tables.
 
         Raises:
             ConfigurationError: it cannot be created or started; the message has the end of its log.
@@ -74,7 +73,7 @@ class EmbeddedDatabase:
                 self._admit(programs)
                 self._run(programs)
                 if not self.exists:
-                    self._fill(empty=empty)
+                    self._fill()
             except ConfigurationError:
                 # One that exists may still recover, and the next start finds it further on.
                 self._end_unfinished(programs)
@@ -210,17 +209,9 @@ class EmbeddedDatabase:
             if done is None or done.returncode:
                 time.sleep(0.2)
 
-    def _fill(self, *, empty: bool) -> None:
-        """Create Prefect's tables from a template: its migrations take seconds, and then add only what is newer."""
-        base = self.client("psql", "-q", "-X", "-v", "ON_ERROR_STOP=1")
-        self.must([*base, "-d", "postgres", "-c", f"CREATE DATABASE {NAME}"], "could not be made")
-        if not empty:
-            with as_file(files("prefect_assay.database") / "schema.sql") as schema:
-                mine = self.place.folder / "schema.sql"
-                shutil.copyfile(schema, mine)
-                self.place.give(mine)
-                self.must([*base, "-d", NAME, "-f", str(mine)], "could not be filled")
-                mine.unlink()
+    def _fill(self) -> None:
+        create = self.client("psql", "-q", "-X", "-d", "postgres", "-c", f"CREATE DATABASE {NAME}")
+        self.must(create, "could not be made")
         self._ready.touch()
 
     def client(self, program: str, *arguments: str) -> list[str]:

@@ -1,5 +1,6 @@
 """A whole installation for one test file: real Prefect server, lab, receiver and served flows, with saved blocks."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,11 +32,13 @@ from pydantic import BaseModel
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
+from prefect_assay.cli.services.server import URL as DATABASE_URL
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
 from prefect_assay.runs.children import start_run
+from support.runs.prefect_tables import fill
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -267,6 +270,7 @@ def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Ite
         PREFECT_LOCAL_STORAGE_PATH: folder / "results",
         PREFECT_LOGGING_TO_API_ENABLED: False,  # its sender outlives the server and keeps the process waiting
     }
+    _fill_database(stack, folder)
     with temporary_settings(updates=settings), stack:
         blocks = _saved_blocks(stack, folder)
         # One client of each kind for all the looking: making one costs more than a look.
@@ -274,6 +278,13 @@ def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Ite
             yield World(stack=stack, folder=folder, api=api, service=service, **blocks)
         # Else they try for over a minute to reach this server while the next one of this process stops.
         EventsWorker.drain_all(timeout=10)
+
+
+def _fill_database(stack: LocalStack, folder: Path) -> None:
+    database = None if DATABASE_URL in stack.env else stack.database.embedded
+    if database:
+        of_process = folder.parent
+        fill(database, of_process.parent if "PYTEST_XDIST_WORKER" in os.environ else of_process)
 
 
 def _saved_blocks(stack: LocalStack, folder: Path) -> dict[str, Any]:
