@@ -6,7 +6,7 @@ the total.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
@@ -14,14 +14,13 @@ from prefect.runtime import flow_run as current_run
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.books.log import Approved
 from prefect_assay.designs import Reading, design_warnings
-from prefect_assay.errors import ArchiveError, InvalidSequences, InvalidSpec
+from prefect_assay.errors import ArchiveError
 from prefect_assay.events import emit, kinds
 from prefect_assay.flows.run_options import CAMPAIGN_CAP, EXPERIMENT_CAP, CampaignRun
 from prefect_assay.looping import LoopBook, of_designs_address
 from prefect_assay.models.billing import usd
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, Plan, Target
-from prefect_assay.ordering import find_order
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend, was_suspended
 from prefect_assay.runs.block_references import require_blocks
@@ -89,42 +88,13 @@ def make_plan(run: CampaignRun, given: CampaignInput) -> Plan:
     sequences = given.read(run, given.reading)
     check_access(run.options.credentials)
     target = resolve_target(run.options.credentials, given.assay)
-    plan = earlier_plan(run, given, target) if sequences.renamed else None
-    plan = plan or given.plan(sequences, target)
+    plan = given.plan(sequences, target)
     keep_plan(run.options.archive, plan.model_copy(update={"archive_id": run.options.books.archive_id}))
     if can_suspend():
         group = campaign_group(plan.campaign_id, run.options.scope)
         add_tags(current_run.id, [CAMPAIGN_TAG + plan.campaign_id, CHILDREN_TAG + group])
     _log(sequences, plan)
     return plan
-
-
-def earlier_plan(run: CampaignRun, given: CampaignInput, target: Target | None) -> Plan | None:
-    """The plan under the names that earlier versions gave, if it was ordered: its orders must be found.
-
-    Those versions took whole header lines of FASTA as names, and native inputs as designs.
-    """
-    try:
-        whole = given.read(run, replace(given.reading, whole_lines=True))
-        plan = given.plan(whole, target)
-    except (InvalidSequences, InvalidSpec):
-        return None  # such a version could not order it
-    kept = kept_plan(run.options.archive, plan.campaign_id)
-    if kept is None and not _is_ordered(run, plan):
-        return None
-    # An id of the user's own may belong to the names of this version.
-    if kept is not None and given.campaign_id and kept.order_keys != plan.order_keys:
-        return None
-    get_run_logger().info(
-        "Campaign %s was ordered by an earlier version; its designs keep their names", plan.campaign_id
-    )
-    return plan
-
-
-def _is_ordered(run: CampaignRun, plan: Plan) -> bool:
-    """Return True if the service has an experiment of the plan, by its order key: its archive may be lost."""
-    with run.options.credentials.get_client() as client:
-        return any(find_order(client, planned.order_key, planned.spec) for planned in plan.experiments)
 
 
 def _log(sequences: Sequences, plan: Plan) -> None:

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from prefect_assay.approvals.questions import unanswered
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
-from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.designs import check_spec
 from prefect_assay.errors import ApprovalExpired, ArchiveError, InvalidSpec
 from prefect_assay.events import concerning, emit, kinds
@@ -133,14 +132,14 @@ def _find_and_complete(run: ExperimentRun) -> ExperimentReport:
 
 
 def _find_or_place(run: ExperimentRun) -> Order:
-    _adopt_earlier(run)
+    _adopt_tagged(run)
     return find_order(run.options.credentials, run.book) or _place_order(run)
 
 
-def _adopt_earlier(run: ExperimentRun) -> None:
+def _adopt_tagged(run: ExperimentRun) -> None:
     """Record the order that this run has placed, known by its tag, if its log does not have it.
 
-    An earlier version did not write one; with the token of another organisation the log is another.
+    With the token of another organisation the log is another.
 
     Raises:
         ArchiveError: the run has ordered in another archive.
@@ -157,7 +156,6 @@ def _adopt_earlier(run: ExperimentRun) -> None:
         if run.book.read().ordered is None:
             with run.options.credentials.get_client() as client:
                 placed_order(client, experiment_id, run.key)
-            import_variables(run.book, run.options.credentials.base_url)
             adopt(run.book, experiment_id)
 
 

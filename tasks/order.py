@@ -4,7 +4,6 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
-from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.books import OrderBook
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
@@ -74,7 +73,6 @@ def order_experiment(
         webhook_secret=secret,
     )
     budget = book.books.budget
-    import_variables(book, credentials.base_url)
     with credentials.get_client() as client:
         order = find_or_create(
             client,

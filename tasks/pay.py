@@ -8,7 +8,6 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, Wallet, X402Wallet
-from prefect_assay.blocks.order_books import import_variables
 from prefect_assay.books import OrderBook, OrderLedger
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
@@ -118,7 +117,6 @@ def pay_invoice(
         if method not in MACHINE_RAILS:
             _count(book, invoice)
             return _hosted_invoice(client, invoice, ledger)
-        import_variables(book, credentials.base_url, invoice.id)
         with _next_step(invoice):
             payment = settle(
                 client,

@@ -1,7 +1,5 @@
 from importlib.resources import files
 
-import pytest
-
 from prefect_assay.cli.campaigns.run import _designs
 from prefect_assay.tasks.read import read_designs
 from support.command import command
@@ -27,18 +25,6 @@ def test_summary_as_json(tmp_path):
     assert summary["duplicates"] == [{"name": "b2", "same_as": "b"}]
     assert summary["residues"] == {"shortest": 8, "median": 10, "longest": 11}
     assert summary["experiments"] == 2
-
-
-@pytest.mark.parametrize("arguments", [["sequences", "check"], ["run"], ["estimate"], ["loop", "a-loop"]])
-def test_the_earlier_name_of_an_option_is_read_and_not_shown(arguments, tmp_path):
-    shown = command(*arguments[:2], "--help", COLUMNS="200").out
-    assert "--designs-per-experiment" in shown
-    assert " --per-experiment" not in shown
-    file = tmp_path / "one.fasta"
-    file.write_text(">a\nMKVLAAGG\n")
-    done = command(*arguments, str(file), "--per-experiment", "0")
-    assert done.code == 2
-    assert "--designs-per-experiment" in done.err
 
 
 def test_bad_file_lists_every_finding(tmp_path):

@@ -40,7 +40,6 @@ def test_the_native_input_is_left_out_and_samples_are_named_after_it():
     assert sequences.notes == (
         "the native input of ProteinMPNN left out: 3HTN; ask for native inputs to measure them, too",
     )
-    assert sequences.renamed
 
 
 def test_ligand_mpnn_names_its_samples_itself():
@@ -96,11 +95,3 @@ def test_missing_residues_in_a_sample_are_an_error_at_its_line():
     assert caught.value.findings[0].startswith(
         "d.fa, line 3, sequence '3HTN_T=0.1_sample=1': no amino acid: 'X'"
     )
-
-
-def test_whole_lines_read_as_earlier_versions_did():
-    text = LIGAND.replace("MDSAITLWQF", "GSSSITLWQF")
-    whole = read_sequences("d.fa", text=text, reading=Reading(whole_lines=True))
-    assert [s.name.split(", ")[1] for s in whole.items] == ["T=0.1", "id=2"]
-    assert whole.duplicates[0].same_as.startswith("1BC8, T=0.1")
-    assert not whole.renamed

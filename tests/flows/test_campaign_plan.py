@@ -1,4 +1,4 @@
-"""The plan of a campaign: an order under the names of an earlier version is found and not repeated."""
+"""The plan of a campaign: the designs of its first run are its designs for good."""
 
 import logging
 from types import SimpleNamespace
@@ -7,15 +7,13 @@ import pytest
 from pydantic import SecretStr
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive
-from prefect_assay.designs import Reading, read_sequences
+from prefect_assay.designs import Reading
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.flows import campaign_plan
 from prefect_assay.flows.campaign_plan import CampaignInput, make_plan
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import ExperimentType
-from prefect_assay.ordering import experiment_name
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.read import plan_campaign, read_designs
 
@@ -68,53 +66,22 @@ def given(designs, campaign_id=None, **changes) -> CampaignInput:
     return CampaignInput(**(values | changes))
 
 
-def order_by_earlier_version(run, designs, campaign_id=None):
-    """The plan as an earlier version made and archived it: names are whole header lines."""
-    whole = read_sequences(designs, reading=Reading(whole_lines=True))
-    plan = plan_campaign.fn(whole, ASSAY, None, campaign_id=campaign_id, per_experiment=96)
-    keep_plan.fn(run.options.archive, plan)
-    return plan
-
-
-@pytest.mark.parametrize("campaign_id", [None, "mine"])
-@pytest.mark.parametrize("designs", [FASTA, MPNN], ids=["words", "proteinmpnn"])
-def test_an_order_under_whole_header_lines_is_found(run, designs, campaign_id):
-    ordered = order_by_earlier_version(run, designs, campaign_id)
-    found = make_plan(run, given(designs, campaign_id))
-    assert found.campaign_id == ordered.campaign_id
-    assert found.order_keys == ordered.order_keys
-
-
-@pytest.mark.parametrize("campaign_id", [None, "lost"])
-def test_an_order_whose_archive_is_lost_is_found_at_the_service(run, campaign_id):
-    designs = FASTA.replace("MKV", f"MK{'C' if campaign_id else 'D'}V")
-    whole = read_sequences(designs, reading=Reading(whole_lines=True))
-    ordered = plan_campaign.fn(whole, ASSAY, None, campaign_id=campaign_id, per_experiment=96)
-    (planned,) = ordered.experiments
-    with run.options.credentials.get_client() as client:
-        name = experiment_name(ordered.campaign_id, 0, 1, planned.order_key)
-        client.create(CreateRequest(name=name, experiment_spec=planned.spec, skip_draft=True))
-    assert make_plan(run, given(designs, campaign_id)).order_keys == ordered.order_keys
-
-
-@pytest.mark.parametrize("campaign_id", [None, "mine"])
-def test_without_such_an_order_names_are_first_words(run, campaign_id):
-    order_by_earlier_version(run, ">other x\nAAAKLM\n")
-    first = make_plan(run, given(FASTA, campaign_id))
+def test_names_are_first_words_and_the_plan_stays(run):
+    first = make_plan(run, given(FASTA, "mine"))
     assert set(first.experiments[0].spec.sequences) == {"d1", "d2"}
     assert first.attributes["d1"] == {"ipTM": "0.9"}
     assert first.source == "designs.fasta"
-    assert make_plan(run, given(FASTA, campaign_id)).order_keys == first.order_keys
+    assert make_plan(run, given(FASTA, "mine")).order_keys == first.order_keys
 
 
 def test_an_id_that_other_designs_have_used_is_still_refused(run):
-    order_by_earlier_version(run, ">other x\nAAAKLM\n", "mine")
+    make_plan(run, given(">other x\nAAAKLM\n", "mine"))
     with pytest.raises(InvalidSpec, match="has been used for other designs"):
         make_plan(run, given(FASTA, "mine"))
 
 
 def test_an_earlier_order_in_other_batches_is_refused_and_not_repeated(run):
-    order_by_earlier_version(run, FASTA)
+    make_plan(run, given(FASTA))
     with pytest.raises(InvalidSpec, match="has been used for other designs"):
         make_plan(run, given(FASTA, sequences_per_experiment=1))
 

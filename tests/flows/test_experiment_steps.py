@@ -466,7 +466,6 @@ def woken(monkeypatch, experiment_id):
     vars(work)["book"] = a_book(key=KEY, experiment=None)
     tags = [EXPERIMENT_TAG + experiment_id, ARCHIVE_TAG + work.book.books.archive_id]
     monkeypatch.setattr(experiment_flow, "own_tags", lambda: tags)
-    monkeypatch.setattr(experiment_flow, "import_variables", lambda *_: None)
     return work
 
 
@@ -482,5 +481,5 @@ def test_a_run_that_has_ordered_does_not_order_again_with_the_token_of_another_o
 
 def test_a_run_that_has_ordered_finds_its_order_in_a_new_log(monkeypatch):
     work = woken(monkeypatch, "mine")
-    experiment_flow._adopt_earlier(work)
+    experiment_flow._adopt_tagged(work)
     assert work.book.read().ordered.experiment_id == "mine"

@@ -145,7 +145,6 @@ def test_a_credential_that_never_arrived_is_sent_again_only_where_it_can_settle_
 def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiver(
     lab, monkeypatch, network_ids
 ):
-    monkeypatch.setattr(pay_task, "import_variables", lambda *_: None)
     invoice_id = open_invoice(lab, "mpp-spt")
     with client_of(lab) as client:
         invoice = client.invoice_by_id(invoice_id)
@@ -240,7 +239,6 @@ def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed
 def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neither_paid_nor_shown(
     lab, monkeypatch, method
 ):
-    monkeypatch.setattr(pay_task, "import_variables", lambda *_: None)
     credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
     with client_of(lab) as client:
         order = ordered(client, f"canceled, {method}", method)

@@ -31,7 +31,6 @@ def test_a_found_order_counts_like_a_created_one(tmp_path, monkeypatch, found):
     if found:
         service.add(NAME, SPEC)
     monkeypatch.setattr(task, "get_run_logger", logging.getLogger)
-    monkeypatch.setattr(task, "import_variables", lambda *_: None)
     book = books(tmp_path).order("c", KEY)
     order = task.order_experiment.fn(
         SimpleNamespace(base_url="https://lab.example", get_client=lambda: nullcontext(service)),

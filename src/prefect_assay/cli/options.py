@@ -1,15 +1,10 @@
 """Words and options that several commands share. Choices are literals, which a test compares with the vocabulary."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import typer
 
-# Settings of commands with an option of an earlier name: it is still read, and in no help.
-EARLIER_NAMES: Final[dict[str, Callable[[str], str]]] = {
-    "token_normalize_func": lambda name: "designs-per-experiment" if name == "per-experiment" else name
-}
 BLOCKS: Final = "main"  # the name that `prefect-assay init` saves blocks under
 
 TypeWord = Literal[

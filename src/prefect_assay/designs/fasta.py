@@ -38,20 +38,16 @@ def read_fasta(rows: Rows, blocks: Iterable[Block]) -> None:
     rows.check_number()
 
 
-def name_records(rows: Rows, *, whole_lines: bool, keep_native: bool) -> None:
+def name_records(rows: Rows, *, keep_native: bool) -> None:
     """Turn header lines into names and the designer's columns."""
     rows.extras = [""] * len(rows.names)
     rows.unpack = header_fields
-    if not whole_lines and is_mpnn(rows.names):
+    if is_mpnn(rows.names):
         name_samples(rows, keep_native=keep_native)
         return
     named = first_words(rows.names)
-    if named is None:
-        return
-    names, rows.extras = named
-    if not whole_lines:
-        rows.renamed = names != rows.names
-        rows.names = names
+    if named is not None:
+        rows.names, rows.extras = named
 
 
 def _add(rows: Rows, start: int, header: str, body: list[str]) -> None:

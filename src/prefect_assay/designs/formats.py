@@ -41,7 +41,6 @@ def fill(
     errors: SourceErrors,
     columns: ColumnNames,
     *,
-    whole_lines: bool,
     keep_native: bool,
 ) -> None:
     """Add the designs of either format to `rows`; the first meaningful line decides which.
@@ -56,7 +55,7 @@ def fill(
             rest = itertools.chain([(first + at, lines[at:])], blocks)
             if is_header(line):
                 read_fasta(rows, rest)
-                name_records(rows, whole_lines=whole_lines, keep_native=keep_native)
+                name_records(rows, keep_native=keep_native)
                 return
             header = _table_header(line, first + at, columns)
             if header:

@@ -114,7 +114,6 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
             extras.append(_packed(_sample_columns(header, sample, backbone)))
         rows.residues[at] = rows.residues[at].replace(_CHAINS, CHAIN_SEPARATOR)
     rows.names, rows.extras = names, extras
-    rows.renamed = True
     if natives and not keep_native:
         _leave_out(rows, natives)
 

@@ -26,13 +26,12 @@ class Reading:
     """How a source is read.
 
     `name_column` and `sequence_column` are titles of a table, which FASTA has not. `keep_native` keeps the native
-    inputs of ProteinMPNN. `whole_lines` names FASTA records as earlier versions did: by their whole header lines.
+    inputs of ProteinMPNN.
     """
 
     name_column: str | None = None
     sequence_column: str | None = None
     keep_native: bool = False
-    whole_lines: bool = False
 
 
 AS_WRITTEN: Final = Reading()
@@ -62,7 +61,6 @@ def read_sequences(
         items=tuple(pool),
         duplicates=tuple(Duplicate(name=left, same_as=kept) for left, kept in pool.duplicates),
         notes=pool.notes,
-        renamed=pool.renamed,
     )
 
 
@@ -108,7 +106,6 @@ def _read(stream: BinaryIO, source: str, reading: Reading, sequences: int, chara
             blocks(stream, characters),
             errors,
             columns,
-            whole_lines=reading.whole_lines,
             keep_native=reading.keep_native,
         )
     except Halt as halt:

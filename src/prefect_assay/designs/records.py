@@ -118,7 +118,6 @@ class Rows:
     controls: set[int] = field(default_factory=set)
     metadata: dict[int, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    renamed: bool = False  # other names or other designs than versions that took whole header lines as names
 
     def check_number(self) -> None:
         """Halt at the first design beyond the limit; those before it stay."""
@@ -188,7 +187,6 @@ def _pool(rows: Rows, source: str, kept: list[int], duplicates: list[tuple[str, 
         else {},
         duplicates=tuple(duplicates),
         notes=tuple(rows.notes),
-        renamed=rows.renamed,
     )
 
 

@@ -37,15 +37,13 @@ class Duplicate(Model):
 class Sequences(Model):
     """All designs of one source, checked: valid letters, unique names, no duplicates.
 
-    `notes` says what was read in a special way, one line each. `renamed`: versions that took the whole header lines of
-    FASTA as names gave these designs other names.
+    `notes` says what was read in a special way, one line each.
     """
 
     source: str
     items: tuple[ProteinSequence, ...]
     duplicates: tuple[Duplicate, ...] = ()
     notes: tuple[str, ...] = ()
-    renamed: bool = False
 
     def __len__(self) -> int:
         return len(self.items)
@@ -69,7 +67,6 @@ class Pool:
     metadata: Mapping[int, dict[str, Any]]
     duplicates: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
-    renamed: bool = False
 
     def __len__(self) -> int:
         return len(self.names)

@@ -7,7 +7,6 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
-    EARLIER_NAMES,
     ArchiveName,
     AsJson,
     CredentialsName,
@@ -48,7 +47,7 @@ QuestionKey = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
 
 
-@campaigns.command(context_settings=EARLIER_NAMES)
+@campaigns.command()
 def run(
     designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
     *,
@@ -144,7 +143,7 @@ def status(
         show_status(which, credentials=credentials, limit=limit, watch=watch, as_json=as_json)
 
 
-@campaigns.command(context_settings=EARLIER_NAMES)
+@campaigns.command()
 def estimate(
     designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
     *,

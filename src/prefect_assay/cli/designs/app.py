@@ -7,7 +7,6 @@ import typer
 
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
-    EARLIER_NAMES,
     AcquisitionWord,
     ArchiveBlock,
     ArchiveFolder,
@@ -43,7 +42,7 @@ def targets(
         show_targets(words or (), credentials=credentials, as_json=as_json)
 
 
-@sequences_app.command("check", context_settings=EARLIER_NAMES)
+@sequences_app.command("check")
 def sequences_check(
     file: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
     *,

@@ -7,7 +7,6 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
-    EARLIER_NAMES,
     ArchiveName,
     AsJson,
     CredentialsName,
@@ -31,7 +30,7 @@ loop_app = typer.Typer()
 _ROUNDS_MAX: Final = 1000  # the flow's own limit
 
 
-@loop_app.command(context_settings=EARLIER_NAMES)
+@loop_app.command()
 def loop(
     loop_id: Annotated[str, typer.Argument(help="Names the loop: its rounds are measured once, ever.")],
     source: Annotated[
