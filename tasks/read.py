@@ -27,7 +27,7 @@ from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment, Target
 from prefect_assay.ordering import order_key
 from prefect_assay.runs.transient_failures import ONCE, READ
-from prefect_assay.waiting import Decision, Failed, PastDeadline, Ready, decide
+from prefect_assay.waiting import Decision, Failed, PastDeadline, Ready, deadline_of, decide
 
 EndOfWait = Ready | Failed | PastDeadline  # the decisions that end a wait
 
@@ -97,7 +97,7 @@ def plan_campaign(
 def look(client: AssayClient, experiment_id: str, patience: timedelta) -> tuple[Experiment, Decision]:
     """Read an experiment and decide. The deadline counts from the order, not from the run's start."""
     experiment = client.experiment(experiment_id)
-    deadline = experiment.created_at + patience
+    deadline = deadline_of(experiment.created_at, patience)
     return experiment, decide(experiment.status, experiment.results_status, datetime.now(UTC), deadline)
 
 

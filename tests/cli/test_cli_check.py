@@ -108,7 +108,7 @@ def test_another_version_of_prefect(seen, monkeypatch):
 @pytest.mark.parametrize(("minutes", "ok"), [(0, True), (-10, False), (10, False)])
 def test_a_clock_that_differs(minutes, ok):
     line = check._clock(
-        "service", format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)
+        "service", {"date": format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)}
     )
     assert (line.ok, bool(line.mend)) == (ok, not ok)
 

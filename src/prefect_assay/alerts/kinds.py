@@ -15,6 +15,7 @@ RUN_STUCK: Final = "run-stuck"
 DEADLINE_NEAR: Final = "deadline-near"
 ARCHIVE_REFUSING: Final = "archive-refusing"
 SERVICE_AWAY: Final = "service-away"
+UPDATES_MISDATED: Final = "updates-misdated"
 
 
 @dataclass(frozen=True)
@@ -71,5 +72,9 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     SERVICE_AWAY: AlertKind(
         "the service does not answer, or not as it should",
         "Nothing, if it is maintenance: runs wait and retry. Else ask the service, with the request's id",
+    ),
+    UPDATES_MISDATED: AlertKind(
+        "an update in the service's feed carries a time that cannot be right",
+        "Report it to the service. No update is missed by it, but the dates that are shown may be wrong",
     ),
 }

@@ -1,6 +1,7 @@
 """The methods of the client, each declared once from an operation of the core and served by both faces."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from datetime import datetime
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import (
@@ -21,9 +22,10 @@ from typing import (
 from pydantic import SecretStr
 
 from prefect_assay.client import operations
+from prefect_assay.client.http.dates import sent_at
 from prefect_assay.client.http.exchange import DOWNLOAD_BYTES_MAX, Attempt, Download, RetryPolicy
 from prefect_assay.client.http.pagination import Walk
-from prefect_assay.client.http.request import Operation
+from prefect_assay.client.http.request import Answer, Operation
 from prefect_assay.client.http.wire import Wire
 from prefect_assay.models.service import WireWords
 
@@ -207,12 +209,22 @@ class Methods(Generic[Transport, Sleep]):
         self._max_download = max_download
         self._sleep = sleep or self._pause
         self._pace = pace
+        self._service_time: datetime | None = None
         self._http = self._http_client(transport=transport, **self._wire.options())
 
     @property
     def base_url(self) -> str:
         """The service's address, without `/api/v1` and without a trailing slash."""
         return self._wire.base_url
+
+    @property
+    def service_time(self) -> datetime | None:
+        """The clock of the service at its last answer, by its `Date`; None before one says."""
+        return self._service_time
+
+    def _noted(self, answer: Answer) -> Answer:
+        self._service_time = sent_at(answer.headers) or self._service_time
+        return answer
 
     def _pace_of(self, attempt: Attempt) -> Callable[[], None] | None:
         """What to wait for before an attempt: not for a file of another host, and not for an order or a payment."""

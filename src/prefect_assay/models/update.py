@@ -14,7 +14,7 @@ class Update(WireModel):
     experiment_id: str
     experiment_code: str | None = None
     name: str | None = None
-    timestamp: Moment
+    timestamp: Maybe[Moment] = None  # one row without a readable time must not hide the others
     type: str | None = Field(default=None, validation_alias=AliasChoices("type", "update_type"))
     description: Maybe[str] = None
     eta: Maybe[Moment] = None

@@ -40,6 +40,7 @@ _RESULTS: Final[dict[str, str]] = {
     ResultsStatus.ALL: ", all results are there",
 }
 _UPDATES_SHOWN: Final = 30
+_UNDATED: Final = datetime.min.replace(tzinfo=UTC)  # sorts first
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Progress:
 
 def progress_of(found: ExperimentSummary, updates: Iterable[Update], eta: datetime | None = None) -> Progress:
     """Describe an experiment; `eta` is the one of the last update that has one."""
-    rows = sorted(updates, key=lambda update: update.timestamp)
+    rows = sorted(updates, key=lambda update: update.timestamp or _UNDATED)
     eta = next((update.eta for update in reversed(rows) if update.eta), eta)
     stage = str(found.status).replace("_", " ")
     ended = found.status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
@@ -68,7 +69,10 @@ def progress_of(found: ExperimentSummary, updates: Iterable[Update], eta: dateti
     lines = [f"**{found.code}** {message}", ""]
     if rows:
         lines += ["| date | update |", "|---|---|"]
-        lines += [f"| {day(row.timestamp)} | {_cell(row)} |" for row in rows[-_UPDATES_SHOWN:]]
+        lines += [
+            f"| {day(row.timestamp) if row.timestamp else ''} | {_cell(row)} |"
+            for row in rows[-_UPDATES_SHOWN:]
+        ]
     return Progress(_PERCENT.get(found.status), message, "\n".join(lines))
 
 

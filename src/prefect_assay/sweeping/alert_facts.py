@@ -20,6 +20,7 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, X402
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
 from prefect_assay.models.problem import AlertLimits, Problem
+from prefect_assay.models.update import Update
 from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus
 from prefect_assay.runs.block_references import block_reference, name_of
 from prefect_assay.runs.states import suspension_key
@@ -102,10 +103,18 @@ class AlertFacts:
     def note_failure(self, reference: str, block: str | None, error: Exception, runs: Sequence[str]) -> None:
         """Note that the service could not be read with a credentials block."""
         name = self._failed[reference] = block or reference
+        self.unclear.add((kinds.UPDATES_MISDATED, name))
         found = find.failed_service(name, error, self.now, runs)
         self._found += found
         if not found:
             self.unclear.add((kinds.SERVICE_AWAY, name))
+
+    def note_misdated(self, block: str, updates: Sequence[Update]) -> list[str]:
+        """Note updates with wrong times in the feed of a credentials block; returns lines for people."""
+        rows = [(update.experiment_id, update.timestamp) for update in updates]
+        found = find.misdated_updates(block, rows, self.now)
+        self._found += found
+        return [problem.line for problem in found]
 
     def read_service(self, block_of: Callable[[str], AssayCredentials]) -> None:
         """Read invoices, quotes and the token's end for each credentials block that can be read."""
@@ -161,7 +170,7 @@ class AlertFacts:
             *(find.near_deadlines(self.deadlines, self.now, self.limits) if checked else ()),
         ]
         unread = self._unread | {kind for part, kind in _PARTS.items() if part in failed}
-        looked = set(_HOURLY - unread) if checked else set()
+        looked = {kinds.UPDATES_MISDATED, *(_HOURLY - unread if checked else ())}
         if self._delivered and not self._undelivered:
             looked.add(kinds.WEBHOOKS_SILENT)
         if not failed & {"runs that need a person", "marked runs"}:

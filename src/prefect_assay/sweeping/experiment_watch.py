@@ -153,6 +153,8 @@ class ExperimentWatch:
             mark = mark.model_copy(update={"name": name_of(block) or mark.name})
             with block.get_client() as client:
                 page = read_feed(client, mark, self.progress.now)
+                lines = self.facts.note_misdated(mark.name or mark.reference or "", page.misdated)
+                self.progress.problems += lines
                 waits = waiting_runs(self.progress.prefect, page.newest, self.deadline_days)
                 self._note_deliveries(waits, page.newest)
                 selection = select_runs_to_wake(client, waits, self.progress.now, news=True)

@@ -18,20 +18,25 @@ from prefect.client.schemas.objects import FlowRun
 from prefect_assay.alerts.find import Due
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
+from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.errors import AssayError, NotFound, Unauthorized
 from prefect_assay.events import RunReference
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
+from prefect_assay.models.update import Update
+from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 from prefect_assay.runs.queries import read_run_pages, suspended_filter
 from prefect_assay.runs.states import event_reference, suspension_key, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.runs.transient_failures import missing_block
 from prefect_assay.sweeping.hosted_payments import may_have_been_paid
-from prefect_assay.waiting import WaitsFor, is_worth_waking, waits_for
+from prefect_assay.waiting import WaitsFor, deadline_of, is_worth_waking, waits_for
 
 # Rows may appear in the feed a little after their timestamp; reading a row twice does no harm.
 _OVERLAP: Final = timedelta(minutes=10)
-_SEEN_MAX: Final = 200  # a Prefect variable holds 5,000 characters
+# Rows that are recognized by their ids: one page of the list. A Prefect variable holds two hundred digests.
+_DEPTH: Final = PAGE_LIMIT_MAX
+_WRONG: Final = timedelta(days=1)
 _DIGEST: Final = 12
 _SHOWN: Final = 3  # experiments in a message
 _BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -57,11 +62,12 @@ class WaitingRun:
 
 @dataclass(frozen=True)
 class FeedPage:
-    """The new updates of a token's feed, and the watermark behind them."""
+    """The new updates of a token's feed, the watermark behind them, and rows whose time cannot be right."""
 
     updates: int
     newest: Mapping[str, datetime]  # the time of the newest new update, by experiment
     mark: Watermark
+    misdated: tuple[Update, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,43 +122,104 @@ def missed_delivery(
 
 
 def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:
-    """Read the updates since the watermark. The feed is newest first, so reading stops there.
+    """Read the updates since the watermark, newest first. Without one nothing is news: the full check covers all before.
 
-    Without a watermark only the newest row is read: the full check covers everything before.
+    A new row is recognized by its id, down to the newest hundred: a row with a wrong time hides no other. Further down
+    the times decide.
     """
-    known = set(mark.seen)
-    newest: datetime | None = None
-    seen: list[str] = []
-    fresh = 0
-    news: dict[str, datetime] = {}
+    reading: _Reading | None = None
     for update in client.iter_updates():
-        newest = newest or update.timestamp
-        digest = hashlib.sha256(update.id.encode()).hexdigest()[:_DIGEST]
-        if update.timestamp >= newest - _OVERLAP and len(seen) < _SEEN_MAX:
-            seen.append(digest)
-        if mark.feed is None or update.timestamp < mark.feed - _OVERLAP:
+        # a lab's clock runs ahead of the machine's, so its `Date` says nothing about its updates
+        reading = reading or _Reading(mark, None if is_loopback_url(client.base_url) else client.service_time)
+        reading.take(update, now)
+        if reading.is_over(update):
             break
-        if mark.floor is not None and update.timestamp <= mark.floor:
-            break
-        if digest not in known and update.id not in known:  # an earlier version kept whole ids
-            fresh += 1
-            news.setdefault(update.experiment_id, update.timestamp)
-    return FeedPage(fresh, news, _moved(mark, newest, seen, now))
+    if reading is None:  # the feed is empty, so every later row is new
+        return FeedPage(0, {}, mark.model_copy(update={"feed": mark.feed or _BEGINNING}))
+    return FeedPage(reading.fresh, reading.news, reading.moved(now), tuple(reading.misdated()))
 
 
-def _moved(mark: Watermark, newest: datetime | None, seen: list[str], now: datetime) -> Watermark:
-    """Return the watermark after a reading. The floor rises once no late row can appear below it any more."""
-    if newest is None:
-        # The feed is empty, so every later row is new.
-        return mark.model_copy(update={"feed": mark.feed or _BEGINNING})
-    if mark.feed == mark.floor == newest:
+class _Reading:
+    """One reading of a feed, row by row. With `clock`, the service's, later times count as wrong."""
+
+    def __init__(self, mark: Watermark, clock: datetime | None) -> None:
+        self.clock = clock
+        self.mark = _healed(mark, clock)
+        self.fresh = 0
+        self.news: dict[str, datetime] = {}
+        self._known = frozenset(mark.seen)
+        self._unmet = set(mark.seen)
+        self._seen: list[str] = []
+        self._ahead: list[str] = []
+        self._suspects: list[Update] = []
+        self._rows = 0
+        self._old_rows = 0  # in a row, and unknown
+        self._certain = False  # a row was new, among those recognized by their ids
+        self._newest: datetime | None = None  # of the rows from the first certain one on
+
+    def take(self, row: Update, now: datetime) -> None:
+        """Count a row if it is new, and note it for the next reading."""
+        digest = hashlib.sha256(row.id.encode()).hexdigest()[:_DIGEST]
+        known = digest in self._known
+        self._unmet.discard(digest)
+        ahead = self._is_ahead(row.timestamp)
+        self._rows += not ahead
+        self._old_rows = 0 if known or not self._is_old(row.timestamp) else self._old_rows + 1
+        kept = self._ahead if ahead else self._seen
+        if len(kept) < _DEPTH:
+            kept.append(digest)
+        if len(self._suspects) < _DEPTH and (ahead or row.timestamp is None or self.clock is None):
+            self._suspects.append(row)
+        usable = None if ahead else row.timestamp
+        if self.mark.feed is not None and not known:
+            self.fresh += 1
+            self.news.setdefault(row.experiment_id, usable or now)
+        self._certain |= not known and bool(self._unmet or self._rows <= _DEPTH)
+        if usable and self._certain:
+            self._newest = max(self._newest or usable, usable)
+
+    def is_over(self, row: Update) -> bool:
+        """Whether nothing below this row can be new."""
+        if self._rows < _DEPTH:
+            return False
+        if self.mark.feed is None or self._old_rows >= _DEPTH:
+            return True
+        return not self._unmet and (row.timestamp is None or self._is_old(row.timestamp))
+
+    def moved(self, now: datetime) -> Watermark:
+        """Return the watermark after the reading. The floor rises once no late row can appear below it any more."""
+        mark = self.mark.model_copy(update={"seen": (*self._seen, *self._ahead)})
+        if mark.feed is None or (self._certain and self._newest):
+            feed = min(filter(None, (self._newest, self.clock)), default=_BEGINNING)
+            floor = min(mark.floor, feed) if mark.floor else None
+            return mark.model_copy(update={"feed": feed, "floor": floor, "moved": now})
+        moved = mark.moved or now
+        floor = mark.feed if now - moved >= _OVERLAP else mark.floor
+        return mark.model_copy(update={"moved": moved, "floor": floor})
+
+    def misdated(self) -> Iterator[Update]:
+        """Rows whose time cannot be right: none, later than the clock, or later than what was listed after them."""
+        feed = self._newest if self._certain else self.mark.feed
+        for row in self._suspects:
+            late = self.clock is None and feed is not None and row.timestamp and row.timestamp - feed > _WRONG
+            if row.timestamp is None or self._is_ahead(row.timestamp) or late:
+                yield row
+
+    def _is_ahead(self, time: datetime | None) -> bool:
+        return bool(self.clock and time and time - self.clock > _OVERLAP)
+
+    def _is_old(self, time: datetime | None) -> bool:
+        feed, floor = self.mark.feed, self.mark.floor
+        if time is None or feed is None:
+            return False
+        return feed - time > _OVERLAP or (floor is not None and time <= floor)
+
+
+def _healed(mark: Watermark, clock: datetime | None) -> Watermark:
+    """A watermark that is later than the service's clock goes back to when it was read."""
+    if clock is None or mark.feed is None or mark.feed - clock <= _OVERLAP:
         return mark
-    if mark.feed is None or newest > mark.feed:
-        return mark.model_copy(update={"feed": newest, "moved": now, "seen": tuple(seen)})
-    moved = mark.moved or now
-    if now - moved >= _OVERLAP:
-        return mark.model_copy(update={"moved": moved, "floor": mark.feed, "seen": ()})
-    return mark.model_copy(update={"moved": moved, "seen": tuple(seen)})
+    return mark.model_copy(update={"feed": min(mark.moved or clock, clock), "floor": None})
 
 
 def waiting_runs(
@@ -180,7 +247,7 @@ def select_runs_to_wake(
     deadlines: list[datetime] = []
     for found in looked.found.values():
         for waiting in by_id.get(found.id, ()):
-            deadlines.append(found.created_at + waiting.patience)
+            deadlines.append(deadline_of(found.created_at, waiting.patience))
             # The process that is made for the run records the payment, and lets it sleep (`idle_wakes`).
             if (news and waiting.unpaid) or is_worth_waking(
                 waiting.kind, found, patience=waiting.patience, now=now, news=news
@@ -205,7 +272,7 @@ def select_runs_to_wake(
         problem=looked.problem or (_not_seen(unlisted) if unlisted and not news else None),
         asleep=asleep,
         deadlines=tuple(
-            Due(found.code, waiting.reference.name, found.created_at + waiting.patience)
+            Due(found.code, waiting.reference.name, deadline_of(found.created_at, waiting.patience))
             for found in looked.found.values()
             for waiting in by_id.get(found.id, ())
             if waiting.reference.run_id not in wake

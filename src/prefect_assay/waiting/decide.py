@@ -5,7 +5,7 @@ never left suspended.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, assert_never
 
@@ -62,6 +62,14 @@ def decide(status: str, results_status: str, now: datetime, deadline: datetime) 
     return Wait()
 
 
+def deadline_of(created: datetime, patience: timedelta) -> datetime:
+    """When an experiment is overdue; the last moment there is for a time too late to count from."""
+    try:
+        return created + patience
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
 class WaitsFor(StrEnum):
     """What a run waits for: the first word of its suspension key. Suspended runs depend on these texts."""
 
@@ -95,7 +103,7 @@ def is_worth_waking(
 
     `patience` is the deadline, counted from the experiment's creation; `news`: it has updates since the last look.
     """
-    decision = decide(found.status, found.results_status, now, found.created_at + patience)
+    decision = decide(found.status, found.results_status, now, deadline_of(found.created_at, patience))
     match kind:
         case WaitsFor.RESULTS:
             return not isinstance(decision, Wait)
@@ -115,6 +123,6 @@ def is_worth_waking(
             | WaitsFor.RETRY
             | None
         ):
-            return news or found.status in _SETTLED or now >= found.created_at + patience
+            return news or found.status in _SETTLED or now >= deadline_of(found.created_at, patience)
         case _:
             assert_never(kind)

@@ -5,11 +5,10 @@ but for the probe object that an archive gets and loses again. A receiver gets a
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from importlib.metadata import version
 from threading import Thread
@@ -31,6 +30,7 @@ from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.receiver import WORD_VARIABLE, service_words
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
 from prefect_assay.client.http.address import is_loopback_url
+from prefect_assay.client.http.dates import sent_at
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.problem import AlertLimits
@@ -120,7 +120,7 @@ def _versions(client: SyncPrefectClient) -> Iterator[Line]:
 def _server(client: SyncPrefectClient) -> Iterator[Line]:
     answer = client.request("GET", "/health")
     yield Line("server", ok=True, text=f"answers at {client.api_url}")
-    yield _clock("server", answer.headers.get("date"))
+    yield _clock("server", answer.headers)
     client.count_flow_runs()
     yield Line("database", ok=True, text="answers a query of the runs")
     for advice in settings_advice(client):
@@ -128,10 +128,12 @@ def _server(client: SyncPrefectClient) -> Iterator[Line]:
         yield Line("server", ok=False, text=fault, mend=mend)
 
 
-def _clock(what: str, date: str | None) -> Line:
-    if not date:
-        return Line("clock", ok=True, text=f"the {what} sends no time")
-    off = parsedate_to_datetime(date) - datetime.now(UTC)
+def _clock(what: str, headers: Mapping[str, str]) -> Line:
+    clock = sent_at(headers)
+    if clock is None:
+        said = "a time that cannot be read" if headers.get("date") else "no time"
+        return Line("clock", ok=True, text=f"the {what} sends {said}")
+    off = clock - datetime.now(UTC)
     ok = abs(off) < _CLOCKS_DIFFER
     mend = "" if ok else f"set both clocks by NTP; the {what}'s differs by more than {_CLOCKS_DIFFER}"
     return Line("clock", ok, f"the {what}'s is {abs(off.total_seconds()):.0f} s from this one", mend)
@@ -216,7 +218,7 @@ def _service(client: SyncPrefectClient) -> Iterator[Line]:
                 yield Line("service", ok=False, text=problem.text, mend=problem.next_step)
             if not expiring:
                 yield Line("service", ok=True, text=f"{block.base_url} knows the token of {name}")
-            yield _clock(f"service of {name}", httpx.head(block.base_url, timeout=5).headers.get("date"))
+            yield _clock(f"service of {name}", httpx.head(block.base_url, timeout=5).headers)
         except Exception as error:  # noqa: BLE001 - each block alone
             mend = "correct address or token in the block; the message says which"
             yield Line("service", ok=False, text=f"{name}: {error}", mend=mend)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Final
 
+from prefect_assay.client.http.dates import http_date
 from prefect_assay.client.http.request import Answer, Operation, Request, T
 from prefect_assay.client.http.secrets import cut, scrubbed, spellings
 from prefect_assay.errors import (
@@ -261,10 +261,7 @@ def retry_after(answer: Answer, now: datetime | None = None) -> float | None:
     value = answer.headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(value):  # the standard allows whole seconds only; fractions are accepted as well
         return float(value)
-    try:
-        moment = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):  # OverflowError: a year out of range
+    moment = http_date(value)
+    if moment is None:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())

@@ -1,0 +1,36 @@
+"""Times in HTTP headers (RFC 9110, 5.6.7). Pure; never raises."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+# A proxy that adds its own header doubles it: httpx joins the two with a comma, which a date holds as well.
+_ONE: Final = re.compile(r"[A-Za-z]{3}, \d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d:\d\d [A-Za-z+\-0-9]+")
+_SAME: Final = timedelta(minutes=1)
+
+
+def http_date(value: str) -> datetime | None:
+    """The moment that a header names, in UTC also where it does not say so; None for one that cannot be read.
+
+    Of a header that was sent twice, the first; None if the two are not the same moment.
+    """
+    moments = [_moment(text) for text in _ONE.findall(value) or [value]]
+    first = moments[0]
+    if first is None or any(other is None or abs(other - first) > _SAME for other in moments):
+        return None
+    return first
+
+
+def sent_at(headers: Mapping[str, str]) -> datetime | None:
+    """The clock of whoever sent an answer, by its `Date`; None if it does not say, or not clearly."""
+    return http_date(headers.get("date", ""))
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text.strip())
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
