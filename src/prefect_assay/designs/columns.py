@@ -1,13 +1,12 @@
 """The columns of a table: which header means what, without case and separators, and cells as metadata (contract 2.3)."""
 
-import csv
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from prefect_assay.designs.records import FAB, SourceErrors
 from prefect_assay.models.spec_rules import quoted
+from prefect_assay.tables import key_of
 
 # In order of preference: a file may have several of them.
 NAME: Final = (
@@ -49,12 +48,6 @@ OPTIONAL: Final = {
 # BoltzGen writes the designed residues without the rest of the chain under this name: never the protein to order.
 PARTIAL: Final = "designed sequence"
 
-SPACE: Final = " "
-DELIMITERS: Final = (",", "\t", ";", "|")
-COMMENTS: Final = (";", "#")  # how a line above the header may start
-_FIELD_LIMIT = 2**31 - 1
-_NOISE = re.compile(r"[\s_\-]+")
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
@@ -68,8 +61,6 @@ class ColumnNames:
 class Header:
     """The position of each column, counted from 0; `optional` has those that exist, `others` the designer's own."""
 
-    delimiter: str
-    width: int
     name: int
     sequence: int
     optional: dict[str, int]
@@ -78,49 +69,21 @@ class Header:
 
 def beside(title: str) -> str:
     """A title of the designer's own column beside `name` and `sequence`: one that would be read as them is marked."""
-    return f"{title} (own)" if _key(title) in _READ else title
+    return f"{title} (own)" if key_of(title) in _READ else title
 
 
-def reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """A csv reader of one dialect."""
-    # The limit is global to the process. Raised always, so that a file reads the same after other readers and before.
-    csv.field_size_limit(_FIELD_LIMIT)
-    if delimiter == SPACE:
-        lines = (line.replace("\t", SPACE) for line in lines)
-    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
-
-
-def cells(line: str, delimiter: str) -> list[str]:
-    """The cells of one line; no cells when it does not parse."""
-    try:
-        return next(reader([line], delimiter), [])
-    except csv.Error:
-        return []
-
-
-def find_header(line: str, named: ColumnNames) -> Header | None:
-    """A line as the header of a table; None when no delimiter gives both a name and a sequence column."""
-    found = [
-        header for delimiter in DELIMITERS if (header := _header(cells(line, delimiter), delimiter, named))
-    ]
-    # Spaces last: they may also be part of a title, and a comment has words, too.
-    words = [] if line.startswith(COMMENTS) else cells(line, SPACE)
-    return max(found, key=lambda header: header.width, default=_header(words, SPACE, named))
-
-
-def explain(line: str, named: ColumnNames) -> str:
-    """The columns that the line lacks, as an error message."""
-    titles = max((cells(line, delimiter) for delimiter in DELIMITERS), key=len)
-    keys = [_key(title) for title in titles]
+def explain(titles: Sequence[str], named: ColumnNames) -> str:
+    """The columns that the titles lack, as an error message."""
+    keys = [key_of(title) for title in titles]
     absent = [
-        title for title in (named.name, named.sequence) if title is not None and _key(title) not in keys
+        title for title in (named.name, named.sequence) if title is not None and key_of(title) not in keys
     ]
     if absent:
         return (
             f"no column {' and no column '.join(map(quoted, absent))} in [{_listed(titles)}]; "
             "name a column of this table, or leave the choice out"
         )
-    if _key(PARTIAL) in keys and _index(keys, SEQUENCE) is None:
+    if key_of(PARTIAL) in keys and _index(keys, SEQUENCE) is None:
         return (
             "the column designed_sequence holds the designed residues only, not the protein; "
             "add the full chain as designed_chain_sequence or sequence"
@@ -140,16 +103,16 @@ def _listed(titles: Sequence[str]) -> str:
     return ", ".join(title.strip()[:40] for title in titles[:20])
 
 
-def repeated(line: str, header: Header) -> str | None:
+def repeated(titles: Sequence[str], header: Header) -> str | None:
     """The title of a needed column that two columns share."""
-    titles = cells(line, header.delimiter)
-    keys = [_key(title) for title in titles]
+    keys = [key_of(title) for title in titles]
     used = (header.name, header.sequence, *header.optional.values())
     return next((titles[index] for index in used if keys.count(keys[index]) > 1), None)
 
 
-def _header(titles: Sequence[str], delimiter: str, named: ColumnNames) -> Header | None:
-    keys = [_key(title) for title in titles]
+def find_header(titles: Sequence[str], named: ColumnNames) -> Header | None:
+    """The columns of these titles; None without both a name and a sequence column."""
+    keys = [key_of(title) for title in titles]
     name, sequence = _chosen(titles, named.name, NAME), _chosen(titles, named.sequence, SEQUENCE)
     if name is None or sequence is None or name == sequence:
         return None
@@ -159,17 +122,17 @@ def _header(titles: Sequence[str], delimiter: str, named: ColumnNames) -> Header
         if (at := _index(keys, aliases)) is not None and at not in {name, sequence}
     }
     used = {name, sequence, *optional.values()}
-    return Header(delimiter, len(titles), name, sequence, optional, _others(titles, used))
+    return Header(name, sequence, optional, _others(titles, used))
 
 
 def _chosen(titles: Sequence[str], named: str | None, aliases: Sequence[str]) -> int | None:
     """The column that a user named, as written or but for case and separators; else the first alias."""
     if named is None:
-        return _index([_key(title) for title in titles], aliases)
+        return _index([key_of(title) for title in titles], aliases)
     written = [title.strip() for title in titles]
     if named.strip() in written:
         return written.index(named.strip())
-    return _index([_key(title) for title in titles], (named,))
+    return _index([key_of(title) for title in titles], (named,))
 
 
 def _others(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...]:
@@ -183,16 +146,12 @@ def _others(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...
     return tuple((at, title) for title, at in taken.items())
 
 
-def _key(title: str) -> str:
-    return _NOISE.sub("", title).casefold()
-
-
 def _index(keys: Sequence[str], aliases: Sequence[str]) -> int | None:
-    return next((keys.index(key) for alias in aliases if (key := _key(alias)) in keys), None)
+    return next((keys.index(key) for alias in aliases if (key := key_of(alias)) in keys), None)
 
 
 _READ: Final = frozenset(
-    _key(title)
+    key_of(title)
     for title in (NAME[0], SEQUENCE[0], *(alias for aliases in OPTIONAL.values() for alias in aliases))
 )
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from prefect_assay.designs.headers import first_words, header_fields, is_mpnn, name_samples
 from prefect_assay.designs.records import MAX_RESIDUES, Rows
-from prefect_assay.designs.text import Block
+from prefect_assay.tables.text import Block
 
 HEADER: Final = ">"
 COMMENT: Final = ";"

@@ -3,41 +3,32 @@
 The content decides, not the file's name. Tables are CSV and its dialects, and words separated by spaces.
 """
 
-import csv
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from prefect_assay.designs.columns import (
-    COMMENTS,
-    SPACE,
-    ColumnNames,
-    Header,
-    explain,
-    find_header,
-    metadata_of,
-    reader,
-    repeated,
-)
+from prefect_assay.designs.columns import ColumnNames, Header, explain, find_header, metadata_of, repeated
 from prefect_assay.designs.fasta import is_header, name_records, read_fasta
-from prefect_assay.designs.records import Halt, Rows, SourceErrors
-from prefect_assay.designs.text import Block
+from prefect_assay.designs.records import Rows, SourceErrors
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS
+from prefect_assay.tables import Content, NoHeader, Table, UnreadableFile, sheet_table, text_table
+from prefect_assay.tables.table import Accepts, is_comment
+from prefect_assay.tables.text import Block
 
 _EMPTY: Final = frozenset({"", "null", "none", "n/a"})  # none of them is a peptide; "na" and "nan" are
 _TRUE: Final = frozenset({"true", "t", "yes", "y", "1", "1.0", "control"})
 _FALSE: Final = frozenset({"false", "f", "no", "n", "0", "0.0", "nan", "na", "design"})
-_DELIMITER_HINT = re.compile(r"sep=.", re.IGNORECASE)  # Excel's own first line
 _BARE = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}:*]{{10,}}", re.IGNORECASE)
 _UNIT: Final = "\x1f"  # between the cells of one row; ASCII's own separator, which no spreadsheet writes
 
 
 def fill(
     rows: Rows,
-    blocks: Iterator[Block],
+    found: Content,
     errors: SourceErrors,
     columns: ColumnNames,
     *,
@@ -46,100 +37,63 @@ def fill(
     """Add the designs of either format to `rows`; the first meaningful line decides which.
 
     Raises:
-        Halt: reading cannot go on; `rows` holds what was read before.
+        UnreadableFile: reading cannot go on; `rows` holds what was read before.
     """
+
+    def accepts(titles: Sequence[str]) -> bool:
+        return find_header(titles, columns) is not None
+
+    try:
+        if found.lines is None:
+            table = sheet_table(found.sheets, accepts, found.notes)
+        else:
+            first = _first_line(found.lines, accepts)
+            if is_header(first.line):
+                read_fasta(rows, first.rest)
+                name_records(rows, keep_native=keep_native)
+                rows.notes += found.notes
+                return
+            table = text_table(first.rest, accepts, found.notes)
+    except NoHeader as error:
+        if _BARE.fullmatch(error.text.strip()):
+            raise UnreadableFile(
+                "a sequence without a name; put a line '>name' above it", error.line
+            ) from None
+        raise UnreadableFile(explain(error.titles, columns), error.line) from None
+    _read_table(rows, table, columns, errors)
+    rows.notes += table.notes
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first line that is neither empty nor a comment, and the lines from there on."""
+
+    line: str
+    rest: Iterator[Block]
+
+
+def _first_line(blocks: Iterator[Block], accepts: Accepts) -> _First:
     for first, lines in blocks:
         for at, line in enumerate(lines):
-            if not line.strip():
-                continue
-            rest = itertools.chain([(first + at, lines[at:])], blocks)
-            if is_header(line):
-                read_fasta(rows, rest)
-                name_records(rows, keep_native=keep_native)
-                return
-            header = _table_header(line, first + at, columns)
-            if header:
-                _read_table(rows, header, _after_header(rest), errors)
-                return
-    raise Halt("empty; give a FASTA file, or a table with a name and a sequence column")
+            if line.strip() and not is_comment(line, accepts):
+                return _First(line, itertools.chain([(first + at, lines[at:])], blocks))
+    raise UnreadableFile("empty; give a FASTA file, or a table with a name and a sequence column")
 
 
-def _table_header(line: str, number: int, columns: ColumnNames) -> Header | None:
-    """The columns of a table; None for a line that may come before its header."""
-    header = find_header(line, columns)
-    if header:
-        twice = repeated(line, header)
-        if twice:
-            raise Halt(f"two columns are called {twice!r}; rename one", number)
-        return header
-    if line.startswith(COMMENTS) or _DELIMITER_HINT.fullmatch(line):
-        return None
-    if _BARE.fullmatch(line.strip()):
-        raise Halt("a sequence without a name; put a line '>name' above it", number)
-    raise Halt(explain(line, columns), number)
-
-
-def _after_header(blocks: Iterator[Block]) -> Iterator[Block]:
-    number, lines = next(blocks)
-    yield number + 1, lines[1:]
-    yield from blocks
-
-
-def _read_table(rows: Rows, header: Header, blocks: Iterable[Block], errors: SourceErrors) -> None:
-    """Add the rows below the header; Halt for broken quoting, after which no row can be trusted."""
+def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceErrors) -> None:
+    """Add the rows below the header."""
+    header = find_header(table.titles, columns)
+    if header is None:
+        raise UnreadableFile(explain(table.titles, columns), table.line)
+    if twice := repeated(table.titles, header):
+        raise UnreadableFile(f"two columns are called {twice!r}; rename one", table.line)
     rows.unpack = partial(_unpacked, tuple(title for _, title in header.others))
-    at = _Position()
-    table = reader(at.feed(blocks), header.delimiter)
-    while True:
-        at.begin()
-        try:
-            row = next(table, None)
-        except csv.Error as error:
-            raise Halt(
-                f"the row does not parse ({error}); check its quotes, and quote cells that contain "
-                f"{quoted(header.delimiter)}",
-                at.line,
-            ) from None
-        if row is None:
-            return
-        if any(cell.strip() for cell in row) and _fits(row, header, at.line, errors):
-            _add(rows, header, row, at.line, errors)
+    for line, cells in table.rows:
+        if misfit := table.misfit(cells):
+            errors.add(misfit, line=line)
+        else:
+            _add(rows, header, cells, line, errors)
             rows.check_number()
-
-
-class _Position:
-    """The line on which the current row starts; a quoted cell may span several."""
-
-    def __init__(self) -> None:
-        self.line = 0
-        self._fresh = True
-
-    def begin(self) -> None:
-        self._fresh = True
-
-    def feed(self, blocks: Iterable[Block]) -> Iterator[str]:
-        for first, lines in blocks:
-            for number, line in enumerate(lines, first):
-                if self._fresh:
-                    self.line, self._fresh = number, False
-                yield line + "\n"
-
-
-def _fits(row: list[str], header: Header, line: int, errors: SourceErrors) -> bool:
-    """Cells beyond the header are an error; without delimiters between them, missing ones as well."""
-    if header.delimiter == SPACE and len([cell for cell in row if cell]) < header.width:
-        errors.add(
-            f"{len(row)} words under {header.width} columns; write 'nan' for an empty cell, or save the table as CSV",
-            line=line,
-        )
-        return False
-    if len(row) > header.width and any(cell.strip() for cell in row[header.width :]):
-        errors.add(
-            f"{len(row)} cells under {header.width} columns; quote cells that contain {quoted(header.delimiter)}",
-            line=line,
-        )
-        return False
-    return True
 
 
 def _add(rows: Rows, header: Header, row: list[str], line: int, errors: SourceErrors) -> None:
@@ -163,7 +117,7 @@ def _unpacked(titles: tuple[str, ...], extra: str) -> dict[str, str]:
 
 
 def _cell(row: list[str], at: int) -> str:
-    return row[at].strip() if at < len(row) else ""
+    return row[at] if at < len(row) else ""
 
 
 def _filled(cell: str) -> bool:

@@ -9,10 +9,10 @@ from typing import BinaryIO, Final
 from prefect_assay.designs.columns import ColumnNames
 from prefect_assay.designs.fasta import HEADER
 from prefect_assay.designs.formats import fill
-from prefect_assay.designs.records import Halt, Rows, SourceErrors, checked
-from prefect_assay.designs.text import blocks
+from prefect_assay.designs.records import Rows, SourceErrors, checked
 from prefect_assay.models.sequences import Duplicate, Pool, Sequences
 from prefect_assay.sources import UnreadableSource, opened
+from prefect_assay.tables import UnreadableFile, content
 
 PASTED: Final = "pasted text"
 MAX_SEQUENCES: Final = 100_000
@@ -103,12 +103,12 @@ def _read(stream: BinaryIO, source: str, reading: Reading, sequences: int, chara
     try:
         fill(
             rows,
-            blocks(stream, characters),
+            content(stream, characters),
             errors,
             columns,
             keep_native=reading.keep_native,
         )
-    except Halt as halt:
+    except UnreadableFile as halt:
         rows.extras = [""] * len(rows.names)
         checked(rows, source, errors)  # what is wrong before that line is listed, too
         raise errors.stop(halt.message, line=halt.line) from None

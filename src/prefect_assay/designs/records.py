@@ -17,6 +17,7 @@ from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.sequences import Pool
 from prefect_assay.models.spec_rules import QUOTED_MAX, quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+from prefect_assay.tables import UnreadableFile
 
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
 MAX_RESIDUES: Final = 100_000
@@ -46,15 +47,6 @@ _HINTS: Final = {
     "*": "a stop codon inside the sequence",
     "/": "chains are separated by ':'",
 }
-
-
-class Halt(Exception):
-    """Reading cannot go on: the cause, and the line, counted from 1."""
-
-    def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.line = line
 
 
 class SourceErrors:
@@ -120,13 +112,13 @@ class Rows:
     notes: list[str] = field(default_factory=list)
 
     def check_number(self) -> None:
-        """Halt at the first design beyond the limit; those before it stay."""
+        """Stop at the first design beyond the limit; those before it stay."""
         if len(self.names) <= self.limit:
             return
         line = self.lines[self.limit]
         for column in (self.lines, self.names, self.residues, self.extras):
             del column[self.limit :]
-        raise Halt(f"more than {self.limit:,} sequences; divide them into several files", line)
+        raise UnreadableFile(f"more than {self.limit:,} sequences; divide them into several files", line)
 
 
 def checked(rows: Rows, source: str, errors: SourceErrors) -> Pool:

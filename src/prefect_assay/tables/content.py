@@ -1,0 +1,230 @@
+"""What a file is by its first bytes: text, compressed text, a workbook, or a Parquet file; and its content.
+
+The name of the file decides nothing. Compressed text is read as a stream. A zip archive is read if it holds one file.
+"""
+
+import bz2
+import datetime as dt
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final
+
+from prefect_assay.tables.errors import UnreadableFile
+from prefect_assay.tables.text import Block, blocks
+
+# A workbook and a Parquet file are held in memory as a whole.
+WHOLE_BYTES: Final = 256 * 1024 * 1024
+UNPACKED_BYTES: Final = 1024 * 1024 * 1024
+_NESTED: Final = 3  # a gzip file in a zip archive is two
+_LISTED: Final = 8
+_HEAD: Final = 64
+_GZIP, _BZIP2, _XZ, _ZIP = (
+    b"\x1f\x8b",
+    b"BZh",
+    b"\xfd7zXZ\x00",
+    (b"PK\x03\x04", b"PK\x05\x06"),
+)  # the second is an empty archive
+_OLD_WORKBOOK, _PARQUET = b"\xd0\xcf\x11\xe0", b"PAR1"
+_STREAMS: Final = ((_GZIP, "gzip", gzip.open), (_BZIP2, "bzip2", bz2.open), (_XZ, "xz", lzma.open))
+_DAMAGED: Final = (EOFError, OSError, lzma.LZMAError, zlib.error)
+_REFUSED: Final = (
+    (b"%PDF", "is a PDF; give the FASTA or CSV file instead"),
+    # https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: the first line of every pointer
+    (
+        b"version https://git-lfs.github.com/spec/",
+        "is a Git LFS pointer, not the file itself; run 'git lfs pull' where it was cloned",
+    ),
+)
+
+Cells = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A sheet of a workbook, or the one table of a Parquet file: its rows as text, the first of them the first line."""
+
+    name: str
+    rows: Iterable[Cells]
+
+
+@dataclass(slots=True)
+class Content:
+    """The lines of a text, or the sheets of a workbook; `notes` says how it was unpacked, and grows while it is read."""
+
+    kind: str
+    lines: Iterator[Block] | None = None
+    sheets: tuple[Sheet, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+
+def content(stream: BinaryIO, limit: int) -> Content:
+    """The content of any file that is read here; `limit` is the most characters of text.
+
+    Raises:
+        UnreadableFile: it is none of them, or is damaged; also later, while lines are read.
+    """
+    return _content(stream, limit, [], _NESTED)
+
+
+def _content(stream: BinaryIO, limit: int, notes: list[str], depth: int) -> Content:
+    buffered = io.BufferedReader(stream)  # type: ignore[type-var]  # any readable binary stream will do
+    try:
+        head = buffered.peek(_HEAD)[:_HEAD]
+    except _DAMAGED as error:
+        raise _damaged(error) from None
+    for magic, cause in _REFUSED:
+        if head.startswith(magic):
+            raise UnreadableFile(f"this {cause}")
+    for magic, kind, unpack in _STREAMS:
+        if head.startswith(magic):
+            _check_depth(depth)
+            notes.append(f"unpacked from {kind}")
+            return _content(_Unpacked(unpack(buffered), kind), limit, notes, depth - 1)  # type: ignore[arg-type]
+    if head.startswith(_ZIP):
+        return _from_zip(_whole(buffered), limit, notes, depth)
+    if head.startswith(_OLD_WORKBOOK):
+        return Content("xls", sheets=_sheets(_whole(buffered)), notes=notes)
+    if head.startswith(_PARQUET):
+        return Content("Parquet", sheets=(Sheet("", _parquet_rows(_whole(buffered))),), notes=notes)
+    return Content("text", lines=blocks(buffered, limit, notes), notes=notes)
+
+
+class _Unpacked(io.RawIOBase):
+    """A stream that names damaged data as such."""
+
+    def __init__(self, stream: Any, kind: str) -> None:
+        self._stream = stream
+        self._kind = kind
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._stream.read(len(buffer))
+        except _DAMAGED as error:
+            raise _damaged(error, self._kind) from None
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _damaged(error: Exception, kind: str = "") -> UnreadableFile:
+    what = f"the {kind} data are" if kind else "the file is"
+    return UnreadableFile(
+        f"{what} damaged or incomplete ({type(error).__name__}); copy or write the file again"
+    )
+
+
+def _check_depth(depth: int) -> None:
+    if not depth:
+        raise UnreadableFile("a compressed file in a compressed file in another one; unpack it first")
+
+
+def _whole(stream: Any) -> bytes:
+    try:
+        data: bytes = stream.read(WHOLE_BYTES + 1)
+    except _DAMAGED as error:
+        raise _damaged(error) from None
+    if len(data) > WHOLE_BYTES:
+        raise UnreadableFile(f"larger than {WHOLE_BYTES:,} bytes; write the table as CSV")
+    return data
+
+
+def _from_zip(data: bytes, limit: int, notes: list[str], depth: int) -> Content:
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except zipfile.BadZipFile as error:
+        raise _damaged(error, "zip") from None
+    names = [each.filename for each in archive.infolist()]
+    if sum(each.file_size for each in archive.infolist()) > UNPACKED_BYTES:
+        raise UnreadableFile(
+            f"larger than {UNPACKED_BYTES:,} bytes when it is unpacked; divide it into several files"
+        )
+    if "[Content_Types].xml" in names or "content.xml" in names:
+        kind = "ods" if "content.xml" in names else "xlsx"
+        return Content(kind, sheets=_sheets(data), notes=notes)
+    _check_depth(depth)
+    members = [each for each in archive.infolist() if _is_member(each)]
+    if len(members) != 1:
+        listed = ", ".join(each.filename for each in members[:_LISTED])
+        more = f" and {len(members) - _LISTED} more" if len(members) > _LISTED else ""
+        raise UnreadableFile(
+            f"a zip archive of {len(members)} files ({listed}{more}); unpack it, and give one of them"
+            if members
+            else "a zip archive without a file in it"
+        )
+    try:
+        stream = archive.open(members[0])
+    except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise UnreadableFile(
+            f"{members[0].filename} in the zip archive cannot be read: {error}; unpack it"
+        ) from None
+    notes.append(f"{members[0].filename} was read from the zip archive")
+    return _content(_Unpacked(stream, "zip"), limit, notes, depth - 1)  # type: ignore[arg-type]
+
+
+def _is_member(member: zipfile.ZipInfo) -> bool:
+    """Not a folder, and not what archivers add of their own."""
+    name = member.filename
+    return not (member.is_dir() or name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith("."))
+
+
+def _sheets(data: bytes) -> tuple[Sheet, ...]:
+    try:
+        import python_calamine as calamine  # noqa: PLC0415  an optional extra
+    except ImportError:
+        raise UnreadableFile(
+            "a workbook; install prefect-assay[spreadsheets] to read it, or save the sheet as CSV UTF-8"
+        ) from None
+    try:
+        book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data))
+        tables = [
+            (name, book.get_sheet_by_name(name).to_python(skip_empty_area=False)) for name in book.sheet_names
+        ]
+    except calamine.PasswordError:
+        raise UnreadableFile("the workbook is protected by a password; save the sheet as CSV UTF-8") from None
+    except (calamine.CalamineError, OSError, ValueError) as error:
+        raise UnreadableFile(f"the workbook cannot be read: {error}; save the sheet as CSV UTF-8") from None
+    return tuple(
+        Sheet(name, [[_text(cell) for cell in row] for row in rows])
+        for name, rows in tables
+        if any(map(any, rows))
+    )
+
+
+def _parquet_rows(data: bytes) -> Iterator[Cells]:
+    try:
+        from pyarrow import ArrowException  # noqa: PLC0415  an optional extra
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415
+    except ImportError:
+        raise UnreadableFile(
+            "a Parquet file; install prefect-assay[parquet] to read it, or write the table as CSV"
+        ) from None
+    try:
+        file = ParquetFile(io.BytesIO(data))
+        yield list(file.schema_arrow.names)
+        for batch in file.iter_batches():
+            columns = [[_text(cell) for cell in column.to_pylist()] for column in batch.columns]
+            yield from map(list, zip(*columns, strict=True))
+    except (ArrowException, OSError) as error:
+        raise UnreadableFile(
+            f"the Parquet file cannot be read ({type(error).__name__}); write it again"
+        ) from None
+
+
+def _text(cell: Any) -> str:
+    """A cell as a person would type it: 12 for 12.0, a day without its midnight."""
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() and abs(cell) < 2**53 else repr(cell)
+    if isinstance(cell, dt.datetime) and cell.time() == dt.time():
+        return cell.date().isoformat()
+    return str(cell)

@@ -1,0 +1,311 @@
+"""A table of a text or of a workbook: its header, its rows with their lines, and what was read in a special way.
+
+The delimiter is the one that gives the header that the reader looks for. Decimal commas become points where the first rows
+leave no doubt. A header that is repeated below starts another part: files that were joined.
+"""
+
+import csv
+import io
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
+
+from prefect_assay.tables.content import Sheet, content
+from prefect_assay.tables.errors import NoHeader, UnreadableFile
+from prefect_assay.tables.text import Block
+
+SPACE: Final = " "
+DELIMITERS: Final = (",", "\t", ";", "|")
+COMMENTS: Final = (";", "#")  # how a line above the header may start
+LIMIT: Final = 256 * 1024 * 1024
+_HINT = re.compile(r"sep=(.)", re.IGNORECASE)  # Excel's own first line
+_FIELD_LIMIT: Final = 2**31 - 1
+_NOISE = re.compile(r"[\s_\-]+")
+_HEADER_LINES: Final = 10  # a quoted title may hold line ends
+_ABOVE: Final = 20  # lines of a sheet that may stand above the header
+_SAMPLE: Final = 1000  # rows that decide about decimal commas
+_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+_WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?|(?i:n/?a|nan|null|none)?")
+
+# The line on which it starts, counted from 1, and its cells without white space around them.
+Row = tuple[int, list[str]]
+Accepts = Callable[[Sequence[str]], bool]
+
+
+@dataclass(slots=True)
+class Table:
+    """A header and the rows below it, which are read once, as they are asked for.
+
+    `parts` has the lines of repeated headers above rows that were read, `notes` what was read in a special way: both grow
+    with the rows. `delimiter` is None for a workbook and a Parquet file.
+    """
+
+    titles: tuple[str, ...]
+    line: int
+    delimiter: str | None
+    rows: Iterator[Row]
+    parts: list[int] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def misfit(self, cells: Sequence[str]) -> str | None:
+        """What is wrong with the number of a row's cells."""
+        width = len(self.titles)
+        if self.delimiter == SPACE and len([cell for cell in cells if cell]) < width:
+            return f"{len(cells)} words under {width} columns; write 'nan' for an empty cell, or save the table as CSV"
+        if len(cells) > width and any(cells[width:]):
+            quote = (
+                f"; quote cells that contain {self.delimiter!r}"
+                if self.delimiter
+                else "; give each column a title"
+            )
+            return f"{len(cells)} cells under {width} columns{quote}"
+        return None
+
+
+def key_of(title: str) -> str:
+    """A title without case, white space, `-` and `_`."""
+    return _NOISE.sub("", title).casefold()
+
+
+def any_titles(cells: Sequence[str]) -> bool:
+    """Accept every line of two words or more."""
+    return sum(bool(cell.strip()) for cell in cells) > 1
+
+
+def read_table(data: bytes | BinaryIO, accepts: Accepts = any_titles, *, limit: int = LIMIT) -> Table:
+    """The table of a file of any kind that is read here.
+
+    Args:
+        data: the content, or a stream of it.
+        accepts: whether the cells of a line are the header that is looked for.
+        limit: the most characters of text.
+
+    Raises:
+        UnreadableFile: it is no table, or is damaged; also later, while rows are read.
+        NoHeader: it has no header that is accepted.
+    """
+    found = content(io.BytesIO(data) if isinstance(data, bytes) else data, limit)
+    if found.lines is None:
+        return sheet_table(found.sheets, accepts, found.notes)
+    return text_table(found.lines, accepts, found.notes)
+
+
+def text_table(lines: Iterable[Block], accepts: Accepts, notes: list[str] | None = None) -> Table:
+    """The table of a text: the first line that is neither empty nor a comment is its header."""
+    lines = iter(lines)
+    hinted: str | None = None
+    for first, block in lines:
+        for at, line in enumerate(block):
+            if not line.strip():
+                continue
+            if hint := _HINT.fullmatch(line.strip()):
+                hinted = hint[1]
+                continue
+            header, height, rest = _whole_header(itertools.chain([(first + at, block[at:])], lines))
+            found = find_header(header, accepts, hinted)
+            if found is not None:
+                return _text_rows(found, first + at, height, rest, notes if notes is not None else [])
+            if line.startswith(COMMENTS):
+                return text_table(_below(rest, 1), accepts, notes)
+            titles = max((cells_of(header, delimiter) for delimiter in DELIMITERS), key=len)
+            raise NoHeader([title.strip() for title in titles], line, first + at)
+    raise UnreadableFile("empty")
+
+
+def _below(lines: Iterator[Block], height: int) -> Iterator[Block]:
+    """Without the first lines."""
+    for number, block in lines:
+        if height < len(block):
+            yield number + height, block[height:]
+            break
+        height -= len(block)
+    yield from lines
+
+
+def _whole_header(lines: Iterator[Block]) -> tuple[str, int, Iterator[Block]]:
+    """The header with the line ends in its quoted titles, its number of lines, and all lines again."""
+    taken: list[Block] = []
+    text: list[str] = []
+    for number, block in lines:
+        taken.append((number, block))
+        text += block[: _HEADER_LINES - len(text)]
+        if len(text) >= _HEADER_LINES:
+            break
+    height = 1
+    while height < len(text) and "\n".join(text[:height]).count('"') % 2:
+        height += 1
+    header = "\n".join(text[:height])
+    if header.count('"') % 2:
+        header, height = text[0], 1
+    return header, height, itertools.chain(taken, lines)
+
+
+def is_comment(line: str, accepts: Accepts) -> bool:
+    """Whether a line may stand above a header, and is none itself."""
+    return line.startswith(COMMENTS) and find_header(line, accepts) is None
+
+
+def find_header(line: str, accepts: Accepts, hinted: str | None = None) -> tuple[list[str], str] | None:
+    """The titles and the delimiter that make a header of this line."""
+    given = DELIMITERS if hinted is None else (hinted,)
+    found = [(cells, delimiter) for delimiter in given if accepts(cells := cells_of(line, delimiter))]
+    # Spaces last: they may also be part of a title, and a comment has words, too.
+    if not found and not line.startswith(COMMENTS) and accepts(words := cells_of(line, SPACE)):
+        return words, SPACE
+    return max(found, key=lambda each: len(each[0]), default=None)
+
+
+def reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """A csv reader of one dialect."""
+    # The limit is global to the process. Raised always, so that a file reads the same after other readers and before.
+    csv.field_size_limit(_FIELD_LIMIT)
+    if delimiter == SPACE:
+        lines = (line.replace("\t", SPACE) for line in lines)
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
+
+
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """The cells of one line; no cells when it does not parse."""
+    try:
+        return next(reader([part + "\n" for part in line.split("\n")], delimiter), [])
+    except csv.Error:
+        return []
+
+
+def _text_rows(
+    header: tuple[list[str], str], line: int, height: int, lines: Iterator[Block], notes: list[str]
+) -> Table:
+    titles, delimiter = header
+    at = _Position()
+    rows = _parsed(reader(at.feed(_below(lines, height)), delimiter), at, delimiter)
+    return _table(titles, line, delimiter, rows, notes)
+
+
+class _Position:
+    """The line on which the current row starts; a quoted cell may span several."""
+
+    def __init__(self) -> None:
+        self.line = 0
+        self.fresh = True
+
+    def feed(self, lines: Iterable[Block]) -> Iterator[str]:
+        for first, block in lines:
+            for number, line in enumerate(block, first):
+                if self.fresh:
+                    self.line, self.fresh = number, False
+                yield line + "\n"
+
+
+def _parsed(table: Iterator[list[str]], at: _Position, delimiter: str) -> Iterator[Row]:
+    """UnreadableFile for broken quoting, after which no row can be trusted."""
+    while True:
+        at.fresh = True
+        try:
+            cells = next(table, None)
+        except csv.Error as error:
+            raise UnreadableFile(
+                f"the row does not parse ({error}); check its quotes, and quote cells that contain {delimiter!r}",
+                at.line,
+            ) from None
+        if cells is None:
+            return
+        yield at.line, [cell.strip() for cell in cells]
+
+
+def sheet_table(sheets: Iterable[Sheet], accepts: Accepts, notes: list[str] | None = None) -> Table:
+    """The table of the one sheet that has such a header, within its first lines."""
+    notes = notes if notes is not None else []
+    found: list[tuple[str, int, list[str], Iterator[list[str]]]] = []
+    first: list[str] = []
+    others = []
+    for sheet in sheets:
+        rows = iter(sheet.rows)
+        head = list(itertools.islice(rows, _ABOVE))
+        at = next((at for at, cells in enumerate(head) if accepts(cells)), None)
+        if at is None:
+            others.append(sheet.name)
+            first = first or next(([cell for cell in cells if cell] for cells in head if any(cells)), [])
+        else:
+            found.append((sheet.name, at, head[at], itertools.chain(head[at + 1 :], rows)))
+    if len(found) > 1:
+        listed = ", ".join(repr(each[0]) for each in found)
+        raise UnreadableFile(
+            f"several sheets hold such a table: {listed}; save the one that is meant as a file of its own"
+        )
+    if not found:
+        if not first:
+            raise UnreadableFile("empty")
+        raise NoHeader(first, "", 1)
+    name, at, titles, rows = found[0]
+    if others:
+        notes.append(f"read from the sheet {name!r}; other sheets: {', '.join(map(repr, others))}")
+    while titles and not titles[-1].strip():  # a sheet is as wide as its widest row
+        titles = titles[:-1]
+    numbered = ((number, [cell.strip() for cell in cells]) for number, cells in enumerate(rows, at + 2))
+    return _table(titles, at + 1, None, numbered, notes)
+
+
+def _table(
+    titles: Sequence[str], line: int, delimiter: str | None, rows: Iterator[Row], notes: list[str]
+) -> Table:
+    plain = tuple(" ".join(title.split()) for title in titles)
+    table = Table(plain, line, delimiter, iter(()), notes=notes)
+    table.rows = _rows(table, rows)
+    return table
+
+
+def _rows(table: Table, rows: Iterator[Row]) -> Iterator[Row]:
+    """The rows with something in them, without repeated headers, and with decimal points."""
+    titles, parts = table.titles, table.parts
+    header = [" ".join(title.split()) for title in titles]
+    words = {title for title in header if title}
+    named = next(
+        (at for at, title in enumerate(header) if title), 0
+    )  # pandas leaves the title of its index empty
+    sample = [] if table.delimiter in {",", SPACE} else list(itertools.islice(rows, _SAMPLE))
+    commas = _comma_columns(sample, len(header))
+    if commas:
+        listed = ", ".join(header[at] for at in commas)
+        table.notes.append(f"decimal commas were read as points in: {listed}")
+    for line, cells in itertools.chain(sample, rows):
+        if not any(cells):
+            continue
+        if named < len(cells) and cells[named] in words and _is_header(cells, header, words, line):
+            parts.append(line)
+            continue
+        for at in commas:
+            if at < len(cells) and _COMMA.fullmatch(cells[at].lstrip("<>~= ")):
+                cells[at] = cells[at].replace(",", ".")
+        yield line, cells
+
+
+def _is_header(cells: list[str], header: list[str], words: set[str], line: int) -> bool:
+    if cells == header:
+        return True
+    filled = [cell for cell in cells if cell]
+    if len(filled) > 1 and 2 * sum(cell in words for cell in filled) > len(filled):
+        raise UnreadableFile(
+            "this looks like the header of another table with other columns; give the joined tables as separate files",
+            line,
+        )
+    return False
+
+
+def _comma_columns(sample: Sequence[Row], width: int) -> tuple[int, ...]:
+    """The columns of numbers with decimal commas; none where any number has a point, or all could be thousands."""
+    found, certain = [], False
+    for at in range(width):
+        cells = [row[at] for _, row in sample if at < len(row) and row[at]]
+        with_comma = [cell for cell in cells if _COMMA.fullmatch(cell.lstrip("<>~= "))]
+        if any(_POINT.fullmatch(cell.lstrip("<>~= ")) for cell in cells):
+            return ()
+        if with_comma and all(
+            _COMMA.fullmatch(cell.lstrip("<>~= ")) or _WHOLE.fullmatch(cell) for cell in cells
+        ):
+            found.append(at)
+            certain = certain or not all(_THOUSANDS.fullmatch(cell.lstrip("<>~= ")) for cell in with_comma)
+    return tuple(found) if certain else ()
