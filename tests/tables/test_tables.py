@@ -114,6 +114,7 @@ PLAIN = text().encode()
         ods(),
         parquet(),
     ],
+    ids=lambda _: "",
 )
 def test_the_same_table_written_in_many_ways(data):
     assert cells(data) == ROWS
@@ -188,6 +189,7 @@ def test_a_limit_keeps_its_sign():
         (b'name,x\na,"1', "check its quotes"),
         (b"", "empty"),
     ],
+    ids=lambda given: given if isinstance(given, str) else "",
 )
 def test_what_cannot_be_read_is_named_with_the_next_step(data, message):
     with pytest.raises(UnreadableFile) as caught:
