@@ -28,6 +28,7 @@ ANYWHERE = (
     "x402",
     "parquet",
     "server",
+    "spreadsheets",
 )  # imported where they are used, with a message when missing
 
 
