@@ -4,7 +4,8 @@ A folder and a bucket's prefix can be listed. Knows nothing of what is in the fi
 """
 
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -15,35 +16,124 @@ from urllib.parse import urlsplit
 from prefect_assay.errors import InputError, ServiceUnavailable
 
 S3: Final = "s3://"
-# What passes, or what a person mends while runs wait: the same request succeeds later.
+_AGAIN: Final = "run again later"
+_CREDENTIALS: Final = "renew them in the block or the environment (role, profile, variables), then run again"
+_DAMAGED: Final = "the content was damaged on the way; run again"
+# What passes, or what a person mends while runs wait: the same request succeeds later. botocore knows the codes of a server
+# that is busy.
 _LATER: Final = {
-    "ExpiredToken": "the credentials were temporary and have expired; renew them in the block or the environment, then run again",
-    "RequestTimeTooSkewed": "the clock of this machine is wrong; set it by a time server, then run again",
-    "BadDigest": "the content was damaged on the way to the server; run again",
-    "XAmzContentChecksumMismatch": "the content was damaged on the way to the server; run again",
     **dict.fromkeys(
         (
-            "SlowDown",
+            "ExpiredToken",
+            "ExpiredTokenException",
+            "InvalidToken",
+            "RequestExpired",
+            "TokenRefreshRequired",
+        ),
+        f"the credentials were temporary and have expired; {_CREDENTIALS}",
+    ),
+    "RequestTimeTooSkewed": "the clock of this machine is wrong; set it by a time server, then run again",
+    "BadDigest": _DAMAGED,
+    "XAmzContentChecksumMismatch": _DAMAGED,
+    "XAmzContentSHA256Mismatch": _DAMAGED,
+    "NoSuchUpload": "the server has ended this upload; run again, and the file is sent again",
+    **dict.fromkeys(
+        (
             "ServiceUnavailable",
             "InternalError",
-            "RequestTimeout",
-            "Throttling",
             "ConditionalRequestConflict",
             "OperationAborted",
         ),
-        "the server is busy; run again later",
+        f"the server is busy; {_AGAIN}",
     ),
 }
 _LATER_STATUS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})  # under any code
+# Requests that botocore makes for credentials, at other services than S3.
+_FOR_CREDENTIALS: Final = (
+    "AssumeRole",
+    "CreateOAuth2Token",
+    "CreateToken",
+    "GetRoleCredentials",
+    "GetSessionToken",
+)
+# What signs a request: the header and what is hashed for it to the end of the text, parameters of an address, and key ids.
+_SIGNED: Final = re.compile(
+    r"""AWS4-.*|\bAWS\s+[^\s:]+:\S+
+    |\b(?:X-Amz-)?(?:Credential|Signature|Security-Token|AWSAccessKeyId)\b["']?\s*[=:]\s*[^\s&,]+
+    |\bA[KS]IA[A-Z0-9]{12,}|(?<=//)[^/@\s]*@""",
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+_CAUSE_LENGTH: Final = 300
 _MISSING: Final = frozenset({"NoSuchKey", "NoSuchBucket", "404", "NotFound"})
 
 
-def s3_later(code: str, status: int) -> str | None:
+def s3_later(error: Exception) -> str | None:
     """The next step for an S3 request that may succeed later; None for one that is refused for good."""
+    from botocore import exceptions  # noqa: PLC0415 - half a second that only s3:// users pay
+
+    if isinstance(error, exceptions.ClientError):
+        return _refused_for_now(error)
+    if isinstance(error, exceptions.HTTPClientError) and _is_invalid(error):
+        return None
+    if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
+        return "check the endpoint and the network, then run again"
+    if isinstance(error, exceptions.IncompleteReadError | exceptions.FlexibleChecksumError):
+        return _DAMAGED
+    if isinstance(
+        error,
+        exceptions.NoCredentialsError
+        | exceptions.PartialCredentialsError
+        | exceptions.CredentialRetrievalError
+        | exceptions.RefreshWithMFAUnsupportedError
+        | exceptions.MetadataRetrievalError
+        | exceptions.NoAuthTokenError
+        | exceptions.TokenRetrievalError
+        | exceptions.SSOError
+        | exceptions.LoginError,
+    ):
+        return f"there are no S3 credentials now; {_CREDENTIALS}"
+    # Such as a certificate or the file of a web identity token that is not there.
+    return "run again when this file can be read" if isinstance(error, OSError) else None
+
+
+def _refused_for_now(error: Any) -> str | None:
+    from botocore.retries import standard  # noqa: PLC0415 - likewise
+
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _LATER:
         return _LATER[code]
-    failed = status >= HTTPStatus.INTERNAL_SERVER_ERROR and code != "NotImplemented"
-    return "run again later" if failed or status in _LATER_STATUS else None
+    if error.operation_name.startswith(_FOR_CREDENTIALS):
+        return f"{error.operation_name} gave no S3 credentials; {_CREDENTIALS}"
+    name = code.rpartition(".")[2].removesuffix("Exception")  # KMS.ThrottlingException, TooManyRequests
+    for spelled in (name, f"{name}Exception"):
+        context = standard.RetryContext(attempt_number=1, parsed_response={"Error": {"Code": spelled}})
+        checkers = (standard.ThrottledRetryableChecker(), standard.TransientRetryableChecker())
+        if any(checker.is_retryable(context) for checker in checkers):
+            return f"the server is busy; {_AGAIN}"
+    failed = status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.NOT_IMPLEMENTED
+    return _AGAIN if failed or status in _LATER_STATUS else None
+
+
+def _is_invalid(error: Any) -> bool:
+    """Return True if no HTTP request can be made of it, as of a key id with a line break."""
+    return isinstance(error.kwargs.get("error"), ValueError)
+
+
+def s3_cause(error: Exception, hidden: Iterable[str] = ()) -> str:
+    """What S3 or botocore says in one short line, without what signs a request and without the texts in `hidden`."""
+    from botocore import exceptions  # noqa: PLC0415 - likewise
+
+    if isinstance(error, exceptions.ClientError):
+        found = error.response.get("Error", {})
+        text = f"{found.get('Code', 'unknown')}: {found.get('Message') or error}"
+    elif isinstance(error, exceptions.HTTPClientError) and _is_invalid(error):
+        text = "no request can be made with a character of the key id, the endpoint or the region"
+    else:
+        text = f"{type(error).__name__}: {error}"
+    for secret in sorted(filter(None, hidden), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return " ".join(_SIGNED.sub("***", text).split())[:_CAUSE_LENGTH].rstrip(". ")
 
 
 def local_path(text: str | Path) -> Path:
@@ -175,12 +265,12 @@ def _from_s3(source: str) -> Iterator[BinaryIO]:
 
 
 def _s3() -> Any:
-    import boto3  # noqa: PLC0415 - half a second that only s3:// users pay
+    import boto3  # noqa: PLC0415 - likewise
 
     try:
         return boto3.client("s3")
     except ValueError as error:  # a malformed AWS_ENDPOINT_URL
-        raise UnreadableSource(f"cannot be read from S3: {error}") from None
+        raise UnreadableSource(f"cannot be read from S3: {s3_cause(error)}") from None
 
 
 @contextmanager
@@ -188,9 +278,6 @@ def _s3_errors(source: str) -> Iterator[None]:
     from botocore.exceptions import (  # noqa: PLC0415 - likewise
         BotoCoreError,
         ClientError,
-        ConnectionError,  # noqa: A004 - botocore's own
-        HTTPClientError,
-        IncompleteReadError,
         NoCredentialsError,
         PartialCredentialsError,
     )
@@ -202,13 +289,13 @@ def _s3_errors(source: str) -> Iterator[None]:
             "no S3 credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile"
         ) from None
     except ClientError as error:
-        raise _refused(error.response, source) from None
-    except (ConnectionError, HTTPClientError, IncompleteReadError) as error:
-        raise ServiceUnavailable(
-            f"{source}: the object storage did not answer ({type(error).__name__}); try again later"
-        ) from None
+        raise _refused(error, source) from None
     except BotoCoreError as error:
-        raise UnreadableSource(f"cannot be read from S3: {error}") from None
+        if step := s3_later(error):
+            raise ServiceUnavailable(
+                f"{source}: the object storage did not answer ({s3_cause(error)}); {step}"
+            ) from None
+        raise UnreadableSource(f"cannot be read from S3: {s3_cause(error)}") from None
 
 
 def _address(source: str) -> tuple[str, str]:
@@ -222,10 +309,9 @@ def _address(source: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _refused(response: Any, source: str) -> Exception:
-    code = str(response.get("Error", {}).get("Code", "unknown"))
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if step := s3_later(code, status):
+def _refused(error: Any, source: str) -> Exception:
+    code = str(error.response.get("Error", {}).get("Code", "unknown"))
+    if step := s3_later(error):
         return ServiceUnavailable(f"{source}: the object storage answers {code}; {step}")
     if code in _MISSING:
         return UnreadableSource(f"no such object ({code}); check bucket and key")

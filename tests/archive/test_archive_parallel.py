@@ -109,7 +109,7 @@ def test_a_source_that_cannot_be_read_to_its_end_leaves_the_store_usable(client,
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", lambda path, mode, **_: Failing(path, mode))
         for _ in range(REQUESTS_AT_ONCE + 1):
-            with pytest.raises(OSError, match="disk is broken"):
+            with pytest.raises(ArchiveUnavailable, match="disk is broken"):
                 store.put_if_absent("a", source, "a/b")
     assert store.put_if_absent("a", source, "a/b")
 

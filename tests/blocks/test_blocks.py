@@ -91,14 +91,65 @@ def test_credentials_build_both_clients_and_refuse_plain_http_elsewhere():
 @pytest.mark.parametrize(
     ("changes", "cause"),
     [
-        ({"endpoint_url": "minio:9000"}, "Invalid endpoint: minio:9000"),
-        ({"region": "no region!"}, "region"),
-        ({"access_key_id": "alone"}, "Partial credentials"),
+        *(
+            ({"bucket": name}, "give the bucket's name alone")
+            for name in ("bkt/team", "s3://bkt", "b t", "b\n", "")
+        ),
+        *(
+            ({"prefix": prefix}, "prefix .* is not usable")
+            for prefix in ("../up", "a/../b", "a//b", "a b", "./a")
+        ),
+        *(
+            ({"endpoint_url": url}, "give the server's address with its scheme")
+            for url in (
+                "minio:9000",
+                "ftp://h",
+                "http://",
+                "http://h:port",
+                "http://u:p@h",
+                "http://h\n",
+                "h.example",
+            )
+        ),
+        *(({"region": name}, "give the region's name") for name in ("no region!", "eu\n")),
+        *(({"access_key_id": key}, "copy it again") for key in ("A\nB", "A B", " A", "A\r")),
+        *(({"secret_access_key": key}, "copy it again") for key in ("A\nB", " A", "A\n")),
+        ({"access_key_id": None}, "or neither"),
+        ({"secret_access_key": None}, "or neither"),
     ],
 )
-def test_an_s3_archive_that_cannot_be_opened_is_an_error_with_its_cause(changes, cause):
-    with pytest.raises(ConfigurationError, match=f"'results' cannot be opened: .*{cause}"):
-        S3Archive(bucket="results", **changes).get_store()
+def test_an_s3_archive_that_is_wrong_for_good_cannot_be_saved(changes, cause):
+    fields = {"bucket": "results", "access_key_id": "id", "secret_access_key": CANARY} | changes
+    with pytest.raises(ValidationError, match=cause) as caught:
+        S3Archive(**fields)
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"bucket": "Results_2026.eu"},
+        {"bucket": "arn:aws:s3:eu-central-1:123456789012:accesspoint/assay"},
+        {"bucket": "b", "prefix": "/team/assay/"},
+        {"bucket": "b", "endpoint_url": "", "region": "", "access_key_id": ""},  # of the form, left empty
+        {"bucket": "b", "endpoint_url": "https://[::1]:9000/s3", "region": "us-east-1"},
+        {"bucket": "b", "access_key_id": "lab:archivist", "secret_access_key": "a secret of two words+/="},
+    ],
+)
+def test_an_s3_archive_that_servers_take_can_be_saved(fields):
+    assert S3Archive(**fields).get_store()
+
+
+@pytest.mark.parametrize("fields", [{"prefix": "../up"}, {"root": " "}, {"root": "/a\nb"}, {"root": "/a\0"}])
+def test_a_folder_that_is_no_folder_cannot_be_saved(fields):
+    with pytest.raises(ValidationError):
+        LocalArchive(**fields)
+
+
+def test_an_s3_archive_that_cannot_be_opened_is_an_error_with_its_cause(monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
+    with pytest.raises(ConfigurationError, match=r"'results' cannot be opened: .*no-such-profile"):
+        S3Archive(bucket="results").get_store()
 
 
 def test_a_webhook_endpoint_gives_every_order_a_secret_of_its_own():

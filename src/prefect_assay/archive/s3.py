@@ -1,8 +1,8 @@
 """The archive in a bucket of any S3 server that honours conditional writes (`If-None-Match: *`).
 
-Every request carries the SHA-256 of its body. Files above `SINGLE_PUT_BYTES` are sent in parts (`s3_parts`), with the
-condition on the completing request. The caller gives the boto3 client; no access key passes through here, and no error
-shows one.
+Every upload carries a checksum of its body, as Object Lock demands. Files above `SINGLE_PUT_BYTES` are sent in parts
+(`s3_parts`), with the condition on the completing request. The caller gives the boto3 client; no error shows a key, a
+secret or a signature.
 """
 
 import base64
@@ -10,17 +10,18 @@ import contextlib
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from prefect_assay.archive.s3_parts import REQUESTS_AT_ONCE, send_parts
+from prefect_assay.archive.s3_parts import REQUESTS_AT_ONCE, Part, Slice, send_parts
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
     Body,
@@ -33,41 +34,72 @@ from prefect_assay.archive.store import (
     wrong_digest,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
-from prefect_assay.sources import s3_later
+from prefect_assay.sources import s3_cause, s3_later
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+T = TypeVar("T")
 
 SINGLE_PUT_BYTES: Final = 8 * CHUNK_BYTES
 
 _EXISTS: Final = frozenset({"PreconditionFailed", "412"})
 _CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
 _ABSENT: Final = frozenset({"NoSuchKey", "NotFound", "404"})
-_UNNAMED: Final = frozenset({"400", "403"})
+_UNNAMED: Final = frozenset({"400", "403", "501"})
+_GONE_UPLOAD: Final = "NoSuchUpload"
+_REFUSING: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_IMPLEMENTED})
 _CONFLICT_WAITS: Final = (0.1, 0.3, 1.0, 3.0)  # seconds before each further try
 
 
 def client_config(endpoint_url: str | None) -> Config:
     """Settings of a boto3 client for a `S3Store`; None is AWS. Other settings work, too, and are slower.
 
-    Other servers are addressed by path, because bucket names in host names need DNS. Without a further checksum: requests
-    are signed with the SHA-256 of their body, and a CRC beside it costs an eighth of the processor time of an upload.
+    Other servers are addressed by path, because bucket names in host names need DNS. `S3Store` itself adds and requests
+    checksums, so that it can leave them out for servers that refuse their headers.
     """
     return Config(
-        s3={"addressing_style": "path" if endpoint_url else "auto"},
+        s3={"addressing_style": "path" if endpoint_url else "auto", "payload_signing_enabled": True},
         request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
     )
 
 
-class S3Store:
-    """A `Store` in an existing bucket; `sse` is sent as the encryption header, which some servers refuse."""
+def _sha256(body: bytes | Slice) -> dict[str, str]:
+    return {"ChecksumSHA256": _digest(hashlib.sha256(), body)}
 
-    def __init__(self, bucket: str, client: "S3Client", *, sse: str | None = None) -> None:
+
+def _md5(body: bytes | Slice) -> dict[str, str]:
+    return {"ContentMD5": _digest(hashlib.md5(usedforsecurity=False), body)}
+
+
+def _digest(digest: Any, body: bytes | Slice) -> str:
+    for block in [body] if isinstance(body, bytes) else body:
+        digest.update(block)
+    return base64.b64encode(digest.digest()).decode()
+
+
+# What AWS accepts for a locked bucket, the better first; the last one is for servers that refuse both headers.
+_CHECKSUMS: Final[tuple[Callable[[bytes | Slice], dict[str, str]], ...]] = (_sha256, _md5, lambda _body: {})
+_OF_PARTS: Final = 1  # a SHA-256 of parts would have to be announced when the upload is created
+
+
+class S3Store:
+    """A `Store` in an existing bucket; `sse` is sent as the encryption header, which some servers refuse.
+
+    No error shows the texts in `hidden`. A server that refuses the header of a checksum is served with the next kind of
+    `_CHECKSUMS`.
+    """
+
+    def __init__(
+        self, bucket: str, client: "S3Client", *, sse: str | None = None, hidden: Iterable[str] = ()
+    ) -> None:
         self.bucket = bucket
         self._client: Any = client
         self._turn = threading.BoundedSemaphore(REQUESTS_AT_ONCE)
         self._encryption: dict[str, str] = {"ServerSideEncryption": sse} if sse else {}
+        self._hidden = tuple(hidden)
+        self._checksum = 0  # which of `_CHECKSUMS` the server takes, as far as is known
 
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
         """See `Store`.
@@ -88,11 +120,46 @@ class S3Store:
                 if code in _EXISTS:
                     return False
                 if code not in _CONFLICT or wait is None:
-                    raise archive_error(self.location(key), error) from None
+                    raise self._error(key, error) from None
                 time.sleep(wait)
-            except BotoCoreError as error:
-                raise archive_error(self.location(key), error) from None
+            except (BotoCoreError, OSError) as error:
+                raise self._error(key, error) from None
         return False
+
+    def _with_checksum(self, send: Callable[..., T], body: bytes | Slice, kind: int = 0) -> T:
+        """Send a body with a checksum; where the server refuses its header, with the next kind.
+
+        Raises:
+            ClientError: the first refusal, if the request is refused without a checksum as well.
+        """
+        kind = max(kind, self._checksum)
+        try:
+            return send(Body=body, **_CHECKSUMS[kind](body))
+        except ClientError as error:
+            if kind + 1 == len(_CHECKSUMS) or not _may_refuse_header(error):
+                raise
+            try:
+                answer = self._with_checksum(send, body, kind + 1)
+            except ClientError as again:
+                raise error if _may_refuse_header(again) else again from None
+            self._checksum = max(self._checksum, kind + 1)
+            return answer
+
+    def _get(self, key: str) -> Any:
+        return self._asking(partial(self._client.get_object, Bucket=self.bucket, Key=check_key(key)))
+
+    def _asking(self, ask: Callable[..., T]) -> T:
+        """Request the object's checksum with it, which botocore compares; not where the server refuses this header."""
+        if self._checksum == 0:
+            try:
+                return ask(ChecksumMode="ENABLED")
+            except ClientError as error:
+                if not _may_refuse_header(error):
+                    raise
+            answer = ask()
+            self._checksum = max(self._checksum, 1)
+            return answer
+        return ask()
 
     def read(self, key: str) -> bytes:
         """See `Store`."""
@@ -101,7 +168,7 @@ class S3Store:
     def find(self, key: str) -> bytes | None:
         """See `Store`."""
         with self._errors(key, ignored=_ABSENT):
-            found = self._client.get_object(Bucket=self.bucket, Key=check_key(key))["Body"]
+            found = self._get(key)["Body"]
             with contextlib.closing(found):
                 return bytes(found.read())
         return None
@@ -109,7 +176,7 @@ class S3Store:
     def stream(self, key: str) -> Iterator[bytes]:
         """See `Store`."""
         with self._errors(key):
-            body = self._client.get_object(Bucket=self.bucket, Key=check_key(key))["Body"]
+            body = self._get(key)["Body"]
             with contextlib.closing(body):
                 yield from body.iter_chunks(CHUNK_BYTES)
 
@@ -125,11 +192,11 @@ class S3Store:
 
     def _head(self, key: str) -> Any:
         try:
-            return self._client.head_object(Bucket=self.bucket, Key=key, ChecksumMode="ENABLED")
+            return self._asking(partial(self._client.head_object, Bucket=self.bucket, Key=key))
         except ClientError as error:
             # The answer to a HEAD has no body, so its code is its status: a GET is refused with the cause's own.
             if error_code(error) in _UNNAMED:
-                self._client.get_object(Bucket=self.bucket, Key=key)["Body"].close()
+                self._get(key)["Body"].close()
             raise
 
     def keys(self, prefix: str) -> Iterator[str]:
@@ -187,19 +254,12 @@ class S3Store:
     def _put_at_once(self, key: str, data: Body, content_type: str, sha256: str | None) -> bool:
         if isinstance(data, Path):
             data = data.read_bytes()  # a small file, read once: a change of it tears nothing
-        digest = hashlib.sha256(data)
-        if sha256 not in {None, digest.hexdigest()}:
+        if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
             raise wrong_digest(self.location(key))
+        address = {"Bucket": self.bucket, "Key": key, "ContentType": content_type}
+        put = partial(self._client.put_object, **address, **self._encryption, IfNoneMatch="*")
         with self._turn:
-            self._client.put_object(
-                Bucket=self.bucket,
-                Key=key,
-                Body=data,
-                ContentType=content_type,
-                IfNoneMatch="*",
-                ChecksumSHA256=base64.b64encode(digest.digest()).decode(),
-                **self._encryption,
-            )
+            self._with_checksum(put, data)
         return True
 
     def _put_in_parts(
@@ -216,16 +276,30 @@ class S3Store:
             if kept and kept.result():
                 self._abort(address, upload)
                 return False
-            parts, found = send_parts(self._client, {**address, "UploadId": upload}, data, self._turn)
+            send = partial(self._client.upload_part, **address, UploadId=upload)
+            parts, found = send_parts(
+                lambda number, body: self._with_checksum(partial(send, PartNumber=number), body, _OF_PARTS),
+                data,
+                self._turn,
+            )
             if sha256 not in {None, found} or stamp_of(data) != stamp:
                 raise wrong_digest(self.location(key))  # noqa: TRY301  the same clean-up serves every failure
-            self._client.complete_multipart_upload(
-                **address, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
-            )
+            return self._complete(key, {**address, "UploadId": upload}, parts)
         except BaseException as error:
             self._abort(address, upload)
             if isinstance(error, EOFError):
                 raise wrong_digest(self.location(key)) from None
+            raise
+
+    def _complete(self, key: str, upload: dict[str, str], parts: list[Part]) -> bool:
+        """False where the object is there, and its upload is not: the answer was lost, and boto3 repeated the request."""
+        try:
+            self._client.complete_multipart_upload(
+                **upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
+            )
+        except ClientError as error:
+            if error_code(error) == _GONE_UPLOAD and self.stat(key) is not None:
+                return False
             raise
         return True
 
@@ -237,9 +311,12 @@ class S3Store:
     def _errors(self, key: str, *, ignored: frozenset[str] = frozenset()) -> Iterator[None]:
         try:
             yield
-        except (ClientError, BotoCoreError) as error:
+        except (ClientError, BotoCoreError, OSError) as error:
             if error_code(error) not in ignored:
-                raise archive_error(self.location(key), error) from None
+                raise self._error(key, error) from None
+
+    def _error(self, key: str, error: ClientError | BotoCoreError | OSError) -> ArchiveError:
+        return archive_error(self.location(key), error, self._hidden)
 
 
 def _is_hidden(key: str) -> bool:
@@ -256,26 +333,33 @@ _NEXT_STEP: Final = {
     "SignatureDoesNotMatch": "the secret access key is wrong; check the block's credentials",
     "NotImplemented": "the server does not offer this; leave the block's encryption empty",
 }
-_CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "NoAuthTokenError"})
 
 
-def error_code(error: ClientError | BotoCoreError) -> str:
-    """The server's code (`PreconditionFailed`, or the HTTP status of a HEAD), or boto3's class name."""
+def _may_refuse_header(error: ClientError) -> bool:
+    """Return True for a refusal that may be one of a header: servers have no common code for it."""
+    status = _status(error)
+    return status in _REFUSING and not s3_later(error)
+
+
+def _status(error: ClientError) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def error_code(error: ClientError | BotoCoreError | OSError) -> str:
+    """The server's code (`PreconditionFailed`, or the HTTP status of a HEAD), or the class name."""
     if isinstance(error, ClientError):
         return str(error.response.get("Error", {}).get("Code", ""))
     return type(error).__name__
 
 
-def archive_error(location: str, error: ClientError | BotoCoreError) -> ArchiveError:
+def archive_error(
+    location: str, error: ClientError | BotoCoreError | OSError, hidden: Iterable[str] = ()
+) -> ArchiveError:
     """A failed request as an error with its next step; `ArchiveUnavailable` when a later retry may help."""
-    code = error_code(error)
-    if isinstance(error, BotoCoreError):
-        if code in _CREDENTIALS:
-            return ArchiveError(f"{location}: no S3 credentials; put them into the block or the environment")
-        return ArchiveUnavailable(f"{location}: {error}; check the endpoint and the network, then run again")
-    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    cause = str(error.response.get("Error", {}).get("Message") or error)
-    if step := s3_later(code, status):
-        return ArchiveUnavailable(f"{location}: {code}: {cause}; {step}")
-    step = _NEXT_STEP.get(code, "check bucket, prefix and permissions")
-    return ArchiveError(f"{location}: {code}: {cause}; {step}", status_code=status or None)
+    cause = s3_cause(error, hidden)
+    if step := s3_later(error):
+        return ArchiveUnavailable(f"{location}: {cause}; {step}")
+    if not isinstance(error, ClientError):
+        return ArchiveError(f"{location}: {cause}; correct bucket, endpoint, region and keys of the block")
+    step = _NEXT_STEP.get(error_code(error), "check bucket, prefix and permissions")
+    return ArchiveError(f"{location}: {cause}; {step}", status_code=_status(error) or None)

@@ -6,6 +6,7 @@ when the caller completes the upload, with the parts returned here.
 
 import hashlib
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from io import BytesIO, FileIO
@@ -24,13 +25,12 @@ Part = dict[str, object]
 
 
 def send_parts(
-    client: Any, upload: dict[str, str], data: Body, turn: AbstractContextManager[Any]
+    send: "Callable[[int, Slice], Any]", data: Body, turn: AbstractContextManager[Any]
 ) -> tuple[list[Part], str]:
     """Send the content; return the parts for the completing request, and the SHA-256 (hex) of the whole.
 
-    `upload` holds bucket, key and upload id; each part is sent within `turn`, which bounds the requests of a store.
-    botocore signs the SHA-256 of each part, so the server refuses one that was damaged on the way. When a part fails, no
-    more are begun, and those that are being sent are waited for.
+    `send` sends the part of a number, from 1, and returns the server's answer; it is called within `turn`, which bounds
+    the requests of a store. When a part fails, no more are begun, and those that are being sent are waited for.
 
     Raises:
         ClientError: the server refuses a part.
@@ -40,11 +40,10 @@ def send_parts(
     size = size_of(data)
     part_bytes = max(PART_BYTES, -(-size // PARTS_MAX))
 
-    def send(number: int) -> Part:
+    def sent(number: int) -> Part:
         start = (number - 1) * part_bytes
         with turn, _opened(data) as source:
-            body = _Slice(source, start, min(part_bytes, size - start))
-            answer = client.upload_part(**upload, PartNumber=number, Body=body)
+            answer = send(number, Slice(source, start, min(part_bytes, size - start)))
         return {"PartNumber": number, **{name: answer[name] for name in _OF_PART if name in answer}}
 
     with (
@@ -52,7 +51,7 @@ def send_parts(
         ThreadPoolExecutor(REQUESTS_AT_ONCE, "archive-part") as pool,
     ):
         whole = beside.submit(_sha256, data)
-        sending = [pool.submit(send, number) for number in range(1, -(-size // part_bytes) + 1)]
+        sending = [pool.submit(sent, number) for number in range(1, -(-size // part_bytes) + 1)]
         wait(sending, return_when=FIRST_EXCEPTION)
         pool.shutdown(cancel_futures=True)  # cancels nothing unless one of them failed
         failed = [error for one in sending if not one.cancelled() and (error := one.exception())]
@@ -74,7 +73,7 @@ def _sha256(data: Body) -> str:
     return whole.hexdigest()
 
 
-class _Slice:
+class Slice:
     """A part of a file, as botocore reads it: to sign it, to send it, and again when it repeats the request."""
 
     def __init__(self, source: FileIO | BytesIO, start: int, size: int) -> None:
@@ -82,10 +81,19 @@ class _Slice:
         self._view = memoryview(bytearray(CHUNK_BYTES // 4))
         source.seek(start)
 
+    def __iter__(self) -> Iterator[memoryview]:
+        """The whole part from its beginning, and back there."""
+        self.seek(0)
+        while block := self.read(self._size):
+            yield block
+        self.seek(0)
+
     def tell(self) -> int:
+        """The position in the part."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a position in the part, and return it."""
         self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         self._source.seek(self._start + self._at)
         return self._at
