@@ -56,7 +56,10 @@ def test_select_writes_designs_with_reasons_that_can_be_ordered(files):
     answer = done.json()
     assert answer["counts"] == {"chosen": 3, "measured": 1, "ranked_lower": 12}
     assert answer["price_cents"] == 60_000
-    assert answer["notes"] == ["the budget pays for 3 of 4 designs"]
+    assert answer["notes"] == [
+        "competition.csv: kd has no unit, and its values (2e-08) are taken as M",
+        "the budget pays for 3 of 4 designs",
+    ]
     written = (files / "next.csv").read_bytes()
     bought = read_sequences("next.csv", data=written).items
     assert {design.name for design in bought} == {c["candidate"]["name"] for c in answer["choices"]}
@@ -106,3 +109,15 @@ def test_the_examples_of_the_page_run(files, monkeypatch, capsys):
     monkeypatch.chdir(files)
     exec(compile(re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1), "selection.md", "exec"), {})
     assert "1 d" in capsys.readouterr().out
+
+
+def test_the_unit_of_a_history_is_asked_for_and_given(files):
+    (files / "nm.csv").write_text(HISTORY.format("WWWA").replace("2e-8", "12.5"))
+    arguments = ("designs", "select", "pool.csv", "-n", "2", "--hit-limit", "100", "--json")
+
+    refused = command(*arguments, "--history", "nm.csv", cwd=files)
+    assert refused.code == 2
+    assert "nm.csv: kd has no unit, and its values (12.5) cannot be M" in refused.out
+    assert command(*arguments, "--history", "nm.csv", "--kd-unit", "nM", cwd=files).code == 0
+    alone = command(*arguments, "--kd-unit", "nM", cwd=files)
+    assert "--kd-unit would be ignored: it belongs to --history" in alone.out

@@ -117,7 +117,7 @@ def test_a_unit_is_read_in_its_forms(text, unit):
         ("1,250,000", Affinity(1250000e-9)),
         *(
             (cell, Affinity())
-            for cell in ("", "null", "NA", "n.d.", "ND", "n.m.", "-", "–", "not determined")
+            for cell in ("", "null", "NA", "n.d.", "ND", "n.m.", "-", "–", "not determined")  # noqa: RUF001
         ),
         *(
             (cell, Affinity(binds=False))
@@ -171,7 +171,7 @@ def test_numbers_that_cannot_be_molar_are_never_taken_without_a_unit(numbers):
 def test_a_column_without_a_unit_is_judged_by_its_values():
     found, notes = read_affinities(["kd"], [["1.2e-9"], ["3e-7"], [">1e-4"], [""]])
     assert [each.kd_M for each in found] == [1.2e-9, 3e-7, 1e-4, None]
-    assert notes == ["kd has no unit; its values, 1.2e-09 to 3e-07, are taken as M"]
+    assert notes == ["kd has no unit, and its values (1.2e-09 to 3e-07) are taken as M"]
 
     assert "(12.5, 850) cannot be M" in refusal("kd", "12.5", "850").problem
     assert "not in one unit" in refusal("kd", "1.2e-9", "850").problem

@@ -127,7 +127,7 @@ def test_a_table_of_another_program_keeps_its_own_columns():
 
 
 def test_several_tables_are_one_history_and_rows_without_residues_are_named():
-    history = read_history(to_csv(ROWS), "name,kd\nz,1e-9\n")
+    history = read_history(to_csv(ROWS), "name,kd_M\nz,1e-9\n")
 
     assert len(history) == 5
     assert history.notes == ("1 of 5 measured designs have no residues: they count only for hit rates",)
@@ -137,7 +137,7 @@ def test_several_tables_are_one_history_and_rows_without_residues_are_named():
     ("table", "message"),
     [
         ("a,b\n1,2\n", r"the given table is no table of results: it needs the columns name and outcome"),
-        ("name,kd\nx,low\n", r"the given table, row 1: kd is 'low'; write a number in M, or null"),
+        ("name,kd\nx,low\n", r"the given table, row 1: kd is 'low'; write a number, with < or > for a limit"),
         ("name,kd\nx\n", r"row 1 has 1 cells, the header 2"),
         ("name,outcome\nx,fine\n", r"row 1, column outcome"),
         (b"\xff\xfe\x00\n", r"the given table is no table of results"),
@@ -245,3 +245,62 @@ def test_quantiles_of_the_beta_distribution_are_those_of_scipy():
     for a, b in ((0.5, 10.5), (3.5, 8.5), (100, 300), (5000, 2)):
         for share in (0.025, 0.5, 0.975):
             assert beta_quantile(share, a, b) == pytest.approx(beta.ppf(share, a, b), rel=1e-6)
+
+
+DATA = Path(__file__).parent / "data"
+BINDERS = SelectionSettings(hit_limit=100)
+
+
+def of_100_nm(history):
+    return hit_rates(history.designs, lambda _: "all", BINDERS)["all"]
+
+
+def test_a_table_in_nm_without_the_unit_is_refused_and_an_option_or_the_title_decides():
+    path = DATA / "history_kd_nM.csv"
+    with pytest.raises(
+        InputError, match=r"history_kd_nM.csv: kd has no unit.*\(12.5, 850\) cannot be M.*--kd-unit"
+    ):
+        read_history(path)
+
+    titled = path.read_text().replace(",kd,", ",KD (nM),")
+    for history in (read_history(path, kd_unit="nM"), read_history(titled)):
+        assert of_100_nm(history) == HitRate(1, 3)
+        assert [design.kd_M for design in history.designs] == [
+            pytest.approx(12.5e-9),
+            pytest.approx(850e-9),
+            None,
+        ]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "name;sequence;K_D (µM);binding\na;ACD;0,0125;true\nb;ACE;0,85;true\nc;ACF;;false\n",
+        "name,sequence,pKD\na,ACD,7.903\nb,ACE,<6.07\nc,ACF,NB\n",
+        "name\tsequence\tkd\tunit\na\tACD\t12.5\tnM\nb\tACE\t0.85\tuM\nc\tACF\tno binding\t\n",
+        "name,outcome,aa_string,kd_nM\na,measured,ACD,12.5\nb,measured,ACE,850\nc,no_binding,ACF,\n",
+        "name,sequence,kd_pM,binding\na,ACD,12500,yes\nb,ACE,850000,yes\nc,ACF,0,no\n",
+        "name,sequence,log10_kd\na,ACD,-7.903\nb,ACE,>-6.07\nc,ACF,nb\n",
+    ],
+)
+def test_affinities_of_a_history_are_read_with_their_units(table):
+    history = read_history(table)
+    assert of_100_nm(history) == HitRate(1, 3)
+    assert history.designs[0].kd_M == pytest.approx(12.5e-9, rel=1e-3)
+
+
+def test_a_value_that_no_assay_gives_is_refused_with_its_row():
+    with pytest.raises(InputError, match=r"the given table, row 2: kd_nM is '0', which is 0 M, and no assay"):
+        read_history("name,kd_nM\na,12\nb,0\n")
+
+
+def test_names_that_look_like_missing_values_are_kept():
+    names = ["NA", "null", "nan", "None", "1e5", "2-Mar", "TRUE", "n/a"]
+    for head, line in (
+        ("name,sequence,kd_nM", "{},{},12"),
+        ("name,aa_string,outcome", "{},{},no_binding"),
+    ):
+        lines = (line.format(name, "ACDEFGHIKL"[: at + 2]) for at, name in enumerate(names))
+        history = read_history("\n".join([head, *lines]) + "\n")
+        assert [design.name for design in history.designs] == names
+        assert all(design.aa_string for design in history.designs)

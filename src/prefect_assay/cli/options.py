@@ -22,6 +22,7 @@ PolicyWord = Literal["top_score", "method_history", "gp", "random"]
 OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unknown", "pending", "missing"]
 ObjectiveWord = Literal["affinity", "melting", "expression"]
 AcquisitionWord = Literal["expected_improvement", "thompson"]
+KdUnitWord = Literal["M", "mM", "uM", "nM", "pM", "fM"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ArchiveFolder = Annotated[Path | None, typer.Argument(help="An archive in a folder.")]

@@ -245,10 +245,10 @@ def _column(
 ) -> tuple[list[Affinity], list[str]]:
     found: list[Affinity] = [NOTHING] * len(cells)
     texts: list[tuple[int, str | None, str]] = []  # place, sign, the rest
-    for at, cell in enumerate(cells):
-        sign, text = _split(cell)
+    for at, written in enumerate(cells):
+        sign, text = _split(written)
         word = text.casefold().strip(" .()").replace("-", " ")
-        if cell.strip().casefold() in _EMPTY or word in _UNKNOWN:
+        if written.strip().casefold() in _EMPTY or word in _UNKNOWN:
             continue
         if word in _NO_BINDING:
             found[at] = Affinity(binds=False)
@@ -274,9 +274,7 @@ def _column(
                 "for no binding",
                 cell.at,
             )
-        sign = (
-            {"<": ">", ">": "<"}.get(cell.sign or "") if scale.log < 0 and not cell.unit else cell.sign
-        )
+        sign = {"<": ">", ">": "<"}.get(cell.sign or "") if scale.log < 0 and not cell.unit else cell.sign
         found[cell.at] = Affinity(kd, sign, None)
         if sign is None:
             exact.append(kd)
@@ -316,7 +314,8 @@ def _unit(title: str, scale: Scale, chosen: str | None, cells: Sequence[_Cell]) 
         raise UnclearAffinity(
             f"{title} has no unit, and its values, {low:g} to {high:g}, may be in M, mM or uM; {advice}"
         )
-    return "M", [f"{title} has no unit; its values, {low:g} to {high:g}, are taken as M"]
+    span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    return "M", [f"{title} has no unit, and its values ({span}) are taken as M"]
 
 
 def _outlier(cells: Sequence[_Cell], scale: Scale) -> float:

@@ -16,7 +16,8 @@ from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.results.formats import molar
 from prefect_assay.selection.candidates import Candidates, Floats, Mask
 from prefect_assay.selection.gaussian import Encoder, GaussianProcess, expected_improvement
-from prefect_assay.selection.history import History, residues_of
+from prefect_assay.selection.history import History
+from prefect_assay.selection.once import residues_of
 from prefect_assay.selection.ranking import Offers
 from prefect_assay.selection.rates import objective_value
 

@@ -11,6 +11,7 @@ from prefect_assay.cli.options import (
     ArchiveBlock,
     ArchiveFolder,
     AsJson,
+    KdUnitWord,
     KeepNative,
     NameColumn,
     ObjectiveWord,
@@ -72,6 +73,9 @@ def designs_select(
         list[str] | None,
         typer.Option(metavar="TABLE.csv", help="Results of earlier rounds; can be repeated."),
     ] = None,
+    kd_unit: Annotated[
+        KdUnitWord | None, typer.Option(help="With --history: the unit of K_D, whatever titles say.")
+    ] = None,
     number: Annotated[int, typer.Option("-n", "--number", min=1, help="Designs to buy at most.")] = 24,
     policy: Annotated[PolicyWord, typer.Option(help="How candidates are ranked.")] = "method_history",
     seed: Annotated[int, typer.Option(min=0, help="The same seed and input give the same choices.")] = 0,
@@ -123,9 +127,11 @@ def designs_select(
     with reported(as_json=as_json):
         if score is None:
             refuse_ignored({"--lower-is-better": lower_is_better}, "it belongs to --score")
+        if not history:
+            refuse_ignored({"--kd-unit": kd_unit}, "it belongs to --history")
         if identity is None:
             refuse_ignored({"--max-per-cluster": max_per_cluster}, "it belongs to --identity")
-        from prefect_assay.cli.designs.select import Purchase, select_designs
+        from prefect_assay.cli.designs.select import Purchase, Tables, select_designs
         from prefect_assay.designs import Reading
 
         chosen = {
@@ -146,7 +152,7 @@ def designs_select(
         }
         select_designs(
             pool,
-            history or (),
+            Tables(history or (), kd_unit),
             Purchase(number, price_cents, budget_cents),
             chosen,
             Reading(name_column, sequence_column, keep_native),

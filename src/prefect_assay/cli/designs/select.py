@@ -24,6 +24,14 @@ _SHOWN: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of earlier rounds, and the unit of K_D in them; None: as their titles say."""
+
+    sources: Sequence[str]
+    kd_unit: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Purchase:
     """How many designs are wanted, and what they may cost, in cents without VAT."""
 
@@ -34,7 +42,7 @@ class Purchase:
 
 def select_designs(
     pool: str,
-    tables: Sequence[str],
+    tables: Tables,
     wanted: Purchase,
     chosen: Mapping[str, Any],
     reading: Reading,
@@ -44,7 +52,7 @@ def select_designs(
 ) -> None:
     """Select, write the file that is named, and print the choices with their reasons."""
     settings = settings_of(chosen)
-    history = read_history(*map(_expanded, tables))
+    history = read_history(*map(_expanded, tables.sources), kd_unit=tables.kd_unit)
     price = wanted.price_cents if wanted.price_cents is not None else _known_price(history)
     selection = select(
         read_pool(_expanded(pool), reading=reading),
