@@ -9,6 +9,7 @@ EMBEDDED: Final = "embedded.env"
 SQLITE: Final = "sqlite.env"
 POSTGRES: Final = "postgres.env"
 RUNNER: Final = "runner.env"
+ANALYTICS: Final = "PREFECT_SERVER_ANALYTICS_ENABLED"  # the same in all files of a server
 
 
 def settings_of(name: str) -> dict[str, str]:

@@ -135,9 +135,7 @@ LIMITS = {
     "deployment:left": UUID(int=2),
     "requests": UUID(int=3),
 }
-STARTED = (
-    "from prefect_assay.cli.services.server import server_database\nwith server_database(()):\n    pass\n"
-)
+STARTED = "from prefect_assay.cli.services.server import server_database\nwith server_database():\n    pass\n"
 
 
 @pytest.fixture

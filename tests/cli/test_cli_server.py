@@ -13,7 +13,7 @@ import pytest
 
 from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, settings_of
-from support.command import command, printed, program
+from support.command import printed, program
 
 STALL = """
 import gc, sqlite3, sys, threading, time
@@ -111,7 +111,7 @@ print([now["collections"] > was for now, was in zip(gc.get_stats(), before)])
 SETTINGS = """
 import json, sys
 from prefect_assay.cli.services.server import server_database
-with server_database(()):
+with server_database():
     from prefect.settings import get_current_settings
     print(json.dumps(get_current_settings().to_environment_variables()))
 """
@@ -219,10 +219,3 @@ def test_an_existing_database_that_does_not_start_is_not_replaced(tmp_path, own_
     code, said = tried(tmp_path, own_folder)
     assert code != 0
     assert "no PostgreSQL programs of version 99" in said
-
-
-def test_a_server_with_a_database_of_its_own_stays_in_the_foreground(tmp_path, own_folder):
-    done = command("server", "--background", PREFECT_HOME=str(tmp_path), **{FOLDER_SETTING: str(own_folder)})
-    assert done.code != 0
-    assert f"or name a database with {URL}" in " ".join(done.err.split())
-    assert not own_folder.exists()

@@ -1,16 +1,14 @@
-"""`prefect-assay server` keeps its home private, and its UI calls the server that it comes from."""
+"""`prefect-assay server` keeps its home private, and starts Prefect's application with its options and settings."""
 
 import json
-import os
+import socket
 import stat
 
-import prefect.context
-import prefect.settings
 import pytest
-from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
+from prefect.settings import PREFECT_HOME, temporary_settings
 
-from prefect_assay.cli.services.server import keep_home_private, set_ui_api_url
-from support.command import printed
+from prefect_assay.cli.services.server import keep_home_private
+from support.command import command, printed
 
 PRIVATE = 0o700
 
@@ -60,88 +58,114 @@ def test_a_server_starts_without_a_writable_home(tmp_path, caplog):
     assert "cannot be kept" in caplog.text
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """The API address that the UI gets, if any, with these options and settings."""
-    monkeypatch.setattr(prefect.context, "refresh_global_settings_context", lambda: None)  # of this process
-
-    def asked(*arguments, **settings):
-        monkeypatch.delenv("PREFECT_SERVER_UI_API_URL", raising=False)
-        with temporary_settings(
-            {getattr(prefect.settings, name): value for name, value in settings.items()},
-            restore_defaults={PREFECT_API_URL},
-        ):
-            set_ui_api_url(arguments)
-        return os.environ.get("PREFECT_SERVER_UI_API_URL")
-
-    return asked
-
-
-@pytest.mark.parametrize(
-    ("arguments", "address"),
-    [
-        ([], "http://127.0.0.1:4200/api"),
-        (["--port", "4301"], "http://127.0.0.1:4301/api"),
-        (["--port=4301", "--host=localhost", "--no-services"], "http://localhost:4301/api"),
-        (["--host", "0.0.0.0", "--port", "4301"], "http://127.0.0.1:4301/api"),
-        (["--host", "::1"], "http://[::1]:4200/api"),
-        (["--port"], "http://127.0.0.1:4200/api"),
-    ],
-    ids=["default", "port", "both", "everywhere", "ipv6", "a slip"],
-)
-def test_the_ui_calls_the_server_that_it_comes_from(asked, arguments, address):
-    assert asked(*arguments) == address
-
-
-def test_prefects_server_settings_count_where_no_option_is_given(asked):
-    said = {"PREFECT_SERVER_API_PORT": 4400, "PREFECT_SERVER_API_BASE_PATH": "/v2/api"}
-    assert asked(**said) == "http://127.0.0.1:4400/v2/api"
-    assert asked("--port", "4301", **said) == "http://127.0.0.1:4301/v2/api"
-
-
-@pytest.mark.parametrize("setting", ["PREFECT_SERVER_UI_API_URL", "PREFECT_API_URL"])
-def test_an_address_that_the_user_has_chosen_stays(asked, setting):
-    """The pages ask PREFECT_API_URL by themselves where it is set."""
-    assert asked("--port", "4301", **{setting: "https://prefect.example.org/api"}) is None
-
-
-def test_an_api_url_on_this_machine_stays_without_another_port(asked):
-    proxy = {"PREFECT_API_URL": "http://localhost:9000/api"}
-    assert asked(**proxy) is None
-    assert asked("--port", "4301", **proxy) == "http://127.0.0.1:4301/api"
-
-
 START = """
-import json, os, sys
-import prefect.cli
+import json
+import uvicorn
 from prefect_assay.cli.services import server
+from prefect_assay.cli.app import app
 
-def app():
-    from prefect.settings import PREFECT_HOME, PREFECT_UI_API_URL
-    mode = oct(os.stat(PREFECT_HOME.value()).st_mode & 0o777)
-    print(json.dumps([PREFECT_UI_API_URL.value(), mode, sys.argv]))
+def run(guard, **options):
+    from prefect.settings import get_current_settings
+    settings = get_current_settings().server
+    options["names"] = sorted(guard._names)
+    options["ui"] = settings.ui.api_url
+    options["analytics"] = settings.analytics_enabled
+    options["scheduler"] = settings.services.scheduler.enabled
+    options["cors"] = settings.api.cors_allowed_origins
+    print(json.dumps(options))
 
-prefect.cli.app = app
+uvicorn.run = run
 server.collect_garbage_on_a_thread = lambda: None
-server.run_server(["--port", "4301"])
+app(["server", *ARGUMENTS], standalone_mode=False)
 """
 
 
-@pytest.mark.parametrize(
-    ("earlier_name", "address"),
-    [({}, "http://127.0.0.1:4301/api"), ({"PREFECT_UI_API_URL": "http://its/api"}, "http://its/api")],
-    ids=["shipped", "chosen"],
-)
-def test_both_hold_when_prefects_server_starts(tmp_path, earlier_name, address):
-    """On a machine whose profile names the usual server, as in docs/deploying.md."""
+def started(home, *arguments, **environment):
+    """What uvicorn gets, on a machine whose profile names a server."""
+    text = START.replace("ARGUMENTS", repr(list(arguments)))
+    database = {"PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home}/prefect.db"}
+    profile = 'PREFECT_API_URL = "http://127.0.0.1:4999/api"\n'
+    return json.loads(printed(text, home, profile, **{**database, **environment}))
+
+
+def test_a_server_without_options_is_prefects_for_the_loopback(tmp_path):
     tmp_path.chmod(0o755)
-    found = json.loads(
-        printed(
-            START,
-            tmp_path,
-            'PREFECT_API_URL = "http://127.0.0.1:4200/api"\n',
-            PREFECT_SERVER_DATABASE_CONNECTION_URL=f"sqlite+aiosqlite:///{tmp_path}/prefect.db",
-            **earlier_name,
-        )
+    found = started(tmp_path)
+    assert mode(tmp_path) == PRIVATE
+    assert (found["host"], found["port"], found["log_level"], found["timeout_keep_alive"]) == (
+        "127.0.0.1",
+        4200,
+        "warning",
+        5,
     )
-    assert found == [address, oct(PRIVATE), ["prefect", "server", "start", "--port", "4301"]]
+    assert (found["ws_ping_interval"], found["ws_ping_timeout"], found["scheduler"]) == (20, 20, True)
+    assert found["names"] == ["127.0.0.1", "::1", "localhost"]
+    # Relative, so that it is the page's own address, whatever the profile names.
+    assert found["ui"] == "/api"
+    assert found["analytics"] is False
+    assert found["cors"] == "http://localhost:4200,http://127.0.0.1:4200,http://[::1]:4200"
+
+
+def test_options_reach_prefect_and_the_guard(tmp_path):
+    arguments = (
+        "--host 0.0.0.0 --port 4301 --allow-host Prefect.example.org --allow-host 192.168.7.5 --no-scheduler"
+    )
+    arguments += " --analytics-on --log-level error --keep-alive-timeout 75 --no-services"
+    found = started(tmp_path, *arguments.split())
+    assert found["names"] == ["127.0.0.1", "192.168.7.5", "::1", "localhost", "prefect.example.org"]
+    assert (found["host"], found["port"], found["log_level"], found["timeout_keep_alive"]) == (
+        "0.0.0.0",
+        4301,
+        "error",
+        75,
+    )
+    assert (found["scheduler"], found["analytics"]) == (False, True)
+
+
+def test_what_the_user_has_configured_stays(tmp_path):
+    chosen = {
+        "PREFECT_UI_API_URL": "https://prefect.example.org/below/api",  # its earlier name
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "true",
+        "PREFECT_SERVER_API_HOST": "192.168.7.5",
+        "PREFECT_SERVER_API_PORT": "4400",
+        "PREFECT_SERVER_API_BASE_PATH": "/v9/api",
+    }
+    found = started(tmp_path, "--host", "127.0.0.1", **chosen)
+    assert (found["ui"], found["analytics"], found["port"]) == (chosen["PREFECT_UI_API_URL"], True, 4400)
+    del chosen["PREFECT_UI_API_URL"]
+    assert started(tmp_path, "--host", "127.0.0.1", **chosen)["ui"] == "/v9/api"
+
+
+def test_nothing_is_sent_from_a_server_on_a_database_of_the_user(tmp_path):
+    """It takes no other setting of a shipped file."""
+    url = "postgresql+asyncpg://user:password@db.example.org/prefect"
+    assert started(tmp_path, PREFECT_SERVER_DATABASE_CONNECTION_URL=url)["analytics"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--allow-host", "https://prefect.example.org"],
+            "--allow-host 'https://prefect.example.org' is no host name",
+        ),
+        (["--background"], "stays in the foreground"),
+        (["--host", "nowhere.invalid"], "no address of this machine"),
+        (["--workers", "2"], "No such option"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_made(tmp_path, arguments, said):
+    home = tmp_path / "home"
+    done = command("server", *arguments, PREFECT_HOME=str(home))
+    assert done.code == 2
+    assert said in " ".join(done.err.split())
+    assert not (home / "assay-postgres").exists()
+
+
+def test_a_taken_port_is_named_before_a_database_is_started(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = command("server", "--port", port, PREFECT_HOME=str(tmp_path / "home"))
+    assert done.code == 1
+    assert f"port {port} of 127.0.0.1 cannot be used" in done.err
+    assert "--port" in done.err

@@ -4,6 +4,7 @@
 choices are literals, which a test compares with the vocabulary.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -88,5 +89,6 @@ app.add_typer(designs_app, name="designs", rich_help_panel=_DESIGNS)
 
 
 def main() -> None:
-    """Entry point of `prefect-assay`."""
+    """Entry point of `prefect-assay`. It sends nothing to Prefect's makers, unless the user wants it."""
+    os.environ.setdefault("DO_NOT_TRACK", "1")  # read when Prefect is imported, and by every process below
     app()

@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--webhook-timeout", type=float, default=5.0, help="seconds a receiver may take")
     parser.add_argument("--provider-word", default="provider")
     parser.add_argument("--service-word", default="Service")
-    parser.add_argument("--allow-host", action="append", default=[], help="name of the lab for tool clients")
+    parser.add_argument("--allow-host", action="append", default=[], help="a further host name of the lab")
     parser.add_argument("--session-hours", type=float, default=12.0, help="real hours of a portal session")
     parser.add_argument("--sim-token", help=f"control surface token; better in {SIM_TOKEN_VARIABLE}")
     parser.add_argument("--deployment-secret", help="signs webhooks that have no secret of their own")

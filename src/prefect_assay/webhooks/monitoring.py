@@ -12,9 +12,12 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+from prefect_assay.web_origin import OwnPagesOnly
 
 Ready = Callable[[], Awaitable[None]]
 
@@ -158,8 +161,13 @@ class StatusEndpoints:
     Prefect is queried at most once a second: the path is public, and anybody may request it.
     """
 
-    def __init__(self, metrics: ReceiverMetrics, ready: Ready, ready_timeout_seconds: float) -> None:
+    def __init__(
+        self, metrics: ReceiverMetrics, ready: Ready, ready_timeout_seconds: float, names: frozenset[str]
+    ) -> None:
+        """Wire the parts; `names` are the host names under which programs and browsers may ask."""
         self._metrics = metrics
+        # Probes and scrapers name the address that they ask.
+        self._guard = Middleware(OwnPagesOnly, names, any_address=True)
         self._ready = ready
         self._timeout = ready_timeout_seconds
         self._open_query: asyncio.Task[bool] | None = None
@@ -169,8 +177,8 @@ class StatusEndpoints:
     def routes(self, prefix: str) -> list[Route]:
         """Return `GET <prefix>/ready` and `GET <prefix>/metrics`."""
         return [
-            Route(f"{prefix}/ready", self._answer_ready, methods=["GET"]),
-            Route(f"{prefix}/metrics", self._answer_metrics, methods=["GET"]),
+            Route(f"{prefix}/ready", self._answer_ready, methods=["GET"], middleware=[self._guard]),
+            Route(f"{prefix}/metrics", self._answer_metrics, methods=["GET"], middleware=[self._guard]),
         ]
 
     async def prefect_answers(self) -> bool:

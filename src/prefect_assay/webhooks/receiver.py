@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from prefect_assay.alerts.metrics import ProblemCollector
+from prefect_assay.web_origin import own_names
 from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, WakeWithEta, as_json
 from prefect_assay.webhooks.event_publisher import Announce, EventPublisher, emit_update_event
 from prefect_assay.webhooks.monitoring import (
@@ -75,7 +76,10 @@ class Receiver:
         else:
             wake_with_eta = _without_eta(wake)
         status = StatusEndpoints(
-            self.metrics, _always_ready if ready is None else ready, settings.ready_timeout_seconds
+            self.metrics,
+            _always_ready if ready is None else ready,
+            settings.ready_timeout_seconds,
+            own_names("", settings.allowed_hosts),
         )
         endpoint = DeliveryEndpoint(settings, wake_with_eta, self._publisher, self.metrics)
         prefix = settings.path_prefix

@@ -86,14 +86,19 @@ class ReceiverSettings(BaseSettings):
         "readiness and metrics nowhere else.",
     )
     status_host: str = Field(default="127.0.0.1", description="The address that STATUS_PORT listens on.")
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Host names under which readiness and metrics answer beside those of the loopback and every IP "
+        "address, separated by commas. Deliveries are taken under any name.",
+    )
     ready_timeout_seconds: float = Field(
         default=3.0, gt=0, description="How long readiness waits for Prefect; then 503."
     )
 
-    @field_validator("signing_keys", mode="before")
+    @field_validator("signing_keys", "allowed_hosts", mode="before")
     @classmethod
     def _several(cls, value: Any) -> Any:
-        """Accept a JSON list, or keys separated by commas."""
+        """Accept a JSON list, or values separated by commas."""
         if not isinstance(value, str):
             return value
         if value.lstrip().startswith("["):
@@ -101,7 +106,7 @@ class ReceiverSettings(BaseSettings):
                 return json.loads(value)
             except ValueError:
                 raise ValueError("not a JSON list") from None
-        return [key.strip() for key in value.split(",") if key.strip()]
+        return [one.strip() for one in value.split(",") if one.strip()]
 
     @field_validator("signing_keys")
     @classmethod

@@ -93,7 +93,7 @@ def test_a_link_of_another_lab_or_user_is_no_key_here(core, http):
     assert http.post(link).status_code == 404
     viewer = sessions.sign_in_link(core.lab.settings, "viewer@lab.example")
     mine = sessions.sign_in_link(core.lab.settings, "member@lab.example")
-    mixed = viewer.partition(".")[0] + mine[mine.rindex(".") :]
+    mixed = viewer[: viewer.rindex(".")] + mine[mine.rindex(".") :]
     assert http.post(mixed).status_code == 404
 
 

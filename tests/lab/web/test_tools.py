@@ -18,7 +18,7 @@ from prefect_assay.lab.api import ROUTES, operation_id
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.service.faults import Fault
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.lab.web import tool_server, tools
+from prefect_assay.lab.web import tools
 from prefect_assay.models.service import WireWords
 from support.lab.core import advance, lab_core, spec
 from support.lab.tool_client import Tools, browser, x402_credential
@@ -28,7 +28,7 @@ ABSENT = "7c2b4a52-51a5-4a4e-9c0e-000000000000"
 
 @pytest.fixture(scope="module")
 def lab():
-    core = lab_core(allowed_hosts=("lab",))
+    core = lab_core()
     with browser(core) as http:
         yield Tools(core, http)
     core.close()
@@ -253,18 +253,13 @@ def test_missing_path_arguments_are_refused_without_a_request():
         tool.request({})
 
 
-def test_hosts_of_the_labs_own_address_are_known():
-    security = tool_server._security("http://lab.internal:8080", ())
-    assert {"lab.internal:8080", "lab.internal"} <= set(security.allowed_hosts)
-
-
 def test_without_the_extra_the_lab_runs_and_answers_501():
     code = (
         "import sys; sys.modules['mcp'] = None\n"
         "from starlette.testclient import TestClient\n"
         "from prefect_assay.lab.service.core import LabCore\n"
         "from prefect_assay.lab.web.server import create_app\n"
-        "core = LabCore(); http = TestClient(create_app(core))\n"
+        "core = LabCore(); http = TestClient(create_app(core), base_url='http://localhost')\n"
         "assert http.get('/api/v1/info/health').status_code == 200\n"
         "assert http.get('/portal/').status_code == 200\n"
         "for path in ('/mcp', '/token'):\n"

@@ -51,7 +51,7 @@ def test_requests_wait_and_the_event_loop_does_not(kept):
 async def asked_meanwhile(core, go_on):
     transport = httpx.ASGITransport(create_app(core))
     headers = {"Authorization": f"Bearer {core.seeded.member_token}"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://lab", headers=headers) as http:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as http:
         waiting = [asyncio.create_task(http.get("/api/v1/experiments")) for _ in range(10)]
         for _ in range(50):
             await asyncio.sleep(0.01)  # each of these is a turn of the loop that nobody holds up

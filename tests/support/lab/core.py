@@ -21,7 +21,7 @@ SEQUENCES = {"a": "MKTAYIAKQR", "b": "GSHMKLVFFA", "c": "ACDEFGHIKL"}
 
 def lab_core(**settings: Any) -> LabCore:
     """A lab whose clock starts at EPOCH and stands until moved; threads are not started."""
-    return LabCore(LabSettings(epoch=EPOCH, **settings))
+    return LabCore(LabSettings(epoch=EPOCH, **{"allowed_hosts": ("lab", "testserver"), **settings}))
 
 
 def spec(**changes: Any) -> dict[str, Any]:

@@ -7,8 +7,25 @@ import typer
 
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import BLOCKS, AsJson
+from prefect_assay.errors import InputError
 
 ClockWord = Literal["manual", "scaled", "auto"]
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="A further host name under which browsers and programs reach it; repeatable. Default: those of the loopback.",
+    ),
+]
+Password = Annotated[
+    bool,
+    typer.Option(
+        "--password",
+        help="Protect the Prefect API with a password, from PREFECT_ASSAY_SERVER_PASSWORD, a prompt or the standard input.",
+    ),
+]
 
 Automations = Annotated[
     bool, typer.Option(help="Register the automations that reschedule crashed runs; the sweep does so, too.")
@@ -52,12 +69,21 @@ def up(
     receiver_host: Annotated[str, typer.Option(help="Address that the receiver listens on.")] = "127.0.0.1",
     receiver_port: Annotated[int, typer.Option(help="Port that the receiver listens on.")] = 8100,
     limit: Annotated[int | None, typer.Option(min=1, help="Flow runs at once. Default: no limit.")] = None,
+    allow_host: AllowHost = None,
+    password: Password = False,
 ) -> None:
     """Run everything that campaigns need on this machine: Prefect server, worker, receiver, sweep; one log."""
     with reported():
         from prefect_assay.cli.services.up import run_up
 
-        run_up(port=port, receiver_host=receiver_host, receiver_port=receiver_port, worker_limit=limit)
+        run_up(
+            port=port,
+            receiver_host=receiver_host,
+            receiver_port=receiver_port,
+            worker_limit=limit,
+            allow_hosts=allow_host or (),
+            ask_password=password,
+        )
 
 
 @services.command()
@@ -179,12 +205,13 @@ def receiver(
             help="File with the signing keys, one per line. Default: PREFECT_ASSAY_RECEIVER_SIGNING_KEYS."
         ),
     ] = None,
+    allow_host: AllowHost = None,
 ) -> None:
     """Run the webhook receiver that wakes waiting runs. Its settings: PREFECT_ASSAY_RECEIVER_*."""
     with reported():
         from prefect_assay.cli.services.receiver import run_receiver
 
-        run_receiver(host=host, port=port, prefix=prefix, keys_file=keys_file)
+        run_receiver(host=host, port=port, prefix=prefix, keys_file=keys_file, allow_hosts=allow_host or ())
 
 
 @services.command()
@@ -233,13 +260,56 @@ def deploy(
             run_deploy(check=check, with_automations=automations, chosen=chosen, as_json=as_json)
 
 
-@services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def server(context: typer.Context) -> None:
-    """Run Prefect's server in the foreground, on a PostgreSQL of its own; takes the options of `prefect server start`."""
+@services.command()
+def server(
+    *,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. Default: PREFECT_SERVER_API_HOST, 127.0.0.1.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on. Default: PREFECT_SERVER_API_PORT, 4200.")
+    ] = None,
+    allow_host: AllowHost = None,
+    password: Password = False,
+    no_services: Annotated[
+        bool, typer.Option("--no-services", help="Only answer requests; the services run elsewhere.")
+    ] = False,
+    ui: Annotated[bool | None, typer.Option(help="Serve the user interface.")] = None,
+    scheduler: Annotated[bool | None, typer.Option(help="Run the scheduler.")] = None,
+    late_runs: Annotated[bool | None, typer.Option(help="Mark runs that start late.")] = None,
+    analytics: Annotated[
+        bool | None,
+        typer.Option(
+            "--analytics-on/--analytics-off", help="Send usage data to Prefect's makers. Default: off."
+        ),
+    ] = None,
+    log_level: Annotated[
+        LogLevel | None, typer.Option(case_sensitive=False, help="Default: PREFECT_SERVER_LOGGING_LEVEL.")
+    ] = None,
+    keep_alive_timeout: Annotated[
+        int | None, typer.Option(min=1, help="Seconds that an idle connection stays open.")
+    ] = None,
+    background: Annotated[bool, typer.Option("--background", "-b", hidden=True)] = False,
+) -> None:
+    """Run Prefect's server in the foreground, on a PostgreSQL of its own, for its own web pages only."""
     with reported():
-        from prefect_assay.cli.services.server import run_server
+        from prefect_assay.cli.services.server import ServerOptions, run_server, server_settings
 
-        run_server(context.args)
+        if background:
+            raise InputError("the server stays in the foreground; let a service manager run it")
+        run_server(
+            ServerOptions(
+                host=host,
+                port=port,
+                allow_hosts=tuple(allow_host or ()),
+                services=not no_services,
+                keep_alive_seconds=keep_alive_timeout,
+                settings=server_settings(
+                    ui=ui, scheduler=scheduler, late_runs=late_runs, analytics=analytics, log_level=log_level
+                ),
+            ),
+            ask_password=password,
+        )
 
 
 @services.command()

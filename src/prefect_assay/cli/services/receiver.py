@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +28,9 @@ _MOST_CONNECTIONS: Final = 2000  # each may hold a body of the largest size unti
 _GRACE_SECONDS: Final = 5
 
 
-def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | None) -> None:
+def run_receiver(
+    *, host: str, port: int, prefix: str | None, keys_file: Path | None, allow_hosts: Sequence[str] = ()
+) -> None:
     """Serve until stopped; a missing or wrong setting is a `ConfigurationError`."""
     from prefect_assay.webhooks.receiver import Receiver
     from prefect_assay.webhooks.settings import ReceiverSettings
@@ -36,6 +39,8 @@ def run_receiver(*, host: str, port: int, prefix: str | None, keys_file: Path | 
         os.environ[f"{_PREFIX}SIGNING_KEYS"] = ",".join(_keys(keys_file))
     if prefix is not None:
         os.environ[f"{_PREFIX}PATH_PREFIX"] = prefix
+    if allow_hosts:
+        os.environ[f"{_PREFIX}ALLOWED_HOSTS"] = ",".join(allow_hosts)
     settings = ReceiverSettings.from_environment()
     if settings.status_port is not None:
         settings = settings.model_copy(update={"status": False})  # not on the public port, too

@@ -4,23 +4,26 @@ A database that the user names is used. Otherwise the server gets a PostgreSQL o
 cannot run (docs/scaling.md). This module must not know what the server does.
 """
 
-import argparse
 import gc
 import logging
 import os
 import signal
+import socket
 import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from prefect_assay.cli.services.password import protect_api
 from prefect_assay.cli.services.slots import free_lost_slots, freeing_slots
-from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, set_defaults, settings_of
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.deployments.settings_files import ANALYTICS, EMBEDDED, SQLITE, set_defaults, settings_of
+from prefect_assay.errors import ConfigurationError, InputError
+from prefect_assay.web_origin import OwnPagesOnly, own_names
 
 if TYPE_CHECKING:
     from prefect_assay.database import EmbeddedDatabase
@@ -28,20 +31,117 @@ if TYPE_CHECKING:
 URL: Final = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 _logger = logging.getLogger(__name__)
 _COLLECT_SECONDS: Final = 0.5
-_BACKGROUND: Final = frozenset({"--background", "-b"})
 _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-_ALL_INTERFACES: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - no browser can open these
+_UI_API_URL: Final = "PREFECT_SERVER_UI_API_URL"
+_CORS_ORIGINS: Final = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 
 
-def run_server(arguments: Sequence[str]) -> None:
-    """Run the server until it is stopped; `arguments` are those of `prefect server start`."""
+@dataclass(frozen=True)
+class ServerOptions:
+    """The options of `prefect server start` that make sense in the foreground, and the names of the server.
+
+    Attributes:
+        host: address to listen on; None for Prefect's setting.
+        port: port to listen on; None for Prefect's setting.
+        allow_hosts: names of the server beside those of the loopback.
+        services: whether the background services run, too.
+        keep_alive_seconds: how long an idle connection stays open; None for Prefect's setting.
+        settings: Prefect settings, by their environment variables.
+    """
+
+    host: str | None = None
+    port: int | None = None
+    allow_hosts: tuple[str, ...] = ()
+    services: bool = True
+    keep_alive_seconds: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def server_settings(
+    *,
+    ui: bool | None,
+    scheduler: bool | None,
+    late_runs: bool | None,
+    analytics: bool | None,
+    log_level: str | None,
+) -> dict[str, str]:
+    """The Prefect settings behind options, where they are given."""
+    given = {
+        "PREFECT_SERVER_UI_ENABLED": ui,
+        "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": scheduler,
+        "PREFECT_SERVER_SERVICES_LATE_RUNS_ENABLED": late_runs,
+        ANALYTICS: analytics,
+        "PREFECT_SERVER_LOGGING_LEVEL": log_level,
+    }
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
+    """Run the server until it is stopped, with `ask_password` behind a password.
+
+    Raises:
+        InputError: an option is wrong; nothing was started.
+        ConfigurationError: the port is taken, or the database does not start.
+    """
+    from prefect.context import refresh_global_settings_context
+    from prefect.settings import get_current_settings
+
+    api = get_current_settings().server.api
+    host, port = options.host or api.host, options.port or api.port
+    names = own_names(host, options.allow_hosts)
+    _refuse_taken(host, port)
     keep_home_private()
-    with server_database(arguments):
-        set_ui_api_url(arguments)
-        from prefect.cli import app
+    if ask_password:
+        protect_api()
+    os.environ.update(options.settings)
+    refresh_global_settings_context()
+    set_defaults(
+        {
+            ANALYTICS: settings_of(EMBEDDED)[ANALYTICS],
+            # Relative: the UI asks the address that its page came from.
+            _UI_API_URL: api.base_path or "/api",
+            # By default Prefect lets every page read its answers; a browser may keep such an answer for other pages.
+            _CORS_ORIGINS: ",".join(f"http://{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]")),
+        }
+    )
+    with server_database():
+        _serve(names, host, port, options)
 
-        sys.argv = ["prefect", "server", "start", *arguments]
-        app()
+
+def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) -> None:
+    """Serve as `prefect server start` does, which cannot be given another application."""
+    import uvicorn
+    from prefect.server.api.server import create_app
+    from prefect.settings import get_current_settings
+
+    server = get_current_settings().server
+    app = create_app(final=True, webserver_only=not options.services)
+    shown = f"[{host}]" if ":" in host else host
+    print(f"Prefect's user interface: http://{shown}:{port}", file=sys.stderr, flush=True)
+    uvicorn.run(
+        OwnPagesOnly(app, names),
+        host=host,
+        port=port,
+        timeout_keep_alive=options.keep_alive_seconds or server.api.keepalive_timeout,
+        ws_ping_interval=server.api.websocket_ping_interval,
+        ws_ping_timeout=server.api.websocket_ping_timeout,
+        log_level=server.logging_level.lower(),
+    )
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    """Refuse before a database is started: uvicorn would find it out at the end of its start."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except socket.gaierror:
+        raise InputError(f"--host {host!r} is no address of this machine") from None
+    except OSError as error:
+        raise ConfigurationError(
+            f"port {port} of {host} cannot be used ({error.strerror}); stop what uses it, or name another with --port"
+        ) from None
 
 
 def keep_home_private() -> None:
@@ -68,42 +168,14 @@ def keep_home_private() -> None:
     )
 
 
-def set_ui_api_url(arguments: Sequence[str]) -> None:
-    """Let the UI call the server that it comes from: Prefect derives the address from settings, not from options.
-
-    Configured addresses stay, also PREFECT_API_URL, the UI's default, unless it is another port of this machine.
-    """
-    from prefect.settings import get_current_settings
-
-    from prefect_assay.client.http.address import is_loopback_url
-
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in ("--host", "--port"):
-        parser.add_argument(option, nargs="?")  # Prefect reports a missing or wrong value
-    given, _ = parser.parse_known_args(arguments)
-    settings = get_current_settings()
-    known = settings.api.url
-    if known and not (given.port and is_loopback_url(known)):
-        return
-    api = settings.server.api
-    host, port = given.host or api.host, given.port or api.port
-    host = "127.0.0.1" if host in _ALL_INTERFACES else f"[{host}]" if ":" in host else host
-    set_defaults({"PREFECT_SERVER_UI_API_URL": f"http://{host}:{port}{api.base_path or '/api'}"})
-
-
 @contextmanager
-def server_database(arguments: Sequence[str]) -> Iterator[None]:
+def server_database() -> Iterator[None]:
     """Start the server's database, and set the settings that belong to it.
 
     Raises:
-        ConfigurationError: it does not start, or `--background` was given without a database of the user.
+        ConfigurationError: it does not start.
     """
     configured = _configured_database()
-    if not configured and _BACKGROUND.intersection(arguments):
-        raise ConfigurationError(
-            "with a database of its own the server stays in the foreground, because it stops the database when it "
-            f"ends; let a service manager run it, or name a database with {URL}"
-        )
     _end_by_exit()
     database = None if configured else _embedded_database()
     if database is None:

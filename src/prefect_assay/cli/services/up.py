@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
@@ -24,10 +24,12 @@ from rich.text import Text
 from prefect_assay.cli.ending_signals import EndingSignals
 from prefect_assay.cli.failures import refuse_ignored
 from prefect_assay.cli.output import plain
+from prefect_assay.cli.services.password import protect_api
 from prefect_assay.cli.services.receiver import WORD_VARIABLE, WORDS_VARIABLE, receiver_word
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.service import NEUTRAL_SERVICE
+from prefect_assay.web_origin import OPTION, own_names
 
 try:
     import psutil
@@ -50,7 +52,15 @@ _HOST: Final = "127.0.0.1"
 _PORT: Final = 4200
 
 
-def run_up(*, port: int | None, receiver_host: str, receiver_port: int, worker_limit: int | None) -> None:
+def run_up(
+    *,
+    port: int | None,
+    receiver_host: str,
+    receiver_port: int,
+    worker_limit: int | None,
+    allow_hosts: Sequence[str] = (),
+    ask_password: bool = False,
+) -> None:
     """Run everything until Ctrl-C or SIGTERM, which ends all of it.
 
     Args:
@@ -58,26 +68,34 @@ def run_up(*, port: int | None, receiver_host: str, receiver_port: int, worker_l
         receiver_host: address that the receiver listens on.
         receiver_port: port that it listens on.
         worker_limit: flow runs at once; None for no limit.
+        allow_hosts: names of server and receiver beside those of the loopback.
+        ask_password: whether the server, where it is a part, gets a password.
 
     Raises:
-        InputError: an API with another port is configured; nothing was started.
+        InputError: an option is wrong, or an API with another port is configured; nothing was started.
         ConfigurationError: a part does not start or keeps ending, with the end of its log; or `up` runs already.
     """
     from prefect.settings import get_current_settings
 
     from prefect_assay.cli.services.server import keep_home_private
 
+    own_names("", allow_hosts)
+    names = [word for name in allow_hosts for word in (OPTION, name)]
     keep_home_private()
     home = get_current_settings().home / "assay-up"
     home.mkdir(parents=True, exist_ok=True)
     receiver = ["receiver", "--host", receiver_host, "--port", str(receiver_port)]
-    receiver += ["--keys-file", str(signing_keys(home.parent).file)]
+    receiver += ["--keys-file", str(signing_keys(home.parent).file), *names]
     worker = ["worker", *(["--limit", str(worker_limit)] if worker_limit else [])]
     parts = {"worker": worker, "receiver": receiver}
     with _only_one(home) as state, EndingSignals() as ending:
         api, own_server, noted = _api(port)
+        if not own_server:
+            refuse_ignored({"--password": ask_password}, f"the server at {api} is not started here")
+        elif ask_password:
+            protect_api()
         if own_server:
-            server = ["server", "--host", _HOST, "--port", str(urlsplit(api).port or _PORT)]
+            server = ["server", "--host", _HOST, "--port", str(urlsplit(api).port or _PORT), *names]
             parts = {"server": server, **parts}
         installation = _Installation(home, api, parts, state)
         installation.say(*noted)

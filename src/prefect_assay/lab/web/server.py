@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
@@ -32,12 +33,13 @@ from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.web.dispatcher import Dispatcher, error, refused
 from prefect_assay.lab.web.edge import Edge
 from prefect_assay.lab.web.tool_endpoint import ToolEndpoint
+from prefect_assay.web_origin import OwnPagesOnly, own_names
 
 logger = logging.getLogger("prefect_assay.lab")
 
 
-def create_app(core: LabCore) -> Edge:
-    """The lab's ASGI application."""
+def create_app(core: LabCore) -> OwnPagesOnly:
+    """The lab's ASGI application, for programs and for pages of its own origin."""
     app = FastAPI(redirect_slashes=False, openapi_url=None)
     app.state.core = core
     _describe(app, core)
@@ -50,7 +52,8 @@ def create_app(core: LabCore) -> Edge:
     sign_in = oauth.SignInEndpoint(core.lab)
     app.router.routes.append(Route("/mcp", ToolEndpoint(core, edge)))
     app.router.routes.extend(Route(path, sign_in) for path in oauth.PATHS)
-    return edge
+    names = own_names(urlsplit(core.lab.settings.base_url).hostname or "", core.lab.settings.allowed_hosts)
+    return OwnPagesOnly(edge, names)
 
 
 def _describe(app: FastAPI, core: LabCore) -> None:

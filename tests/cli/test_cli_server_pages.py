@@ -1,0 +1,160 @@
+"""`prefect-assay server` as a process: what the pages of other origins can send reads nothing and changes nothing."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+import websockets
+
+from prefect_assay.localstack.environment import free_ports
+
+SECRET = "canary-of-a-wallet"
+VARIABLE = json.dumps({"name": "planted", "value": "1"})
+PAGE = {"Origin": "http://127.0.0.1:8888"}  # another server of this machine, such as a notebook
+REBOUND = {"Host": "evil.example:4200"}
+SOCKETS = ("/api/events/out", "/api/events/in", "/api/logs/out", "/api/task_runs/subscriptions/scheduled")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server on SQLite, which starts in seconds, and its address."""
+    home = tmp_path_factory.mktemp("server")
+    (port,) = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    env |= {
+        "PREFECT_HOME": str(home),
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home}/p.db",
+    }
+    log = (home / "server.log").open("wb")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "prefect_assay.cli", "server", "--port", str(port)],
+        env=env,
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        end = time.monotonic() + 90
+        while not _answers(url):
+            assert process.poll() is None, (home / "server.log").read_text()
+            assert time.monotonic() < end, (home / "server.log").read_text()
+            time.sleep(0.1)
+        yield url
+        # A page that asks again and again fills no log.
+        assert "ERROR" not in (home / "server.log").read_text()
+    finally:
+        process.terminate()
+        process.wait(30)
+        log.close()
+
+
+def _answers(url):
+    try:
+        return httpx.get(f"{url}/api/health", timeout=5).is_success
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def api(server):
+    with httpx.Client(base_url=f"{server}/api", timeout=30) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def block(api):
+    """A saved block with a secret."""
+    kind = api.get("/block_types/slug/secret").json()
+    schema = api.post(
+        "/block_schemas/filter", json={"block_schemas": {"block_type_id": {"any_": [kind["id"]]}}}
+    ).json()[0]
+    made = api.post(
+        "/block_documents/",
+        json={
+            "name": "wallet",
+            "data": {"value": SECRET},
+            "block_type_id": kind["id"],
+            "block_schema_id": schema["id"],
+        },
+    )
+    assert made.status_code == 201, made.text
+    return made.json()["id"]
+
+
+def data(api, block):
+    return api.get(f"/block_documents/{block}", params={"include_secrets": True}).json()["data"]
+
+
+@pytest.mark.parametrize("foreign", [PAGE, {"Origin": "null"}, REBOUND], ids=["page", "null", "rebound"])
+@pytest.mark.parametrize(
+    ("method", "path", "body", "kind"),
+    [
+        ("POST", "/variables/", VARIABLE, None),
+        ("POST", "/variables/", VARIABLE, "text/plain"),
+        ("POST", "/variables/", VARIABLE, "application/x-www-form-urlencoded"),
+        ("POST", "/block_documents/filter", json.dumps({"include_secrets": True}), None),
+        ("PATCH", "/block_documents/{block}", json.dumps({"data": {"value": "theirs"}}), "application/json"),
+        ("DELETE", "/block_documents/{block}", "", None),
+        ("OPTIONS", "/block_documents/filter", "", None),
+        ("GET", "/block_documents/{block}?include_secrets=true", "", None),
+        ("GET", "/admin/settings", "", None),
+        ("GET", "/health", "", None),
+    ],
+)
+def test_what_a_foreign_page_sends_is_refused(api, block, foreign, method, path, body, kind):
+    headers = {
+        **foreign,
+        "Access-Control-Request-Method": "PATCH",
+        **({"Content-Type": kind} if kind else {}),
+    }
+    answer = api.request(method, path.format(block=block), content=body, headers=headers)
+    assert answer.status_code == (421 if foreign is REBOUND else 403)
+    assert SECRET not in answer.text
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
+    assert api.post("/variables/filter", json={}).json() == []
+    assert data(api, block) == {"value": SECRET}
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v2/", "/ui-settings", "/docs", "/openapi.json", "/api/docs", "/nowhere"]
+)
+def test_pages_and_documents_are_refused_too(server, path):
+    assert httpx.get(f"{server}{path}", headers=PAGE).status_code == 403
+    assert httpx.get(f"{server}{path}", headers=REBOUND).status_code == 421
+
+
+@pytest.mark.parametrize("path", SOCKETS)
+def test_websockets_of_foreign_pages_are_refused(server, path):
+    assert opened(server, path) is True
+    assert opened(server, path, origin=server) is True
+    assert opened(server, path, origin=PAGE["Origin"]) == 403
+    assert opened(server, path, origin="null") == 403
+    assert opened(server, path, additional_headers=REBOUND) == 403
+
+
+def opened(server, path, **options):
+    """Whether a WebSocket opens, else the status."""
+
+    async def connect():
+        try:
+            async with websockets.connect(server.replace("http", "ws") + path, proxy=None, **options):
+                return True
+        except websockets.InvalidStatus as refused:
+            return refused.response.status_code
+
+    return asyncio.run(connect())
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_both_interfaces_ask_the_address_of_their_page(server, host):
+    own = server.replace("127.0.0.1", host)
+    assert httpx.get(f"{own}/ui-settings").json()["api_url"] == "/api"
+    headers = {"Origin": own}
+    assert httpx.post(f"{own}/api/flow_runs/count", json={}, headers=headers).status_code == 200
+    for page in ("/dashboard", "/v2/dashboard"):
+        assert "<script" in httpx.get(f"{own}{page}", headers={"Accept": "text/html"}).text
