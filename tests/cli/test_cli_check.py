@@ -9,16 +9,26 @@ from types import SimpleNamespace
 
 import pytest
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import BlockDocumentUpdate, VariableCreate, WorkPoolCreate
+from prefect.client.schemas.actions import (
+    BlockDocumentUpdate,
+    GlobalConcurrencyLimitCreate,
+    GlobalConcurrencyLimitUpdate,
+    VariableCreate,
+    WorkPoolCreate,
+    WorkPoolUpdate,
+)
 from prefect.client.schemas.schedules import IntervalSchedule
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Scheduled
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
+from prefect_assay.cli.campaigns.problems import show_problems
 from prefect_assay.cli.services import check
 from prefect_assay.cli.services.receiver import receiver_word
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.models.sweep import SweepMemory
+from prefect_assay.runs.starting import find_obstacles
 from support.webhooks.deliveries import SIGNING_KEY
 from support.webhooks.receiver_place import running
 
@@ -113,15 +123,114 @@ def test_a_clock_that_differs(minutes, ok):
     assert (line.ok, bool(line.mend)) == (ok, not ok)
 
 
+def problems(capsys):
+    show_problems(as_json=True)
+    found = json.loads(capsys.readouterr().out)["problems"]
+    assert all(problem["next_step"] for problem in found)
+    return [problem["text"] for problem in found if problem["kind"] == "cannot-start"]
+
+
+@pytest.fixture
+def pool(server):
+    """A pool with a worker, and the sweep's deployment in it: nothing is wrong."""
+    server.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
+    path = {"work_pool_name": POOL}
+    server.request(
+        "POST", "/work_pools/{work_pool_name}/workers/heartbeat", path_params=path, json={"name": "w"}
+    )
+    schedule = {"schedule": IntervalSchedule(interval=timedelta(minutes=5)), "active": True}
+    with deployed(server, "sweep", work_pool_name=POOL, schedules=[schedule], tags=["assay"]) as made:
+        yield made
+    server.delete_work_pool(POOL)
+
+
+def starts(seen):
+    return [text for part, text in seen() if part in {"worker", "pool", "queue", "limit"} or "paused" in text]
+
+
+def test_a_pool_with_a_worker_is_well(pool, seen, capsys):
+    assert starts(seen) == []
+    assert problems(capsys) == []
+
+
+def test_a_paused_or_limited_pool_or_queue_is_named_by_both_commands(server, pool, seen, capsys):
+    def is_named(*words):
+        (text,) = starts(seen)
+        assert all(word in text for word in words)
+        assert problems(capsys) == [text]
+
+    server.update_work_pool(POOL, WorkPoolUpdate(is_paused=True))
+    is_named(POOL, "paused", "sweep")
+    server.update_work_pool(POOL, WorkPoolUpdate(is_paused=False, concurrency_limit=0))
+    is_named(POOL, "limit 0")
+    server.update_work_pool(POOL, WorkPoolUpdate(concurrency_limit=3))
+    queue = server.read_work_queue_by_name("default", work_pool_name=POOL)
+    server.update_work_queue(queue.id, is_paused=True)
+    is_named("queue default", "paused")
+    server.update_work_queue(queue.id, is_paused=False, concurrency_limit=0)
+    is_named("queue default", "limit 0")
+    server.update_work_queue(queue.id, concurrency_limit=1)
+    server.pause_deployment(pool)
+    is_named("sweep is paused")
+    server.resume_deployment(pool)
+    assert starts(seen) == problems(capsys) == []
+
+
+@pytest.mark.parametrize("name", ["tag:assay", "assay-requests"])
+def test_a_limit_of_zero_on_our_runs_is_named(server, pool, seen, capsys, name):
+    made = server.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=0))
+    other = server.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name="tag:other", limit=0))
+    try:
+        (text,) = starts(seen)
+        assert name.removeprefix("tag:") in text
+        assert problems(capsys) == [text]
+    finally:
+        server.delete_global_concurrency_limit_by_name(name)
+        server.delete_global_concurrency_limit_by_name("tag:other")
+    assert made != other
+
+
+def test_a_deployment_limit_of_zero_is_named(server, seen, capsys):
+    with deployed(server, "campaign", concurrency_limit=1) as made:
+        deployment = server.read_deployment(made)
+        limit = deployment.global_concurrency_limit
+        server.update_global_concurrency_limit(limit.name, GlobalConcurrencyLimitUpdate(limit=0))
+        assert named(seen(), "deployment", "campaign", "limit 0")
+        assert any("limit 0" in text for text in problems(capsys))
+
+
+def test_a_worker_that_is_gone_is_not_online_although_nothing_has_marked_it(server, pool):
+    now = datetime.now(UTC)
+    deployments = {"sweep": server.read_deployment(pool)}
+    assert find_obstacles(server, deployments, now) == []
+    later = find_obstacles(server, deployments, now + timedelta(minutes=5))
+    assert any("no worker" in obstacle.text for obstacle in later)
+
+
+def test_a_scheduler_that_does_not_run_is_named(server, pool):
+    """The test server's scheduler is off: once the schedule is older than a plan takes, none is there."""
+    later = datetime.now(UTC) + timedelta(minutes=4)
+    deployments = {"sweep": server.read_deployment(pool)}
+    texts = [obstacle.text for obstacle in find_obstacles(server, deployments, later)]
+    assert any("scheduler does not run" in text for text in texts)
+    server.create_flow_run_from_deployment(pool, state=Scheduled(scheduled_time=later + timedelta(minutes=1)))
+    texts = [obstacle.text for obstacle in find_obstacles(server, deployments, later)]
+    assert not any("scheduler does not run" in text for text in texts)
+
+
+def test_a_receiver_that_is_away_is_a_problem(server, capsys):
+    endpoint = WebhookEndpoint(url=f"{CLOSED}/assay", signing_key="k" * 32)
+    with saved(endpoint, "away") as name:
+        show_problems(as_json=True)
+        found = json.loads(capsys.readouterr().out)["problems"]
+    assert [problem["subject"] for problem in found if problem["kind"] == "receiver-away"] == [name]
+
+
 def test_a_pool_without_a_worker(server, seen):
     server.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
     with deployed(server, "campaign", work_pool_name=POOL):
         assert named(seen(), "worker", POOL, "campaign")
-        path = {"work_pool_name": POOL}
-        server.request(
-            "POST", "/work_pools/{work_pool_name}/workers/heartbeat", path_params=path, json={"name": "w"}
-        )
-        assert not named(seen(), "worker")
+    server.delete_work_pool(POOL)
 
 
 def test_a_served_flow_whose_process_is_gone(server, seen):

@@ -36,6 +36,17 @@ def sweep_silence(swept: datetime | None, now: datetime, *, watched_since: datet
     return [_problem(kinds.SWEEP_SILENT, "sweep", last, f"no sweep completes: {said}")]
 
 
+def cannot_start(subject: str, text: str, next_step: str, now: datetime) -> Problem:
+    """Something that keeps the runs of a deployment from starting."""
+    return _problem(kinds.CANNOT_START, subject, now, text, next_step=next_step)
+
+
+def receiver_away(block: str, text: str, now: datetime) -> Problem:
+    """A receiver that does not answer."""
+    step = "Start prefect-assay receiver, or prefect-assay up; until then the sweep wakes runs, minutes later"
+    return _problem(kinds.RECEIVER_AWAY, block, now, text, next_step=step)
+
+
 def undelivered(runs: Sequence[str], now: datetime) -> list[Problem]:
     """The feed has updates for these runs, and no webhook has woken them."""
     if not runs:

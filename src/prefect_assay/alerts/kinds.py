@@ -16,6 +16,9 @@ DEADLINE_NEAR: Final = "deadline-near"
 ARCHIVE_REFUSING: Final = "archive-refusing"
 SERVICE_AWAY: Final = "service-away"
 UPDATES_MISDATED: Final = "updates-misdated"
+# Judged by `status --problems` when it is asked, and not saved: what would save them may be what cannot start.
+CANNOT_START: Final = "cannot-start"
+RECEIVER_AWAY: Final = "receiver-away"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from prefect_assay.models.problem import Problem, SavedState
+from prefect_assay.webhooks.loading import load_prefect
 
 _EVERY_SECONDS: Final = 60.0
 _log = logging.getLogger("prefect_assay.webhooks.receiver")
@@ -53,6 +54,7 @@ class ProblemWatch:
 
     def look(self, now: datetime) -> None:
         """Read the problems, and send an event when the sweep falls silent and when it is back."""
+        load_prefect()
         from prefect.client.orchestration import get_client  # noqa: PLC0415 - seconds that the first delivery need not wait
 
         from prefect_assay.alerts.find import sweep_silence  # noqa: PLC0415

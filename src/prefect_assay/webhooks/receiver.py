@@ -19,6 +19,7 @@ from prefect_assay.alerts.metrics import ProblemCollector
 from prefect_assay.web_origin import own_names
 from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, WakeWithEta, as_json
 from prefect_assay.webhooks.event_publisher import Announce, EventPublisher, emit_update_event
+from prefect_assay.webhooks.loading import load_prefect
 from prefect_assay.webhooks.monitoring import (
     Ready,
     ReceiverMetrics,
@@ -176,7 +177,5 @@ class _LazyWaker:
     def _load(self) -> "Waker":
         with self._loading:
             if self._waker is None:
-                from prefect_assay.runs.wake import Waker  # noqa: PLC0415 - imports Prefect
-
-                self._waker = Waker()
+                self._waker = load_prefect()()
             return self._waker

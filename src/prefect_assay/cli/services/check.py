@@ -31,16 +31,15 @@ from prefect_assay.cli.services.receiver import WORD_VARIABLE, service_words
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
 from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.client.http.dates import sent_at
-from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
+from prefect_assay.deployments.server_checks import settings_advice
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.models.service import WireWords
 from prefect_assay.runs.block_references import fault_of
-from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.runs.starting import find_obstacles, own_deployments
 from prefect_assay.webhooks.signature import sign
 
 _SECONDS: Final = 30.0  # for one part
-_FLOWS: Final = ("experiment", "campaign", "design-build-test", "sweep")
 _CLOCKS_DIFFER: Final = timedelta(minutes=2)
 _NO_ORDER: Final = "f" * 20  # in place of an order's key
 _SHOWN: Final = 200
@@ -140,44 +139,20 @@ def _clock(what: str, headers: Mapping[str, str]) -> Line:
 
 
 def _worker(client: SyncPrefectClient) -> Iterator[Line]:
-    for flow in _FLOWS:
-        try:
-            deployment = client.read_deployment_by_name(f"{flow}/{DEPLOYMENT_NAME}")
-        except ObjectNotFound:
-            yield Line("deployment", ok=False, text=f"{flow} is not deployed", mend="prefect-assay deploy")
-            continue
-        if deployment.paused:
-            yield Line("deployment", ok=False, text=f"{flow} is paused", mend="resume it in the Prefect UI")
-        if deployment.work_pool_name is None:
-            up = str(deployment.status).endswith("READY") and "NOT" not in str(deployment.status)
-            text = f"{flow} is served{'' if up else ', and its process is not there'}"
-            yield Line(
-                "worker", up, text, "" if up else "start prefect-assay deploy --serve, or prefect-assay up"
-            )
-        elif not _online(client, deployment.work_pool_name):
-            text = f"no worker of the pool {deployment.work_pool_name} is online: {flow} cannot start"
-            yield Line("worker", ok=False, text=text, mend="start prefect-assay worker")
-        else:
-            yield Line(
-                "worker", ok=True, text=f"the pool {deployment.work_pool_name} has a worker for {flow}"
-            )
-
-
-def _online(client: SyncPrefectClient, pool: str) -> bool:
-    rows = client.request(
-        "POST", "/work_pools/{work_pool_name}/workers/filter", path_params={"work_pool_name": pool}, json={}
-    )
-    return any(row.get("status") == "ONLINE" for row in rows.json())
+    deployments = own_deployments(client)
+    for flow in (flow for flow, deployment in deployments.items() if deployment is None):
+        yield Line("deployment", ok=False, text=f"{flow} is not deployed", mend="prefect-assay deploy")
+    obstacles = find_obstacles(client, deployments, datetime.now(UTC))
+    for obstacle in obstacles:
+        yield Line(obstacle.part, ok=False, text=obstacle.text, mend=obstacle.next_step)
+    started = [flow for flow, deployment in deployments.items() if deployment is not None]
+    if started and not obstacles:
+        yield Line("worker", ok=True, text=f"runs of {', '.join(started)} can start")
 
 
 def _schedule(client: SyncPrefectClient) -> Iterator[Line]:
-    try:
-        sweep = client.read_deployment_by_name(f"sweep/{DEPLOYMENT_NAME}")
-    except ObjectNotFound:
+    if own_deployments(client)["sweep"] is None:
         return  # named already
-    for advice in sweep_advice(sweep):
-        fault, _, mend = advice.partition("; ")
-        yield Line("schedule", ok=False, text=fault, mend=mend)
     swept = read_saved(client).swept
     fresh = swept is not None and datetime.now(UTC) - swept <= SILENT_AFTER
     text = (
@@ -232,13 +207,9 @@ def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
             "receiver", ok=True, text="no WebhookEndpoint block: only the sweep wakes runs, minutes later"
         )
     for name, block in found:
-        url = f"{block.url.rstrip('/')}/health"
-        try:
-            httpx.get(url, timeout=10).raise_for_status()
-        except httpx.HTTPError as error:
-            why = f"{name}: {url} gives {type(error).__name__}"
+        if why := _silence_of(block):
             mend = "start prefect-assay receiver, and let the proxy pass this path to it"
-            yield Line("receiver", ok=False, text=why, mend=mend)
+            yield Line("receiver", ok=False, text=f"{name}: {why}", mend=mend)
             continue
         home = get_current_settings().home
         if _is_here(client) and (file := file_without(home, block.signing_key.get_secret_value())):
@@ -261,6 +232,22 @@ def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
             ok=True,
             text=f"{name}: {block.url} answers; whether the service reaches it, its first delivery shows",
         )
+
+
+def silent_receivers(client: SyncPrefectClient) -> Iterator[tuple[str, str]]:
+    """The saved WebhookEndpoint blocks whose receiver does not answer, and why."""
+    for name, block in _saved(client, WebhookEndpoint):
+        if why := _silence_of(block):
+            yield name, why
+
+
+def _silence_of(block: WebhookEndpoint) -> str | None:
+    url = f"{block.url.rstrip('/')}/health"
+    try:
+        httpx.get(url, timeout=10).raise_for_status()
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return f"{url} gives {type(error).__name__}"
+    return None
 
 
 def _refusal(block: WebhookEndpoint, word: str) -> str | None:

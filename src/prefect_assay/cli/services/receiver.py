@@ -122,9 +122,13 @@ def _server(
 
 
 async def _both(main: "uvicorn.Server", status: "uvicorn.Server") -> None:
-    """Run both on one event loop, so that the status is that of the deliveries. The main server handles signals."""
-    status.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
+    """Run both on one event loop, so that the status is that of the deliveries.
+
+    Each server takes the signals from the one that began before it, and gives them back when it ends: the main one,
+    which begins second, ends first.
+    """
     beside = asyncio.create_task(status.serve())
+    await asyncio.sleep(0)  # the status server has begun
     try:
         await main.serve()
     finally:

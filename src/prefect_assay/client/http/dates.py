@@ -24,7 +24,7 @@ def http_date(value: str) -> datetime | None:
 
 
 def sent_at(headers: Mapping[str, str]) -> datetime | None:
-    """The clock of whoever sent an answer, by its `Date`; None if it does not say, or not clearly."""
+    """The clock of the sender of an answer, by its `Date`; None if it does not say, or not clearly."""
     return http_date(headers.get("date", ""))
 
 
