@@ -1,9 +1,13 @@
 """Reading what was measured before: this package's tables and the public competition's."""
 
+import gzip
+import io
+import lzma
 import math
 from collections import Counter
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from prefect_assay.errors import InputError
@@ -136,11 +140,20 @@ def test_several_tables_are_one_history_and_rows_without_residues_are_named():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("a,b\n1,2\n", r"the given table is no table of results: it needs the columns name and outcome"),
-        ("name,kd\nx,low\n", r"the given table, row 1: kd is 'low'; write a number, with < or > for a limit"),
-        ("name,kd\nx\n", r"row 1 has 1 cells, the header 2"),
-        ("name,outcome\nx,fine\n", r"row 1, column outcome"),
-        (b"\xff\xfe\x00\n", r"the given table is no table of results"),
+        (
+            "a,b\n1,2\n",
+            r"the given table, line 1: no table of results; a history needs .* and this line has \[a, b\]",
+        ),
+        ("name,kd (kcal/mol)\nx,-9\n", r"line 1: the unit of 'kd \(kcal/mol\)' is not clear; .* 'KD \(nM\)'"),
+        (
+            "name,kd\nx,low\n",
+            r"the given table, line 2: kd is 'low'; write a number, with < or > for a limit",
+        ),
+        ("name,kd_nM\n\ny,1\nx,1,2\n", r"the given table, line 4: 3 cells under 2 columns; quote cells"),
+        ("name,outcome\nx,fine\n", r"line 2: column outcome"),
+        ("name,kd_nM\na,12\nb,0\n", r"the given table, line 3: kd_nM is '0', which is 0 M, and no assay"),
+        (b"\xff\xfe\x00\n", r"the given table"),
+        (b"", r"the given table: empty"),
         ("no-such-table.csv", r"no-such-table.csv: no such file"),
     ],
 )
@@ -289,9 +302,35 @@ def test_affinities_of_a_history_are_read_with_their_units(table):
     assert history.designs[0].kd_M == pytest.approx(12.5e-9, rel=1e-3)
 
 
-def test_a_value_that_no_assay_gives_is_refused_with_its_row():
-    with pytest.raises(InputError, match=r"the given table, row 2: kd_nM is '0', which is 0 M, and no assay"):
-        read_history("name,kd_nM\na,12\nb,0\n")
+def workbook(rows):
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def test_a_history_may_be_a_workbook_or_packed_or_of_another_dialect():
+    rows = [("Design", "Sequence", "KD (nM)"), ("a", "ACD", 12.5), ("b", "ACE", 850), ("NA", "ACF", "NB")]
+    text = "".join(";".join(map(str, row)).replace(".", ",") + "\n" for row in rows).encode()
+    for data in (
+        workbook(rows),
+        text,
+        gzip.compress(text),
+        lzma.compress(text),
+        text.decode().encode("utf-16"),
+    ):
+        history = read_history(data)
+        assert of_100_nm(history) == HitRate(1, 3)
+        assert [design.name for design in history.designs] == ["a", "b", "NA"]
+
+
+def test_joined_tables_are_several_and_the_repeated_header_is_said():
+    table = "name,sequence,kd_nM\na,ACD,12\nb,ACE,20\n"
+    history = read_history(table + table)
+    assert [(design.name, design.replicates) for design in history.designs] == [("a", 1), ("b", 1)]
+    assert "the given table: 2 tables in one file; the header is repeated in line 4" in history.notes
 
 
 def test_names_that_look_like_missing_values_are_kept():

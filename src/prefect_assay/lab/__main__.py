@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", default="lab", help="decides every experiment's lab window, and a landscape's noise"
     )
-    parser.add_argument("--landscape", help="measure from this CSV file, or from gb1, which is bundled")
+    parser.add_argument("--landscape", help="measure from this table, or from gb1, which is bundled")
     parser.add_argument(
         "--landscape-missing",
         choices=("unknown", "none", "model"),

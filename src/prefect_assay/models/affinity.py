@@ -44,6 +44,13 @@ _UNITS_TITLE: Final = re.compile(r"(?:k_?d|affinity)_units?")
 _ANY_UNITS_TITLE: Final = re.compile(r"units?")
 _LIMIT_TITLE: Final = re.compile(r"(?:k_?d|affinity)_(?:qualifier|relation|operator|sign)|qualifier|relation")
 
+_LIKE_KD: Final = re.compile(rf"p?k_?d(_.*)?|{_NAMED}(_.*)?")
+# Columns beside a K_D: its scatter, its interval, another quantity.
+_BESIDE: Final = re.compile(
+    r"_(?:log_?std|std(?:ev)?|sd|sem?|cv|err(?:or)?s?|low(?:er)?|high(?:er)?|upper|ci\d*|min|max|app|r2|rmse|n|rank|score|units?"
+    r"|qualifier|relation|operator|sign|1_s|per_s|s|s_1)(?:_|$)"
+)
+
 _EMPTY: Final = frozenset({"", "null", "none", "na", "n/a", "#n/a", "nan", "-", "--", "–", "—", "?", "."})  # noqa: RUF001
 _UNKNOWN: Final = frozenset(
     {"nd", "n.d", "nm", "n.m", "nt", "n.t", "not determined", "not measured", "not tested", "not available"}
@@ -172,6 +179,17 @@ def affinity_columns(titles: Sequence[str]) -> AffinityColumns:
         unit = next((at for at, title in enumerate(plain) if _ANY_UNITS_TITLE.fullmatch(title)), None)
     limit = next((at for at, title in enumerate(plain) if _LIMIT_TITLE.fullmatch(title)), None)
     return AffinityColumns(tuple(values), unit, limit)
+
+
+def unclear_titles(titles: Sequence[str]) -> tuple[str, ...]:
+    """The titles that look like K_D and whose unit is not known here."""
+    return tuple(
+        title
+        for title in titles
+        if scale_of(title) is None
+        and _LIKE_KD.fullmatch(plain := _plain(title))
+        and not _BESIDE.search(plain)
+    )
 
 
 def read_affinities(

@@ -4,38 +4,40 @@ Non-binders, designs that did not express and open orders are rows like all othe
 counts once. Needs no NumPy.
 """
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Never, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from prefect_assay.designs.columns import NAME, SEQUENCE
 from prefect_assay.errors import InputError
 from prefect_assay.models.affinity import (
     Affinity,
     UnclearAffinity,
     affinity_columns,
     read_affinities,
+    unclear_titles,
 )
 from prefect_assay.models.vocabulary import ExperimentType
-from prefect_assay.results import COLUMNS, DesignSummary, Level, Outcome, ResultRow, from_csv, summarize
-from prefect_assay.results.formats import csv_lines, table_content
+from prefect_assay.results import COLUMNS, DesignSummary, Level, Outcome, ResultRow, summarize
+from prefect_assay.results.formats import table_content
 from prefect_assay.results.tidy import outcome_of
 from prefect_assay.selection.once import Entry, counted_once, residues_of, summary_of
+from prefect_assay.tables import NoHeader, Row, UnreadableFile, key_of, read_table
 
 Table = str | bytes | Path
+_M = TypeVar("_M", bound=BaseModel)
 _TIDY: Final = frozenset({"experiment_code", "result_id", "level", "name", "outcome"})
+_SUMMARY: Final = frozenset({"name", "outcome"})
 _FIELDS: Final = frozenset(DesignSummary.model_fields) - {"attributes", "reasons"}
 _EMPTY: Final = frozenset({"", "null", "na", "n/a", "nan"})  # "none" is a call: no expression, no strength
 _WORDS: Final = {"yes": "true", "1": "true", "no": "false", "0": "false"}
-_DELIMITERS: Final = (",", "\t", ";")
-_NAME: Final = "name"
-_SEQUENCE: Final = ("sequence", "aa_string")
 _CALLS: Final = ("binding", "binding_strength", "expression")
-_READ: Final = frozenset({_NAME, *_SEQUENCE, "kon", "koff", "replicate", *_CALLS})
+_NUMBER: Final = "replicate"
+_RATES: Final = ("kon", "koff")
 _FAILED: Final = frozenset({Outcome.NO_BINDING, Outcome.NO_EXPRESSION})
 
 
@@ -98,98 +100,142 @@ class _Reader:
         self._label = label
         self._kd_unit = kd_unit
         self._notes: list[str] = []
+        self._titles: tuple[str, ...] = ()
+        self._rows: list[Row] = []
+        self._labels: list[str] = []  # of each row; files that were joined are several tables
 
     def read(self, table: Table) -> tuple[list[Entry], list[str]]:
-        data = table_content(table)
-        header, lines = _lines(data, self._place)
-        if set(COLUMNS) >= set(header) >= _TIDY:
-            entries = self._tidy(data)
-        elif {"name", "outcome"} <= set(header):
-            entries = list(self._own(header, lines))
+        self._take(table_content(table))
+        if set(COLUMNS) >= set(self._titles) >= _TIDY:
+            entries = self._tidy()
+        elif set(self._titles) >= _SUMMARY:
+            entries = list(self._own())
         else:
-            entries = self._measured(header, lines)
+            entries = self._measured()
         return entries, [f"{self._label}: {note}" for note in self._notes]
 
-    def _tidy(self, data: bytes) -> list[Entry]:
+    def _take(self, data: bytes) -> None:
         try:
-            rows = from_csv(data)
-        except InputError as error:
-            raise InputError(f"{self._place}: {error}") from None
-        replicates: defaultdict[tuple[str, str], list[ResultRow]] = defaultdict(list)
-        for row in rows:
+            table = read_table(data, _is_history)
+            self._titles = table.titles
+            width = len(self._titles)
+            for line, cells in table.rows:
+                if wrong := table.misfit(cells):
+                    self._refuse(line, wrong)
+                self._rows.append((line, [*cells, *[""] * (width - len(cells))][:width]))
+        except NoHeader as error:
+            raise InputError(f"{self._place}, line {error.line}: {_advice(error.titles)}") from None
+        except UnreadableFile as error:
+            raise InputError(error.at(self._place)) from None
+        self._notes += table.notes
+        if table.parts:
+            lines = ", ".join(map(str, table.parts))
+            self._notes.append(
+                f"{len(table.parts) + 1} tables in one file; the header is repeated in line {lines}"
+            )
+        parts = [sum(part < line for part in table.parts) for line, _ in self._rows]
+        self._labels = [f"{self._label}, part {part + 1}" if part else self._label for part in parts]
+
+    def _refuse(self, line: int, problem: str) -> Never:
+        raise InputError(f"{self._place}, line {line}: {problem}")
+
+    def _model(self, model: type[_M], line: int, values: Mapping[str, Any]) -> _M:
+        try:
+            return model.model_validate(values, strict=False)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            self._refuse(line, f"column {first['loc'][0]}: {first['msg']}")
+
+    def _tidy(self) -> list[Entry]:
+        """A table of the archive."""
+        rows: defaultdict[str, list[ResultRow]] = defaultdict(list)
+        replicates: defaultdict[tuple[str, str, str], list[ResultRow]] = defaultdict(list)
+        for label, (line, cells) in zip(self._labels, self._rows, strict=True):
+            row = self._model(ResultRow, line, dict(zip(self._titles, cells, strict=True)))
+            rows[label].append(row)
             if row.level is Level.REPLICATE:
-                replicates[row.name, row.experiment_code].append(row)
+                replicates[label, row.name, row.experiment_code].append(row)
         return [
-            Entry(design, (self._label,), tuple(replicates[design.name, design.experiment_code]))
-            for design in summarize(rows)
+            Entry(design, (label,), tuple(replicates[label, design.name, design.experiment_code]))
+            for label, part in rows.items()
+            for design in summarize(part)
         ]
 
-    def _own(self, header: Sequence[str], lines: Sequence[tuple[int, Sequence[str]]]) -> Iterator[Entry]:
+    def _own(self) -> Iterator[Entry]:
         """Rows of `summary.csv` or of the lake; columns without a meaning here are the designer's own."""
-        affinities = self._affinities(header, lines)
-        used = {header[at] for at in affinity_columns(header).used} - _FIELDS
-        for (at, cells), affinity in zip(lines, affinities, strict=True):
-            row = dict(zip(header, cells, strict=True))
+        affinities = self._affinities([{}] * len(self._rows))
+        used = {self._titles[at] for at in affinity_columns(self._titles).used} - _FIELDS
+        read = {*_FIELDS, *COLUMNS, "reasons", *used}
+        for label, (line, cells), affinity in zip(self._labels, self._rows, affinities, strict=True):
+            row = dict(zip(self._titles, cells, strict=True))
             if row.get("level", Level.SUMMARY) != Level.SUMMARY:
                 continue
             known: dict[str, Any] = {title: cell for title, cell in row.items() if title in _FIELDS and cell}
-            own = {
-                title: cell
-                for title, cell in row.items()
-                if title not in _FIELDS and title not in COLUMNS and title not in {"reasons", *used} and cell
-            }
             if affinity.kd_M is not None:
-                known |= {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier}
-            known = {"experiment_code": "", **known, "attributes": own}
-            try:
-                design = DesignSummary.model_validate(known, strict=False)
-            except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                raise InputError(
-                    f"{self._place}, row {at}, column {first['loc'][0]}: {first['msg']}"
-                ) from None
-            yield Entry(design, (self._label,))
+                known |= {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier or known.get("qualifier")}
+            own = {title: cell for title, cell in row.items() if cell and title not in read}
+            design = self._model(DesignSummary, line, {"experiment_code": "", **known, "attributes": own})
+            yield Entry(design, (label,))
 
-    def _measured(self, header: Sequence[str], lines: Sequence[tuple[int, Sequence[str]]]) -> list[Entry]:
+    def _measured(self) -> list[Entry]:
         """A table of the competition or another program: a row per design, or one per replicate."""
-        keys = {title.strip().lower().replace(" ", "_"): at for at, title in enumerate(header)}
-        columns = affinity_columns(header)
-        if _NAME not in keys or not (columns.values or "binding" in keys):
-            raise InputError(
-                f"{self._place} is no table of results: it needs the columns name and outcome, or name and kd or binding, and "
-                f"has [{', '.join(title[:40] for title in header[:20])}]; give results.csv, summary.csv or a competition file"
-            )
-        calls = [{call: _call(cells, keys.get(call)) for call in _CALLS} for _, cells in lines]
-        affinities = self._affinities(header, lines, calls)
-        own = {
-            title: at
-            for title, at in zip(header, range(len(header)), strict=True)
-            if at not in columns.used and title.strip().lower().replace(" ", "_") not in _READ
-        }
-        found: dict[tuple[str, str], list[tuple[ResultRow, dict[str, str]]]] = {}
-        for (_, cells), called, affinity in zip(lines, calls, affinities, strict=True):
-            row = self._row(cells, keys, called, affinity)
-            kept = {title: cell for title, at in own.items() if (cell := cells[at]).lower() not in _EMPTY}
-            found.setdefault((row.name, row.aa_string or ""), []).append((row, kept))
-        replicated = "replicate" in keys
+        columns = _Columns.of(self._titles)
+        calls = [
+            {call: _called(cells, columns.calls.get(call)) for call in _CALLS} for _, cells in self._rows
+        ]
+        affinities = self._affinities(calls)
+        found: dict[tuple[str, str, str], list[tuple[ResultRow, dict[str, str]]]] = {}
+        for label, (_, cells), called, affinity in zip(
+            self._labels, self._rows, calls, affinities, strict=True
+        ):
+            row = columns.row(cells, called, affinity)
+            own = {self._titles[at]: cells[at] for at in columns.own if cells[at].lower() not in _EMPTY}
+            found.setdefault((label, row.name, row.aa_string or ""), []).append((row, own))
         return [
-            self._design([row for row, _ in rows], [kept for _, kept in rows], replicated=replicated)
-            for rows in found.values()
+            _entry(label, [row for row, _ in rows], [own for _, own in rows], columns.number is not None)
+            for (label, _, _), rows in found.items()
         ]
 
-    def _row(
-        self,
-        cells: Sequence[str],
-        keys: Mapping[str, int],
-        called: Mapping[str, str | None],
-        affinity: Affinity,
-    ) -> ResultRow:
-        number = _filled(cells, keys.get("replicate"))
-        values: dict[str, Any] = {
-            **called,
-            "kd_M": affinity.kd_M,
-            "qualifier": affinity.qualifier,
-        }
+    def _affinities(self, calls: Sequence[Mapping[str, str | None]]) -> list[Affinity]:
+        """K_D of each row. What is called a failure has none: its number, if any, is an artefact of the fit."""
+        width = len(self._titles)
+        rows = [
+            [""] * width if outcome_of(ExperimentType.AFFINITY, called, {}) in _FAILED else cells
+            for (_, cells), called in zip(self._rows, calls, strict=True)
+        ]
+        try:
+            found, notes = read_affinities(self._titles, rows, unit=self._kd_unit)
+        except UnclearAffinity as error:
+            if error.at is not None:
+                self._refuse(self._rows[error.at][0], error.problem)
+            raise InputError(f"{self._place}: {error.problem}") from None
+        self._notes += notes
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of a table of measurements by their positions; `own` are the designer's."""
+
+    name: int
+    sequence: int | None
+    number: int | None
+    calls: Mapping[str, int]
+    own: tuple[int, ...]
+
+    @classmethod
+    def of(cls, titles: Sequence[str]) -> "_Columns":
+        name, sequence = _place(titles, NAME), _place(titles, SEQUENCE)
+        number = _place(titles, (_NUMBER,))
+        calls = {call: at for call in _CALLS if (at := _place(titles, (call,))) is not None}
+        rates = {_place(titles, (rate,)) for rate in _RATES}
+        used = {name, sequence, number, *calls.values(), *rates, *affinity_columns(titles).used}
+        own = tuple(at for at in range(len(titles)) if at not in used)
+        return cls(name or 0, sequence, number, calls, own)
+
+    def row(self, cells: Sequence[str], called: Mapping[str, str | None], affinity: Affinity) -> ResultRow:
+        number = _filled(cells, self.number)
+        values: dict[str, Any] = {**called, "kd_M": affinity.kd_M, "qualifier": affinity.qualifier}
         if affinity.binds is False and called["binding"] is None:
             values["binding"] = "false"
         return ResultRow(
@@ -197,53 +243,61 @@ class _Reader:
             result_id="",
             result_type=ExperimentType.AFFINITY.value,
             level=Level.REPLICATE,
-            name=cells[keys[_NAME]],
+            name=cells[self.name],
             replicate=int(number) if number.isdecimal() else None,
             outcome=outcome_of(ExperimentType.AFFINITY, values, {}),
-            aa_string=next((text for title in _SEQUENCE if (text := _filled(cells, keys.get(title)))), None),
+            aa_string=_filled(cells, self.sequence) or None,
             **values,
         )
 
-    def _design(
-        self, rows: Sequence[ResultRow], kept: Sequence[Mapping[str, str]], *, replicated: bool
-    ) -> Entry:
-        first = rows[0]
-        attributes: dict[str, str] = {}
-        for own in reversed(kept):
-            attributes |= own
-        design = DesignSummary(
-            name=first.name,
-            experiment_code="",
-            result_type=ExperimentType.AFFINITY,
-            aa_string=first.aa_string,
-            attributes=attributes,
-            **{call: next((said for row in rows if (said := getattr(row, call))), None) for call in _CALLS},
-            **summary_of(rows),
-        )
-        return Entry(design, (self._label,), tuple(rows) if replicated or len(rows) > 1 else ())
 
-    def _affinities(
-        self,
-        header: Sequence[str],
-        lines: Sequence[tuple[int, Sequence[str]]],
-        calls: Sequence[Mapping[str, str | None]] | None = None,
-    ) -> list[Affinity]:
-        """K_D of each row. What is called a failure has none: its number, if any, is an artefact of the fit."""
-        failed = [
-            outcome_of(ExperimentType.AFFINITY, called, {}) in _FAILED
-            for called in calls or [{}] * len(lines)
-        ]
-        rows = [[""] * len(header) if no else cells for (_, cells), no in zip(lines, failed, strict=True)]
-        try:
-            found, notes = read_affinities(header, rows, unit=self._kd_unit)
-        except UnclearAffinity as error:
-            where = "" if error.at is None else f", row {lines[error.at][0]}"
-            raise InputError(f"{self._place}{where}: {error.problem}") from None
-        self._notes += notes
-        return found
+def _entry(
+    label: str,
+    rows: Sequence[ResultRow],
+    kept: Sequence[Mapping[str, str]],
+    replicated: bool,  # noqa: FBT001
+) -> Entry:
+    """One design: its replicates, and the first cell of each of the designer's columns."""
+    attributes: dict[str, str] = {}
+    for own in reversed(kept):
+        attributes |= own
+    design = DesignSummary(
+        name=rows[0].name,
+        experiment_code="",
+        result_type=ExperimentType.AFFINITY,
+        aa_string=rows[0].aa_string,
+        attributes=attributes,
+        **{call: next((said for row in rows if (said := getattr(row, call))), None) for call in _CALLS},
+        **summary_of(rows),
+    )
+    return Entry(design, (label,), tuple(rows) if replicated or len(rows) > 1 else ())
 
 
-def _call(cells: Sequence[str], at: int | None) -> str | None:
+def _is_history(titles: Sequence[str]) -> bool:
+    """Whether a line is the header of a table that is read here."""
+    plain = [title.strip() for title in titles]
+    if set(plain) >= _SUMMARY:
+        return True
+    measured = bool(affinity_columns(plain).values) or _place(plain, ("binding",)) is not None
+    return measured and _place(plain, NAME) is not None
+
+
+def _advice(titles: Sequence[str]) -> str:
+    unclear = ", ".join(map(repr, unclear_titles(titles)))
+    what = f"the unit of {unclear} is not clear" if unclear else "no table of results"
+    return (
+        f"{what}; a history needs the columns name and outcome, or name and K_D with its unit, such as 'KD (nM)', or name "
+        f"and binding, and this line has [{', '.join(title[:40] for title in titles[:20])}]; give results.csv, summary.csv, "
+        "a competition file, or rename the columns"
+    )
+
+
+def _place(titles: Sequence[str], aliases: Sequence[str]) -> int | None:
+    keys = [key_of(title) for title in titles]
+    return next((keys.index(key) for alias in aliases if (key := key_of(alias)) in keys), None)
+
+
+def _called(cells: Sequence[str], at: int | None) -> str | None:
     word = _filled(cells, at).lower()
     return _WORDS.get(word, word) or None
 
@@ -252,21 +306,3 @@ def _filled(cells: Sequence[str], at: int | None) -> str:
     """A cell; empty for the words that mean no value. Names are never read with it: a design may be called NA."""
     cell = "" if at is None else cells[at]
     return "" if cell.lower() in _EMPTY else cell
-
-
-def _lines(data: bytes, place: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header, and the cells of each row with its number, counted from 1 below the header."""
-    try:
-        first = data.partition(b"\n")[0].decode("utf-8-sig")
-        table = csv_lines(data, max(_DELIMITERS, key=first.count))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{place} is no table of results: {error}") from None
-    header = [title.strip() for title in table[0]] if table else []
-    rows = []
-    for number, cells in enumerate(table[1:], start=1):
-        if not any(cell.strip() for cell in cells):
-            continue
-        if len(cells) != len(header):
-            raise InputError(f"{place}, row {number} has {len(cells)} cells, the header {len(header)}")
-        rows.append((number, [cell.strip() for cell in cells]))
-    return header, rows

@@ -1,8 +1,10 @@
 """A user's table is read as it is meant, or refused with file, line, column and what to change."""
 
 import csv
+import gzip
 import io
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -111,7 +113,7 @@ def test_no_contradiction_and_no_odd_number_passes(path, rows):
         return
     for facts in (f for table in landscape.bound.values() for f in table.values()):
         assert ("kd_M" in facts) == (facts["binding"] == "true")
-        assert 1e-16 <= facts.get("kd_M", 1e-9) <= 1
+        assert 1e-15 <= facts.get("kd_M", 1e-9) <= 0.1
     assert all(0 <= facts.get("tm_C", 0) <= 130 for facts in landscape.proteins.values())
 
 
@@ -122,28 +124,32 @@ def test_no_contradiction_and_no_odd_number_passes(path, rows):
         ("sequence,K_D\nMKT,20\n", ["line 1", "column 'K_D'", "kd_nM"]),
         ("sequence,Tm\nMKT,60\n", ["line 1", "column 'Tm'", "tm_C or tm_K"]),
         ("sequence,yield\nMKT,60\n", ["column 'yield'", "yield_mg_per_l"]),
-        ("sequence,kd_nM,KD (uM)\nMKT,20,1\n", ["column 'KD (uM)'", "'kd_nM' says the same"]),
+        ("sequence,kd_nM,KD (uM)\nMKT,20,1\n", ["line 2", "'kd_nM' and 'KD (uM)' give different K_D"]),
+        ("sequence,affinity\nMKT,20\n", ["line 1", "column 'affinity'", "kd_nM"]),
+        ("sequence,log10_kd\nMKT,-8\n", ["line 1", "column 'log10_kd'", "kd_nM"]),
+        ("sequence,kd_nM,binding\nMKT,NB,true\n", ["line 2", "no binding, and binding is 'true'"]),
         ("name,kd_nM\na,20\n", ["line 1", "no column 'sequence'"]),
         ("sequence,score\nMKT,20\n", ["line 1", "no column with values"]),
         ("sequence,kd_nM\n", ["no measurements"]),
-        ("", ["no column 'sequence'"]),
+        ("", ["empty"]),
         ("sequence,kd_nM\nMKT,20\nMKX,20\n", ["line 3", "column 'sequence'", "'X'"]),
         ("sequence,kd_nM\nMKT:,20\n", ["line 2", "column 'sequence'", "empty"]),
         (
             "sequence,kd_nM\nMKT,>1000\n",
-            ["line 2", "column 'kd_nM'", "'>1000'", "'false' in a column 'binding'"],
+            ["line 2", "column 'kd_nM'", "a limit (>)", "'false' in a column 'binding'"],
         ),
         ("sequence,kd_M\nMKT,20\n", ["line 2", "column 'kd_M'", "unit"]),
         ("sequence,tm_C\nMKT,334\n", ["line 2", "column 'tm_C'", "unit"]),
         ("sequence,tm_K\nMKT,61\n", ["line 2", "column 'tm_K'", "unit"]),
-        ("sequence,kd_nM\nMKT\n", ["line 2", "1 cells under 2 titles"]),
+        ("sequence,kd_nM\nMKT,1,2\n", ["line 2", "3 cells under 2 columns"]),
+        ("sequence,kd_nM,KD (nM) 2\nMKT,1,2\n", ["line 1", "column 'KD (nM) 2'"]),
         ("sequence,kd_nM\nMKT,20\nMKT,30\n", ["line 3", "line 2", "keep one"]),
         ("sequence,kd_nM,target\nMKT,20,\n", ["line 2", "column 'target'", "leave the column out"]),
         ("sequence,kd_nM,binding\nMKT,20,false\n", ["line 2", "binding is 'false'"]),
         ("sequence,kd_nM,expression\nMKT,20,none\n", ["line 2", "expression is 'none'"]),
         ("sequence,binding\nMKT,true\n", ["line 2", "without a K_D"]),
-        ('sequence,kd_nM\n"MKT,20\n', ["no CSV"]),
-        (b"sequence,kd_nM\nMK\xffT,20\n", ["cannot be read"]),
+        ('sequence,kd_nM\n"MKT,20\n', ["line 2", "the row does not parse"]),
+        (b"sequence,kd_nM\nMK\0T,20\n", ["line 2", "binary"]),
     ],
 )
 def test_a_refusal_names_the_place_and_the_next_step(path, text, said):
@@ -161,7 +167,7 @@ def test_columns_of_a_designer_are_no_measurements(path):
     landscape = read(path, f"{titles}\nbest,mkt ayi,0.9,0.1,0.8,20,2e5\n")
     assert landscape.lookup("screening", None)("MKTAYI") == {
         "binding": "true",
-        "kd_M": 20 * 1e-9,
+        "kd_M": 20e-9,
         "kon_per_M_s": 2e5,
     }
 
@@ -172,3 +178,34 @@ def test_the_same_twice_is_said_once(path):
     )
     assert [target["name"] for target in landscape.targets] == ["Mine", "Other"]
     assert landscape.lookup("thermostability", None)("MKT")["tm_C"] == pytest.approx(61.5)
+
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        (DATA / "landscape_semicolon_decimal_comma.csv").read_bytes(),
+        b"Sequence\tK_D [\xc2\xb5M]\nSEEKKKLALEAAAKLSQ\t0.0125\n",
+        "sequence;Kd (µM);Tm (°C)\nSEEKKKLALEAAAKLSQ;0,0125;61,5\n".encode("cp1252"),
+        b"sequence,KD,unit\nSEEKKKLALEAAAKLSQ,12.5,nM\n",
+        gzip.compress(b"aa_string,pKD\nseekkklaleaaaklsq,7.903089987\n"),
+        b"sequence,log10_kd_M\nSEEKKKLALEAAAKLSQ,-7.903089987\n",
+    ],
+    ids=["case", "tab", "semicolon", "unit column", "gzip and pKD", "log10"],
+)
+def test_a_landscape_of_another_dialect_and_unit_is_read(path, data):
+    landscape = read(path, data)
+    facts = landscape.lookup("affinity", None)("SEEKKKLALEAAAKLSQ")
+    assert (facts["binding"], facts["kd_M"]) == ("true", pytest.approx(12.5e-9))
+
+
+def test_no_binding_may_be_written_in_place_of_a_kd(path):
+    landscape = read(path, "sequence,KD (nM)\nMKT,20\nMKW,NB\nMKY,n.d.\n")
+    lookup = landscape.lookup("affinity", None)
+    assert [lookup(residues) for residues in ("MKT", "MKW", "MKY")] == [
+        {"binding": "true", "kd_M": 20e-9},
+        {"binding": "false"},
+        None,
+    ]

@@ -154,7 +154,7 @@ def lab(
     landscape: Annotated[
         str | None,
         typer.Option(
-            help="CSV file to measure designs from, or gb1, which is bundled (docs/lab-measurements.md)."
+            help="Table to measure designs from, or gb1, which is bundled (docs/lab-measurements.md)."
         ),
     ] = None,
     allow_http_webhooks: Annotated[

@@ -1,9 +1,8 @@
-"""Reading a user's landscape: a CSV file whose titles carry units, refused with its line and column where it is unclear.
+"""Reading a user's landscape: a table whose titles carry units, refused with its line and column where it is unclear.
 
 One row says something about one sequence, against one `target` or, without that column, against all.
 """
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -15,11 +14,17 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.measure.bundled import CATALOG
 from prefect_assay.lab.measure.gb1 import Gb1
 from prefect_assay.lab.measure.landscape import Facts, Landscape, Lookup, target_record
+from prefect_assay.models.affinity import (
+    Affinity,
+    UnclearAffinity,
+    affinity_columns,
+    read_affinities,
+    unclear_titles,
+)
 from prefect_assay.models.vocabulary import AMINO_ACIDS, BINDING_TYPES, CHAIN_SEPARATOR, ExperimentType
+from prefect_assay.tables import Row, Table, UnreadableFile, read_table
 
 BUNDLED: Final = "gb1"
-MOLAR: Final[Mapping[str, float]] = {"m": 1.0, "mm": 1e-3, "um": 1e-6, "nm": 1e-9, "pm": 1e-12}
-"""Factors of the units in `kd_M`, `kd_mM`, `kd_uM`, `kd_nM` and `kd_pM`."""
 ZERO_CELSIUS_K: Final = 273.15
 
 _SEQUENCE: Final = frozenset({"sequence", "aa_string"})
@@ -28,7 +33,6 @@ _CLASSES: Final[Mapping[str, frozenset[str]]] = {
     "expression": frozenset({"high", "medium", "low", "none"}),
 }
 _UNCLEAR: Final[Mapping[str, str]] = {
-    r"kd(_(?!log_std)\w+)?|affinity": "kd_M, kd_nM or kd_pM",
     r"tm(_\w|_mean)?|melting_temperature": "tm_C or tm_K",  # and not tm_score
     r"kon(_(?!log_std)\w+)?": "kon_per_M_s",
     r"yield(_\w+)?": "yield_mg_per_l",
@@ -37,22 +41,20 @@ _UNCLEAR: Final[Mapping[str, str]] = {
 _PROTEIN: Final = frozenset({"tm_C", "expression", "yield_mg_per_l"})
 """What does not depend on the target."""
 _EMPTY: Final = frozenset({"", "null"})
-_FIELD_LIMIT: Final = 2**31 - 1
+_KD_TITLES: Final = "kd_M, kd_nM, kd_pM or pKD"
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column with values: the fact it gives, and how its cells are read. Limits catch a wrong unit."""
+    """A column with values other than K_D: the fact it gives, and how its cells are read. Limits catch a wrong unit."""
 
     fact: str
-    factor: float = 1.0
     offset: float = 0.0
     low: float = 0.0
     high: float = math.inf
 
 
 _COLUMNS: Final[Mapping[str, _Column]] = {
-    **{f"kd_{unit}": _Column("kd_M", factor, low=1e-16, high=1.0) for unit, factor in MOLAR.items()},
     "tm_c": _Column("tm_C", low=0.0, high=130.0),
     "tm_k": _Column("tm_C", offset=-ZERO_CELSIUS_K, low=0.0, high=130.0),
     "kon_per_m_s": _Column("kon_per_M_s", low=1.0, high=1e10),
@@ -68,7 +70,7 @@ def open_landscape(given: str) -> Landscape:
     Raises:
         ConfigurationError: the file is missing or unclear; the message names file, line, column and what to change.
     """
-    return Gb1() if given == BUNDLED else read_table(Path(given))
+    return Gb1() if given == BUNDLED else read_landscape(Path(given))
 
 
 @dataclass(slots=True)
@@ -118,73 +120,95 @@ def _keys(target: Mapping[str, Any]) -> Iterator[str]:
     return (str(target[name]).casefold() for name in names if target.get(name))
 
 
-def read_table(path: Path) -> TableLandscape:
+def read_landscape(path: Path) -> TableLandscape:
     """Read and check a whole table; the titles and rules are in docs/lab-measurements.md."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _Reader(path, file).read()
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:
+            table = read_table(file)
+            return _Reader(path, table, list(table.rows)).read()
+    except UnreadableFile as error:
+        raise ConfigurationError(f"landscape {error.at(str(path))}; give a table, or {BUNDLED}") from error
+    except OSError as error:
         raise ConfigurationError(
-            f"landscape {path}: cannot be read ({error}); give a CSV file in UTF-8, or {BUNDLED}"
+            f"landscape {path}: cannot be read ({error}); give a table, or {BUNDLED}"
         ) from error
 
 
 class _Reader:
-    """One pass over one file, with the place of what is being read for messages."""
+    """One table, with the line of what is being read for messages."""
 
-    def __init__(self, path: Path, lines: Iterator[str]) -> None:
-        csv.field_size_limit(_FIELD_LIMIT)
+    def __init__(self, path: Path, table: Table, rows: list[Row]) -> None:
         self._path = path
-        self._rows = csv.reader(lines, strict=True)
-        self._titles: list[str] = []
+        self._table = table
+        self._rows = rows
+        self._titles = table.titles
+        self._line = table.line
+        self._kd = affinity_columns(table.titles)
         self._columns: dict[int, _Column] = {}
         self._read: dict[tuple[str, str, str], tuple[Any, int]] = {}
 
     def _refuse(self, problem: str, column: int | None = None) -> Never:
         where = "" if column is None else f", column {self._titles[column]!r}"
-        raise ConfigurationError(f"landscape {self._path}, line {self._rows.line_num}{where}: {problem}")
+        raise ConfigurationError(f"landscape {self._path}, line {self._line}{where}: {problem}")
 
     def read(self) -> TableLandscape:
         """The landscape."""
-        try:
-            self._header(next(self._rows, []))
-            targets: dict[str, str] = {}
-            for cells in self._rows:
-                if any(cell.strip() for cell in cells):
-                    self._row(cells, targets)
-        except csv.Error as error:
-            self._refuse(f"no CSV: {error}; quote cells that have commas, quotes or line breaks")
+        self._header()
+        targets: dict[str, str] = {}
+        for line, cells in self._rows:
+            self._line = line
+            if wrong := self._table.misfit(cells):
+                self._refuse(wrong)
+            cells.extend([""] * (len(self._titles) - len(cells)))
+        for (line, cells), kd in zip(self._rows, self._affinities(), strict=True):
+            self._line = line
+            self._row(cells, kd, targets)
         if not self._read:
             self._refuse("the table has no measurements; add rows below the titles")
         return self._landscape(targets)
 
-    def _header(self, titles: list[str]) -> None:
-        self._titles = titles
-        plain = [_plain(title) for title in titles]
+    def _affinities(self) -> list[Affinity]:
+        try:
+            return read_affinities(self._titles, [cells for _, cells in self._rows])[0]
+        except UnclearAffinity as error:
+            if error.at is not None:
+                self._line = self._rows[error.at][0]
+            self._refuse(error.problem, self._kd.values[0][0])
+
+    def _header(self) -> None:
+        self._refuse_unclear()
         named: dict[str, int] = {}
-        for index, title in enumerate(plain):
+        for index, written in enumerate(self._titles):
+            title = _plain(written)
             fact = "sequence" if title in _SEQUENCE else "target" if title == "target" else None
             if column := _COLUMNS.get(title):
                 fact = column.fact
                 self._columns[index] = column
-            elif better := next((name for look, name in _UNCLEAR.items() if re.fullmatch(look, title)), None):
-                self._refuse(f"the unit of this column is not clear; name it {better}", index)
             if fact is None:
                 continue
             if fact in named:
-                self._refuse(f"{titles[named[fact]]!r} says the same; leave one of the two out", index)
+                self._refuse(f"{self._titles[named[fact]]!r} says the same; leave one of the two out", index)
             named[fact] = index
         if "sequence" not in named:
             self._refuse("no column 'sequence'; add one with the residues")
-        if not self._columns:
+        if not self._columns and not self._kd.values:
             self._refuse(
                 "no column with values; add kd_M, kd_nM, binding, tm_C, yield_mg_per_l or expression"
             )
         self._sequence, self._target = named["sequence"], named.get("target")
 
-    def _row(self, cells: list[str], targets: dict[str, str]) -> None:
-        if len(cells) != len(self._titles):
-            self._refuse(f"{len(cells)} cells under {len(self._titles)} titles; quote cells that have commas")
+    def _refuse_unclear(self) -> None:
+        """A title that looks like a value has its unit; K_D may have it in a column of its own."""
+        without = {index for index, scale in self._kd.values if scale.unit is None and self._kd.unit is None}
+        without |= {self._titles.index(title) for title in unclear_titles(self._titles)}
+        for index, written in enumerate(self._titles):
+            title = _plain(written)
+            looks = (name for look, name in _UNCLEAR.items() if re.fullmatch(look, title))
+            better = _KD_TITLES if index in without else None if title in _COLUMNS else next(looks, None)
+            if better:
+                self._refuse(f"the unit of this column is not clear; name it {better}", index)
+
+    def _row(self, cells: list[str], kd: Affinity, targets: dict[str, str]) -> None:
         residues = re.sub(r"\s", "", cells[self._sequence]).upper()
         if not residues or not all(residues.split(CHAIN_SEPARATOR)):
             self._refuse("an empty sequence or chain; give its residues", self._sequence)
@@ -194,14 +218,29 @@ class _Reader:
         facts = {
             column.fact: self._value(column, text, index)
             for index, column in self._columns.items()
-            if (text := cells[index].strip()).casefold() not in _EMPTY
+            if (text := cells[index]).casefold() not in _EMPTY
         }
-        target = "" if self._target is None else cells[self._target].strip()
+        facts |= self._affinity(kd, facts)
+        target = "" if self._target is None else cells[self._target]
         if self._target is not None and not target:
             self._refuse("empty; name the target, or leave the column out for all targets", self._target)
         targets.setdefault(target.casefold(), target)
         for fact, value in self._agreeing(facts).items():
             self._keep(("" if fact in _PROTEIN else target.casefold(), residues, fact), value)
+
+    def _affinity(self, kd: Affinity, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """K_D, or the call that its cell makes; a limit is none that could be measured again."""
+        if kd.qualifier is not None:
+            self._refuse(
+                f"a limit ({kd.qualifier}) is no K_D to measure; give its value, or mark a design that does not bind with"
+                " 'false' in a column 'binding'",
+                self._kd.values[0][0],
+            )
+        if kd.binds is False:
+            if facts.get("binding", "false") != "false":
+                self._refuse(f"no binding, and binding is {facts['binding']!r}; keep one of the two")
+            return {"binding": "false"}
+        return {} if kd.kd_M is None else {"kd_M": kd.kd_M}
 
     def _value(self, column: _Column, text: str, index: int) -> float | str:
         if words := _CLASSES.get(column.fact):
@@ -209,13 +248,9 @@ class _Reader:
                 self._refuse(f"{text!r} is not one of {', '.join(sorted(words))}", index)
             return text.casefold()
         try:
-            value = float(text) * column.factor + column.offset
+            value = float(text) + column.offset
         except ValueError:
-            self._refuse(
-                f"{text!r} is no number; leave the cell empty without a value, and mark a design that does not"
-                " bind with 'false' in a column 'binding'",
-                index,
-            )
+            self._refuse(f"{text!r} is no number; leave the cell empty without a value", index)
         if not column.low <= value <= column.high:
             self._refuse(
                 f"{text} is {value:g} in the unit of {column.fact}, outside {column.low:g} to {column.high:g}; is the"
@@ -240,7 +275,7 @@ class _Reader:
         return facts
 
     def _keep(self, key: tuple[str, str, str], value: Any) -> None:
-        known, line = self._read.setdefault(key, (value, self._rows.line_num))
+        known, line = self._read.setdefault(key, (value, self._line))
         if known != value:
             target, _, fact = key
             against = f" against {target!r}" if target else ""
@@ -263,13 +298,15 @@ class _Reader:
                 target_record(f"LANDSCAPE-{number:03d}", name, description=f"Target of {self._path.name}")
                 for number, name in enumerate(unknown, 1)
             ),
-            facts=frozenset(column.fact for column in self._columns.values()),
+            facts=frozenset(
+                [*(column.fact for column in self._columns.values()), *(["kd_M"] if self._kd.values else [])]
+            ),
             bound=bound,
             proteins=proteins,
         )
 
 
 def _plain(title: str) -> str:
-    """A title without case, brackets and separators: `K_D (nM)` is `kd_nm`, and µ is u."""
-    words = re.sub(r"[^0-9a-z]+", "_", re.sub("[µμ]", "u", title.casefold())).strip("_")
-    return re.sub(r"^k_(d|on)(?=_|$)", r"k\1", re.sub(r"^t_m(?=_|$)", "tm", words))
+    """A title without case, brackets and separators: `T_m (°C)` is `tm_c`."""
+    words = re.sub(r"[^0-9a-z]+", "_", title.casefold()).strip("_")
+    return re.sub(r"^k_on(?=_|$)", "kon", re.sub(r"^t_m(?=_|$)", "tm", words))
