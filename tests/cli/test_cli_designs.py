@@ -78,7 +78,7 @@ def test_wrong_input_is_one_line_with_the_next_step(files):
     for arguments, message in (
         (["--policy", "top_score"], "needs a score"),
         (["--policy", "top_score", "--score", "pTM"], "its columns are: method, ipTM"),
-        (["--history", "pool.csv"], "pool.csv is no table of results"),
+        (["--history", "pool.csv"], "pool.csv, line 1: no table of results"),
         (["--budget-cents", "100"], "a budget needs the price per design"),
         (
             ["--history", "all.csv", "-o", "next.csv"],
