@@ -17,7 +17,6 @@ from prefect_assay.deployments.server_checks import sweep_advice
 from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
 from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
-from prefect_assay.prefork import fork_flow_runs
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
@@ -29,8 +28,7 @@ _SCHEDULING: Final = frozenset({"schedules", "concurrency_limit", "concurrency_o
 
 
 def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
-    """Serve the flows until stopped, set up for fast wakes; None leaves the sweep unscheduled."""
-    fork_flow_runs()
+    """Serve the flows until stopped, polling as `runner.env` says; None leaves the sweep unscheduled."""
     set_defaults(settings_of(RUNNER))
     seconds = float(get_current_settings().runner.poll_frequency)
     # Schedules are not paused at the end: another process may serve them by then, and `prefect-assay deploy` would

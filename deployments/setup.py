@@ -22,11 +22,11 @@ from prefect_assay import blocks
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
 from prefect_assay.deployments.event_automations import check_choices, chosen_automations
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
+from prefect_assay.deployments.work_pool import WORK_POOL
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.sweeping.stranded_runs import replace_waiting_runs
 
-WORK_POOL: Final = "assay"
 _SWEEP: Final = f"sweep/{DEPLOYMENT_NAME}"
 _BLOCKS: Final = (
     blocks.AssayCredentials,

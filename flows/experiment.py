@@ -16,6 +16,7 @@ from prefect_assay.errors import ApprovalExpired, ArchiveError, InvalidSpec
 from prefect_assay.events import concerning, emit, kinds
 from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.experiment_steps import announce, complete_order, outlasting
+from prefect_assay.flows.first_look import look_first
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
@@ -114,6 +115,7 @@ def experiment(
         campaign_limit_cents=campaign_limit_cents,
     )
     concerning(campaign_id=campaign_id, order_key=run.key)
+    look_first(run)
     try:
         return _find_and_complete(run)
     except ApprovalExpired as error:

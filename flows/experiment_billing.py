@@ -176,7 +176,12 @@ def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
     payment = (
         _by_machine(run, order, canceled=canceled) if by_machine else _invoice(run, order, 0, pays=False)
     )
-    # The labels are set last, so with them an earlier execution has shown the payment as well.
+    show_payment(run, order, payment)
+    return payment
+
+
+def show_payment(run: ExperimentRun, order: Order, payment: Payment) -> None:
+    """Show how the order is paid: artifact, event, then labels, with which an earlier execution has shown it."""
     notes = artifacts.payment_labels(payment)
     changed = {name: value for name, value in notes.items() if own_label(name) != value}
     if changed:
@@ -184,7 +189,6 @@ def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
     facts.payment(run.book, order, payment)
     if changed and can_suspend():
         set_labels(current_run.id, changed)
-    return payment
 
 
 def _by_machine(run: ExperimentRun, order: Order, *, canceled: bool) -> Payment:

@@ -211,7 +211,7 @@ def _await_results(run: ExperimentRun, order: Order, payment: Payment | None) ->
             key=f"{what}-{run.key}",
             timeout=run.timeout,
             poll=run.options.poll,
-            describe=lambda: _show_progress(run, seen),
+            describe=lambda: show_progress_of(run, seen),
         )
         if not isinstance(decision, Partial):
             return found, decision
@@ -224,7 +224,7 @@ def _is_own(order: Order) -> bool:
     return was_suspended(own_tags()) or not order.adopted
 
 
-def _show_progress(run: ExperimentRun, found: Experiment | None) -> str | None:
+def show_progress_of(run: ExperimentRun, found: Experiment | None) -> str | None:
     """Show where the laboratory is; returns one line about it, None where its updates cannot be read."""
     if found is None:
         return None
@@ -242,7 +242,7 @@ def _conclude(
 ) -> ExperimentReport:
     """Archive the results, if any, then report or raise how the experiment ended."""
     record = None
-    _show_progress(run, finished)
+    show_progress_of(run, finished)
     if finished.results_status != ResultsStatus.NONE:
         record = _archive(run, order, payment, finished)
     outcome = outcome_of(finished, decision)

@@ -15,18 +15,9 @@ from support.command import printed
 
 SERVES = """
 from prefect_assay.deployments import serve
-serve.fork_flow_runs = lambda: None
 serve.served_deployments = lambda sweep_interval: []
 serve.serve = lambda *flows, query_seconds, pause_on_shutdown: print(query_seconds)
 serve.serve_flows()
-"""
-WORKS = """
-import prefect.cli
-from prefect.settings import get_current_settings
-from prefect_assay.deployments import worker
-worker.fork_flow_runs = lambda: None
-prefect.cli.app = lambda: print(get_current_settings().worker.query_seconds)
-worker.start([])
 """
 
 
@@ -89,20 +80,12 @@ def test_serving_a_paused_sweep_is_advised_against(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("program", "setting"),
-    [(SERVES, "PREFECT_RUNNER_POLL_FREQUENCY"), (WORKS, "PREFECT_WORKER_QUERY_SECONDS")],
-    ids=["serve", "worker"],
-)
-@pytest.mark.parametrize(
     ("profile", "environment", "seconds"),
     [("", None, 2), ("15", None, 15), ("", "20", 20)],
     ids=["default", "profile", "environment"],
 )
-def test_it_polls_every_two_seconds_unless_configured_otherwise(
-    tmp_path, program, setting, profile, environment, seconds
-):
+def test_it_polls_every_two_seconds_unless_configured_otherwise(tmp_path, profile, environment, seconds):
+    setting = "PREFECT_RUNNER_POLL_FREQUENCY"
     configured = f'{setting} = "{profile}"\n' if profile else ""
-    printed_seconds = printed(
-        program, tmp_path, configured, **({setting: environment} if environment else {})
-    )
+    printed_seconds = printed(SERVES, tmp_path, configured, **({setting: environment} if environment else {}))
     assert float(printed_seconds) == seconds

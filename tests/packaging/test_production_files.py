@@ -1,5 +1,6 @@
 """The files of `deployments/production/` agree with each other and with the package."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -40,23 +41,23 @@ def documents(name):
 def containers():
     """Command line and environment of every container, in the manifests and in the template."""
     for name in ("worker.yaml", "receiver.yaml"):
-        (one,) = documents(name)[0]["spec"]["template"]["spec"]["containers"]
-        yield pytest.param(
-            one["args"], {entry["name"]: entry.get("value") for entry in one["env"]}, id=f"kubernetes-{name}"
-        )
+        for one in documents(name)[0]["spec"]["template"]["spec"]["containers"]:
+            env = {entry["name"]: entry.get("value") for entry in one["env"]}
+            yield pytest.param(one["args"], env, id=f"kubernetes-{one['name']}")
     stack = yaml.load((FILES / "ecs.yaml").read_text(), _CloudFormation)
     for name in ("WorkerTask", "ReceiverTask"):
-        (one,) = stack["Resources"][name]["Properties"]["ContainerDefinitions"]
-        env = {entry["Name"]: entry.get("Value") for entry in one["Environment"] + one["Secrets"]}
-        yield pytest.param(one["Command"], env, id=f"ecs-{name}")
+        for one in stack["Resources"][name]["Properties"]["ContainerDefinitions"]:
+            env = {entry["Name"]: entry.get("Value") for entry in one["Environment"] + one["Secrets"]}
+            yield pytest.param(one["Command"], env, id=f"ecs-{one['Name']}")
 
 
 @pytest.mark.parametrize(("arguments", "env"), [*containers()])
 def test_containers_run_commands_with_options_and_settings_that_exist(arguments, env):
-    command, *options = arguments
-    help_of = [sys.executable, "-m", "prefect_assay.cli", command, "--help"]
-    if command == "worker":
-        help_of = [sys.executable, "-m", "prefect", "worker", "start", "--help"]
+    program, *words = arguments
+    command = list(itertools.takewhile(lambda word: not word.startswith("--"), words))
+    options = words[len(command) :]
+    module = {"prefect-assay": "prefect_assay.cli", "prefect": "prefect"}[program]
+    help_of = [sys.executable, "-m", module, *command, "--help"]
     known = subprocess.run(help_of, capture_output=True, text=True, check=True).stdout
     assert all(option in known for option in options if option.startswith("--"))
     settings = {f"{ENV_PREFIX}{name.upper()}" for name in ReceiverSettings.model_fields}

@@ -20,7 +20,7 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
-from prefect_assay.prefork.server import IMPORTED_BY_RUNS
+from support.runs.forking import IMPORTED
 
 # Read by an interpreter before its first line: only a fresh one heeds them.
 _READ_AT_START = ("PYTHON", "LD_")
@@ -93,7 +93,7 @@ def _forked(arguments: Sequence[str], cwd: Path, env: Mapping[str, str], seconds
 @functools.cache
 def _fork_server() -> ForkServerContext:
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["prefect_assay.cli.app", *IMPORTED_BY_RUNS])
+    server.set_forkserver_preload(["prefect_assay.cli.app", *IMPORTED])
     return server
 
 

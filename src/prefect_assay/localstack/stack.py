@@ -28,7 +28,6 @@ START_SECONDS: Final = 120.0
 WORK_POOL: Final = "assay"
 # The last one that a served process creates: once it exists, all do.
 _LAST_DEPLOYMENT: Final = "sweep/prefect-assay"
-_FORK_SERVER: Final = "prefect_assay.prefork.server"
 
 
 class LocalStack:
@@ -164,7 +163,7 @@ class LocalStack:
     def runner_processes(self) -> list[psutil.Process]:
         """The processes below the runner: one per flow run in progress, none while all are suspended."""
         runner = self._parts["runner"].pid
-        return [process for process in descendants(runner) if not _is_helper(process, runner)]
+        return [process for process in descendants(runner) if not _is_helper(process)]
 
     def pid(self, name: str) -> int:
         """Process id of a part that was started."""
@@ -218,7 +217,7 @@ class LocalStack:
 
     def _launch_runner(self) -> None:
         if self._runner_kind == "worker":
-            arguments = ["-m", "prefect_assay.cli", "worker"]
+            arguments = ["-m", "prefect", "worker", "start", "--pool", WORK_POOL, "--type", "process"]
         else:
             arguments = ["-m", "prefect_assay.localstack.runner", "--wait-seconds", str(self._start_seconds)]
             arguments += [] if self._sweep else ["--no-sweep"]
@@ -253,11 +252,10 @@ class LocalStack:
         return False
 
 
-def _is_helper(process: psutil.Process, runner: int) -> bool:
-    """Whether a process runs no flow and stays as long as the runner: multiprocessing's, and the fork server."""
-    command = command_of(process)
+def _is_helper(process: psutil.Process) -> bool:
+    """Whether a process runs no flow and stays as long as the runner, such as multiprocessing's."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        return "multiprocessing" in command or (_FORK_SERVER in command and process.ppid() == runner)
+        return "multiprocessing" in command_of(process)
     return True
 
 

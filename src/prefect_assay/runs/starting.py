@@ -115,7 +115,7 @@ def _of_pool(client: SyncPrefectClient, name: str, flows: str, now: datetime) ->
         workers = client.read_workers_for_work_pool(name)
         if not any(_is_online(worker, now) for worker in workers):
             text = f"no worker of the pool {name} is online: {flows} cannot start"
-            yield Obstacle("worker", name, text, "start prefect-assay worker")
+            yield Obstacle("worker", name, text, "start the worker that `prefect-assay deploy` names")
 
 
 def _is_online(worker: Worker, now: datetime) -> bool:

@@ -117,7 +117,7 @@ def _late(run: FlowRun, state: State[Any]) -> Problem:
     return _problem(
         run,
         f"should have started, and is {state.name} since {_when(state)}: no worker serves its deployment",
-        "Start a worker (prefect-assay worker) or prefect-assay deploy --serve",
+        "Start the worker that `prefect-assay deploy` names, or prefect-assay deploy --serve",
     )
 
 

@@ -24,12 +24,11 @@ from prefect_assay.events import RunReference
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.models.update import Update
-from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
+from prefect_assay.models.vocabulary import MACHINE_RAILS, PAGE_LIMIT_MAX
 from prefect_assay.runs.queries import read_run_pages, suspended_filter
 from prefect_assay.runs.states import event_reference, suspension_key, waits_for_input
-from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
+from prefect_assay.runs.tags import EXPERIMENT_TAG, INVOICE_LABEL, PRICE_LABEL, tag_values
 from prefect_assay.runs.transient_failures import missing_block
-from prefect_assay.sweeping.hosted_payments import may_have_been_paid
 from prefect_assay.waiting import WaitsFor, deadline_of, is_worth_waking, waits_for
 
 # Rows may appear in the feed a little after their timestamp; reading a row twice does no harm.
@@ -100,7 +99,7 @@ def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
         timedelta(days=known),
         since=run.state.timestamp if run.state else None,
         webhook=run.parameters.get("webhook") is not None,
-        unpaid=may_have_been_paid(run),
+        unpaid=_may_have_been_paid(run),
     )
 
 
@@ -234,6 +233,13 @@ def waiting_runs(
     return list(found.values())
 
 
+def _may_have_been_paid(run: FlowRun) -> bool:
+    """Return True for a hosted invoice, unless the run's labels say that its payment is recorded."""
+    if run.parameters.get("payment_method") in MACHINE_RAILS:
+        return False
+    return not run.labels.get(PRICE_LABEL) or bool(run.labels.get(INVOICE_LABEL))
+
+
 def select_runs_to_wake(
     client: AssayClient, waits: Sequence[WaitingRun], now: datetime, *, news: bool
 ) -> WakeSelection:
@@ -248,7 +254,7 @@ def select_runs_to_wake(
     for found in looked.found.values():
         for waiting in by_id.get(found.id, ()):
             deadlines.append(deadline_of(found.created_at, waiting.patience))
-            # The process that is made for the run records the payment, and lets it sleep (`idle_wakes`).
+            # A run with an unpaid hosted invoice records its payment, and suspends again.
             if (news and waiting.unpaid) or is_worth_waking(
                 waiting.kind, found, patience=waiting.patience, now=now, news=news
             ):

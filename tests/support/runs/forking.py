@@ -1,4 +1,4 @@
-"""What a process that forks executions of flow runs does once, before its first fork. It knows no run."""
+"""What a process of the tests that forks executions of flow runs, or commands, does once, before its first fork."""
 
 import gc
 import importlib
@@ -6,15 +6,36 @@ import sys
 from contextlib import suppress
 
 import pydantic
+from prefect.plugins import load_prefect_collections
 
-from prefect_assay.prefork.server import import_all
+from prefect_assay.client.http.wire import certificates
+
+# What each of them would import again.
+IMPORTED = (
+    "prefect.flow_engine",
+    "prefect_assay.flows",
+    "prefect._internal.observers",
+    "anyio._backends._asyncio",
+    "prefect_assay.reporting.page.template",
+    "prefect_assay.results.kinetics.melting",
+    "prefect_assay.results.kinetics.package",
+    "prefect_assay.results.kinetics.replicate",
+    "scipy.stats",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "matplotlib.style",
+    "pyarrow.parquet",
+    "pandas",  # pyarrow imports it at its first table, wherever it is installed
+)
 
 
 def warm_up(*further: str) -> None:
-    """Do what every fork would do again: import these modules and those of the fork server, build deferred models."""
-    import_all()
-    for name in ("prefect.engine", *further):
+    """Do what every fork would do again: import these modules and `IMPORTED`, build deferred models."""
+    for name in (*IMPORTED, "prefect.engine", *further):
         importlib.import_module(name)
+    load_prefect_collections()
+    for trust_env in (True, False):
+        certificates(trust_env=trust_env)
     del sys.modules["prefect.engine"]  # it is run as a program in the forks
     kinds: list[type[pydantic.BaseModel]] = [pydantic.BaseModel]
     while kinds:

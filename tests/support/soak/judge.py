@@ -204,19 +204,14 @@ def _figures(
 ) -> dict[str, Any]:
     noted = soak.world.executions()
     executions = [line for line in noted if line["event"] == "execution"]
-    idle = [line for line in noted if line["event"] == "idle wake"]
     of_runs = [line for line in executions if line["flow"] == "experiment"]
-    cpu = soak.world.stack.cpu() | {
-        "executions": sum(line["cpu"] for line in executions),
-        "wakes without news": sum(line["cpu"] for line in idle),
-    }
+    cpu = soak.world.stack.cpu() | {"executions": sum(line["cpu"] for line in executions)}
     resumed = sum(_resumed(soak, run.id) for run in runs)
     by_sweep = sum(int(m[1]) for run in sweeps if (m := _WOKEN.search(run.state.message or "")))
     faults = Counter(d["fault"] or "none" for d in deliveries)
     return {
         "experiments": len(soak.runs),
         "executions": len(executions),
-        "wakes without news": len(idle),
         "sweeps": dict(Counter(run.state.name for run in sweeps)),
         "wakes by webhook": resumed - by_sweep,
         "wakes by sweep": by_sweep,

@@ -41,7 +41,6 @@ _NEEDED: Final = (
     "prefect_assay.webhooks",
     "eth_account",
 )
-_IDLE: Final = 64  # the exit code of a fork that suspended its run again without starting the flow
 _LEFT_BEHIND: Final = ("RUNNING", "PENDING", "CRASHED")
 
 
@@ -166,10 +165,8 @@ class Worker:
             seconds = time.monotonic() - child.began
             if code == 0:
                 self._took.append(seconds)
-            idle = code == _IDLE
-            code = 0 if idle else code
             self._note(
-                event="idle wake" if idle else "execution",
+                event="execution",
                 run=child.run_id,
                 flow=child.flow,
                 code=code,
@@ -206,17 +203,13 @@ class Worker:
 
 
 def execute(run_id: str, log: str) -> int:
-    """In the fork: what the product's fork server does, `python -m prefect.engine RUN` after a look."""
+    """In the fork: `python -m prefect.engine RUN`."""
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(output, stream)
     random.seed()  # else every fork draws the same
     sys.argv = ["prefect.engine", run_id]
     os.environ["PREFECT__FLOW_RUN_ID"] = run_id
-    from prefect_assay.sweeping.idle_wakes import suspended_again
-
-    if suspended_again(run_id):
-        return _IDLE
     try:
         runpy.run_module("prefect.engine", run_name="__main__")
     except SystemExit as end:

@@ -330,15 +330,6 @@ def restore(file: Annotated[Path, typer.Argument(help="What `backup` has written
         run_restore(file)
 
 
-@services.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def worker(context: typer.Context) -> None:
-    """Run flows for the work pool `assay`; takes the options of `prefect worker start` (--name, --limit, ...)."""
-    with reported():
-        from prefect_assay.cli.services.setup import run_worker
-
-        run_worker(context.args)
-
-
 @services.command()
 def check(*, as_json: AsJson = False) -> None:
     """Look at the whole installation, and name each fault with its mend; exit code 1 if there is one."""

@@ -1,8 +1,6 @@
-"""`prefect-assay register`, `deploy` and `worker`: set up a Prefect server for the flows, and run them."""
+"""`prefect-assay register` and `deploy`: set up a Prefect server for the flows."""
 
-import runpy
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -37,7 +35,15 @@ def run_deploy(*, check: bool, with_automations: bool, chosen: Sequence[str], as
         registered = deploy(dry_run=check, with_automations=with_automations, chosen=chosen)
     _show(registered, as_json=as_json)
     if not as_json:
-        print("Nothing was changed." if check else "Next: prefect-assay worker")
+        print("Nothing was changed." if check else "\n".join(_next_steps()))
+
+
+def _next_steps() -> Iterator[str]:
+    from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, default_limit, worker_command
+
+    yield "Next, two workers under a supervisor:"
+    for queue, limit in ((FLOW_QUEUE, default_limit()), (SWEEP_QUEUE, 1)):
+        yield "  " + " ".join(worker_command(queue, limit)[1:])
 
 
 def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
@@ -50,14 +56,6 @@ def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
         registered = register(with_automations=with_automations)
         _show(replace(registered, advice=registered.advice + paused_sweep_advice()), as_json=False)
         serve_flows(timedelta(seconds=sweep_seconds))
-
-
-def run_worker(arguments: Sequence[str]) -> None:
-    """Run the worker until it is stopped; `arguments` are those of `prefect worker start`."""
-    require_api()
-    module = "prefect_assay.deployments.worker"
-    sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _show(registered: "Registration", *, as_json: bool) -> None:

@@ -47,7 +47,14 @@ _START_SECONDS: Final = 180.0
 _ENDS_MAX: Final = 4
 _ENDS_SECONDS: Final = 300.0
 _LOG_BYTES_MAX: Final = 20_000_000
-_COLORS: Final = {"server": "cyan", "deploy": "magenta", "worker": "green", "receiver": "yellow"}
+_COLORS: Final = {
+    "server": "cyan",
+    "deploy": "magenta",
+    "worker": "green",
+    "sweeper": "blue",
+    "receiver": "yellow",
+}
+_OWN: Final = ("-m", "prefect_assay.cli")
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 4200
 
@@ -67,7 +74,7 @@ def run_up(
         port: of the Prefect server, where no Prefect API is configured; None for 4200.
         receiver_host: address that the receiver listens on.
         receiver_port: port that it listens on.
-        worker_limit: flow runs at once; None for no limit.
+        worker_limit: flow runs at once, besides the sweep; None for what memory and cores allow.
         allow_hosts: names of server and receiver beside those of the loopback.
         ask_password: whether the server, where it is a part, gets a password.
 
@@ -78,6 +85,8 @@ def run_up(
     from prefect.settings import get_current_settings
 
     from prefect_assay.cli.services.server import keep_home_private
+    from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
+    from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, default_limit, worker_command
 
     own_names("", allow_hosts)
     names = [word for name in allow_hosts for word in (OPTION, name)]
@@ -86,8 +95,12 @@ def run_up(
     home.mkdir(parents=True, exist_ok=True)
     receiver = ["receiver", "--host", receiver_host, "--port", str(receiver_port)]
     receiver += ["--keys-file", str(signing_keys(home.parent).file), *names]
-    worker = ["worker", *(["--limit", str(worker_limit)] if worker_limit else [])]
-    parts = {"worker": worker, "receiver": receiver}
+    set_defaults(settings_of(RUNNER))  # for the workers
+    parts = {
+        "worker": worker_command(FLOW_QUEUE, worker_limit or default_limit()),
+        "sweeper": worker_command(SWEEP_QUEUE, 1),
+        "receiver": [*_OWN, *receiver],
+    }
     with _only_one(home) as state, EndingSignals() as ending:
         api, own_server, noted = _api(port)
         if not own_server:
@@ -95,7 +108,7 @@ def run_up(
         elif ask_password:
             protect_api()
         if own_server:
-            server = ["server", "--host", _HOST, "--port", str(urlsplit(api).port or _PORT), *names]
+            server = [*_OWN, "server", "--host", _HOST, "--port", str(urlsplit(api).port or _PORT), *names]
             parts = {"server": server, **parts}
         installation = _Installation(home, api, parts, state)
         installation.say(*noted)
@@ -251,7 +264,7 @@ class _Installation:
             del env["PREFECT_API_URL"]  # it would lead back to itself
         if name == "receiver" and self._word:
             env[WORD_VARIABLE] = self._word
-        self._processes.launch(name, ["-m", "prefect_assay.cli", *self.parts[name]], env)
+        self._processes.launch(name, self.parts[name], env)
         self._note()
 
     def _start_again(self, name: str) -> None:
