@@ -16,7 +16,7 @@ from prefect.states import Completed
 from pydantic import Field
 
 from prefect_assay.alerts.saved import save_problems
-from prefect_assay.approvals.questions import answer_expired, report_questions
+from prefect_assay.approvals.questions import answer_expired, ask_again, report_questions
 from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.looping.wakes import loops_to_wake
 from prefect_assay.models.problem import AlertLimits, Problem
@@ -211,6 +211,8 @@ class _Sweep:
         asking = list(self.watch.asking.values())
         with self.progress.part("events of questions"):
             report_questions(asking, self.now)
+        with self.progress.part("questions without a form"):
+            self.progress.woken += ask_again(self.prefect, asking, self.now)
         with self.progress.part("paid questions"):
             self.progress.woken += answer_paid(self.prefect, asking, self.progress.problems)
         with self.progress.part("overdue questions"):

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from uuid import uuid4
 
+import httpx
 import pytest
+from prefect.client.schemas.objects import StateType
 from prefect.utilities.schema_tools.validation import validate
 
 from prefect_assay.approvals import questions, rounds
@@ -193,6 +195,43 @@ def test_only_expired_questions_of_this_package_are_answered():
     ]
     assert questions.answer_expired(Client(), runs, NOW) == ["over", "doubt"]
     assert woken == [("over", "reject"), ("doubt", "stop"), ("gone", "reject")]
+
+
+def test_a_run_that_was_killed_before_its_form_was_stored_asks_again():
+    """Prefect 3.9.1 deletes what is stored before the suspension, so the form comes after it."""
+    scheduled = []
+
+    class Client:
+        def read_flow_run_input(self, run_id, key):
+            if run_id == "killed" or (run_id == "half" and key.endswith("-description")):
+                request = httpx.Request("GET", f"http://prefect.test/{key}")
+                raise httpx.HTTPStatusError(
+                    "404", request=request, response=httpx.Response(404, request=request)
+                )
+            return "{}"
+
+        def set_flow_run_state(self, run_id, state, *, force):
+            scheduled.append((run_id, state.type, force))
+            return SimpleNamespace(status="ACCEPT")
+
+    def run(name, minutes=5.0, key=None):
+        key = key or f"approve-0a-100-until-{int(NOW.timestamp()) + 60}-{uuid4().hex}"
+        keyset = {word: f"suspended-{key}-{word}" for word in ("schema", "response", "description")}
+        state = SimpleNamespace(
+            timestamp=NOW - timedelta(minutes=minutes),
+            state_details=SimpleNamespace(pause_key=key, run_input_keyset=keyset),
+        )
+        return SimpleNamespace(id=name, state=state)
+
+    runs = [
+        run("killed"),
+        run("half"),
+        run("asks"),
+        run("killed", minutes=0.1),
+        run("killed", key="another's"),
+    ]
+    assert questions.ask_again(Client(), runs, NOW) == ["killed", "half"]
+    assert scheduled == [(name, StateType.SCHEDULED, False) for name in ("killed", "half")]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Any, Final, Literal, NoReturn
 from uuid import UUID, uuid4
 
+import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
@@ -24,7 +26,7 @@ from pydantic import ConfigDict, Field
 from prefect_assay.errors import ApprovalExpired
 from prefect_assay.events import EVENTS_LABEL, emit, emit_missing, kinds
 from prefect_assay.models.form import form_of
-from prefect_assay.runs.states import event_reference, resume, suspension_key
+from prefect_assay.runs.states import event_reference, reschedule, resume, suspension_key
 from prefect_assay.runs.suspend import suspend, this_run
 from prefect_assay.runs.tags import ASKS_TAG, add_tags, set_labels
 from prefect_assay.waiting import WaitsFor
@@ -122,11 +124,11 @@ def ask(form: type[Question], *, question: str, title: str, description: str, ho
     )
     keyset = keyset_from_paused_state(state)
     state.state_details.run_input_keyset = {str(name): value for name, value in keyset.items()}
-    # Stored before the suspension: a run that is killed in between must not wait for an answer that no one can give.
-    form.with_initial_data(description=description).save(keyset)
     try:
         suspend(run, state)
     except Pause:
+        # Not before: Prefect deletes what is stored under the keys of a new suspension. `ask_again` makes up for a kill here.
+        form.with_initial_data(description=description).save(keyset)
         emit(_requested(key, question, until, title))
         raise
 
@@ -152,6 +154,31 @@ def report_questions(runs: Iterable[FlowRun], now: datetime) -> None:
         concerns = {"campaign_id": reference.campaign_id, "order_key": reference.order_key}
         asked.append((fact.model_copy(update=concerns), reference))
     emit_missing(asked, lambda run_id, sent: set_labels(run_id, {EVENTS_LABEL: sent}))
+
+
+def ask_again(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) -> list[UUID]:
+    """Start each run again that was killed before its form was stored: nobody could answer it. Returns their ids."""
+    again = []
+    for run in runs:
+        if _question_of(run) is None or run.state is None or now - run.state.timestamp < _REPORTED_AFTER:
+            continue
+        keyset = run.state.state_details.run_input_keyset or {}
+        # The description is stored last.
+        if all(_is_stored(client, run.id, keyset[word]) for word in ("schema", "description")):
+            continue
+        if reschedule(client, run.id, "Its form was not stored: it asks again"):
+            again.append(run.id)
+    return again
+
+
+def _is_stored(client: SyncPrefectClient, run_id: UUID, key: str) -> bool:
+    try:
+        client.read_flow_run_input(run_id, key)
+    except httpx.HTTPStatusError as error:
+        if error.response.status_code != HTTPStatus.NOT_FOUND:
+            raise
+        return False
+    return True
 
 
 def answers(question: str) -> list[FormAnswer]:
