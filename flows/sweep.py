@@ -37,7 +37,7 @@ from prefect_assay.runs.queries import (
 )
 from prefect_assay.runs.states import has_expired, waits_for_input
 from prefect_assay.runs.tags import GROUP_TAG, tag_values
-from prefect_assay.runs.transient_failures import is_due, is_marked, marked_filter, missing_block
+from prefect_assay.runs.transient_failures import is_due, is_marked, marked_filter, needed_block
 from prefect_assay.sweeping import (
     ExperimentWatch,
     SweepProgress,
@@ -229,9 +229,11 @@ class _Sweep:
         for run in marked:
             if waits_for_input(run):
                 continue
-            if missing := missing_block(run):
-                with self.progress.part(f"run {run.name}, which waits for the block {missing[1]}"):
-                    if is_saved(self.prefect, missing[1]):
+            if needed := needed_block(run):
+                since = None if needed.missing or run.state is None else run.state.timestamp
+                with self.progress.part(f"run {run.name}, which waits for the block {needed.block}"):
+                    saved = is_saved(self.prefect, needed.block, since=since)
+                    if saved or (not needed.missing and is_due(run, self.now)):
                         due.append(run.id)
             elif is_due(run, self.now):
                 due.append(run.id)

@@ -10,12 +10,12 @@ from prefect.exceptions import ObjectNotFound, ParameterTypeError
 from prefect.states import Suspended
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
-from prefect_assay.errors import BlockMissing, ConfigurationError
+from prefect_assay.errors import BlockMissing, BlockUnfit, ConfigurationError
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.runs import block_references as run_blocks
 from prefect_assay.runs import durable, tags
 from prefect_assay.runs.block_references import Unusable
-from prefect_assay.runs.transient_failures import RETRY_KEY, missing_block, retry_key
+from prefect_assay.runs.transient_failures import RETRY_KEY, NeededBlock, needed_block, retry_key
 from prefect_assay.sweeping import stuck_runs as attention
 
 CREDENTIALS = AssayCredentials(base_url="https://service.example", token="t")
@@ -273,16 +273,17 @@ def test_the_names_of_its_blocks_are_noted_once(prefect):
     assert prefect.labels == {}
 
 
-def test_suspension_key_and_report_name_the_missing_block():
-    error = BlockMissing("gone", parameter="wallet", block="assay-x402-wallet/purse")
+@pytest.mark.parametrize("kind", [BlockMissing, BlockUnfit])
+def test_suspension_key_and_report_name_the_block(kind):
+    error = kind("gone", parameter="wallet", block="assay-x402-wallet/purse")
     state = Suspended(pause_key=f"{retry_key(error, 'steps')}:{uuid4()}")
     waits = SimpleNamespace(id=uuid4(), name="c-1", state=state, tags=["assay-again:5"])
-    assert missing_block(waits) == ("wallet", "assay-x402-wallet/purse")
+    assert needed_block(waits) == NeededBlock("wallet", "assay-x402-wallet/purse", kind is BlockMissing)
     (problem,) = attention.find_blocked_runs([waits])
     line = problem.line
     assert "run c-1 waits for the block assay-x402-wallet/purse of its parameter wallet" in line
     other = SimpleNamespace(
         id=uuid4(), name="c-2", state=Suspended(pause_key=f"{RETRY_KEY}steps-k:1"), tags=["assay-again:5"]
     )
-    assert missing_block(other) is None
+    assert needed_block(other) is None
     assert "5 times in a row" in attention.find_blocked_runs([other])[0].line

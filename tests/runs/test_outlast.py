@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 from uuid import uuid4
 
 import pytest
+from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import Pause
 from prefect.logging import disable_run_logger
 
@@ -12,6 +14,7 @@ from prefect_assay.errors import (
     ArchiveError,
     ArchiveUnavailable,
     NotReady,
+    OrderNotVisible,
     OrderOutcomeUnknown,
     PaymentOutcomeUnknown,
     RateLimited,
@@ -69,6 +72,51 @@ def test_what_does_not_pass_is_raised_at_once(kind):
     with pytest.raises(kind):
         outlast(step, key="k", timeout=DAY, poll=QUICK)
     assert calls == [1]
+
+
+@pytest.mark.parametrize(
+    ("error", "parameter"),
+    [
+        (Unauthorized("401"), "credentials"),
+        (OrderNotVisible("another organisation"), "credentials"),
+        (ArchiveError("another archive"), "archive"),
+    ],
+)
+@pytest.mark.parametrize("waited", [True, False])
+def test_a_deployed_run_that_has_waited_waits_for_the_block_that_is_to_blame(
+    monkeypatch, error, parameter, waited
+):
+    run = FlowRun(
+        id=uuid4(),
+        flow_id=uuid4(),
+        tags=["assay-experiment:e-1"] if waited else [],
+        labels={f"assay.block.{parameter}": f"a-type/{parameter}"},
+    )
+    shown, keys = [], []
+    client = MagicMock()
+    client.__enter__.return_value.read_flow_run.return_value = run
+    monkeypatch.setattr(suspend, "can_suspend", lambda: True)
+    monkeypatch.setattr(suspend, "this_run", lambda: run)
+    monkeypatch.setattr(suspend, "get_client", lambda **_: client)
+    monkeypatch.setattr(suspend, "create_markdown_artifact", lambda **values: shown.append(values))
+
+    def suspended(key, _timeout, *, failed):
+        keys.append((key, failed))
+        raise Pause
+
+    monkeypatch.setattr(suspend, "_suspend", suspended)
+
+    def step():
+        raise error
+
+    with pytest.raises(Pause if waited else type(error)):
+        outlast(step, key="steps-k", timeout=DAY)
+    if not waited:  # nothing is ordered: a wrong token shows at once
+        assert (keys, shown) == ([], [])
+        return
+    assert keys == [(f"again-unfit-{parameter}=a-type/{parameter}", True)]
+    assert shown[0]["key"] == f"assay-block-{parameter}"
+    assert f"correct the block a-type/{parameter} of its parameter {parameter}" in shown[0]["markdown"]
 
 
 def test_at_the_timeout_the_last_error_is_raised():

@@ -302,13 +302,42 @@ def test_a_run_that_waits_for_a_block_is_woken_when_it_is_saved_and_by_nothing_e
         EXPERIMENT_TAG + "e-1", "assay-again:1", kind="again-block-policy=assay-spending-policy/caps:"
     )
     saved = []
-    monkeypatch.setattr(sys.modules[_Sweep.__module__], "is_saved", lambda _client, block: block in saved)
+    monkeypatch.setattr(
+        sys.modules[_Sweep.__module__],
+        "is_saved",
+        lambda _client, block, *, since: block in saved and not since,
+    )
     report = prefect.sweep({"block": service}, after=timedelta(days=1))
     assert prefect.resumed == []
     assert "assay-spending-policy/caps of its parameter policy" in report.attention[0]
     saved.append("assay-spending-policy/caps")
     prefect.sweep({"block": service}, after=timedelta(days=1))
     assert prefect.resumed == [run.id]
+
+
+def test_a_run_that_cannot_go_on_with_a_block_is_woken_when_it_is_saved_again_and_hourly(monkeypatch):
+    service, prefect = Service("e-1"), Prefect()
+    kind = "again-unfit-credentials=assay-credentials/mine:"
+    run = prefect.suspended(EXPERIMENT_TAG + "e-1", "assay-again:5", kind=kind)
+    run.state.timestamp = NOW
+    saved = []
+    monkeypatch.setattr(
+        sys.modules[_Sweep.__module__],
+        "is_saved",
+        lambda _client, block, *, since: (
+            block == "assay-credentials/mine" and any(at > since for at in saved)
+        ),
+    )
+    saved.append(run.state.timestamp - timedelta(seconds=1))
+    report = prefect.sweep({"block": service}, after=timedelta(minutes=5))
+    assert prefect.resumed == []
+    assert "assay-credentials/mine of its parameter credentials" in report.attention[0]
+    saved.append(run.state.timestamp + timedelta(seconds=1))
+    prefect.sweep({"block": service}, after=timedelta(minutes=5))
+    assert prefect.resumed == [run.id]
+    saved.pop()
+    prefect.sweep({"block": service}, after=timedelta(minutes=61))  # what it leads to may be right again
+    assert prefect.resumed == [run.id] * 2
 
 
 @pytest.mark.parametrize("error", [UnknownBlockType("azure-archive"), OSError("500")])

@@ -7,7 +7,7 @@ from typing import Final
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.log import Ordered, Surplus
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown
+from prefect_assay.errors import NotFound, OrderMismatch, OrderNotVisible, OrderOutcomeUnknown
 from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
@@ -31,7 +31,7 @@ def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple
 
 
 def recorded_order(api: AssayClient, book: OrderBook) -> Order | None:
-    """The order of its log, even if renamed, or None; OrderOutcomeUnknown when it cannot be seen any more."""
+    """The order of its log, even if renamed, or None; OrderNotVisible when it cannot be seen any more."""
     state = book.read()
     if state.ordered is None:
         return None
@@ -39,11 +39,11 @@ def recorded_order(api: AssayClient, book: OrderBook) -> Order | None:
 
 
 def placed_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
-    """The order that was placed as this experiment; OrderOutcomeUnknown when it cannot be seen any more."""
+    """The order that was placed as this experiment; OrderNotVisible when it cannot be seen any more."""
     try:
         return read_order(api, experiment_id, key, surplus=surplus)
     except NotFound as error:
-        raise OrderOutcomeUnknown(
+        raise OrderNotVisible(
             f"experiment {experiment_id} was ordered, and these credentials cannot see it; nothing is ordered again. "
             "Check the token and the address in the credentials block, then run it again",
             request_id=error.request_id,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, cast, get_args, get_type_hints
 from uuid import UUID
 
@@ -23,10 +23,9 @@ from pydantic import BaseModel, ValidationError
 
 from prefect_assay.errors import BlockMissing, ConfigurationError
 from prefect_assay.runs.suspend import outlast, this_run
-from prefect_assay.runs.tags import set_labels
+from prefect_assay.runs.tags import BLOCK_LABEL, set_labels
 from prefect_assay.runs.transient_failures import retry_count, was_suspended
 
-_LABEL: Final = "assay.block."
 # Longer than any deadline; a run whose block never comes back ends then.
 _PATIENCE: Final = timedelta(days=400)
 _DELETED: Final = "was deleted"
@@ -132,7 +131,7 @@ def has_block(run: FlowRun, parameter: str, block: Block, saved_as: str) -> bool
     document_id = block._block_document_id  # noqa: SLF001 - Prefect has no public name for it
     reference = references(run.parameters).get(parameter)
     same = document_id is not None and _id_of(reference) == document_id
-    return same or run.labels.get(_LABEL + parameter) == saved_as
+    return same or run.labels.get(BLOCK_LABEL + parameter) == saved_as
 
 
 def block_of(run: FlowRun, parameter: str) -> Block:
@@ -148,7 +147,7 @@ def block_of(run: FlowRun, parameter: str) -> Block:
     try:
         return cast("Block", Block.load_from_ref(reference))
     except ValueError:  # Prefect's error for a 404
-        block, fault = _load(run.labels.get(_LABEL + parameter))
+        block, fault = _load(run.labels.get(BLOCK_LABEL + parameter))
     except (RuntimeError, UnknownBlockType) as error:
         block, fault = None, fault_of(error)
     if block is None:  # outside of the handlers: pydantic's own message may hold secrets of the block
@@ -216,7 +215,7 @@ def with_saved_blocks(
     found: dict[str, Block] = {}
     missing: dict[str, _Missing] = {}
     for name, lost in gone.items():
-        saved_as = lost.block or run.labels.get(_LABEL + name)
+        saved_as = lost.block or run.labels.get(BLOCK_LABEL + name)
         block, fault = _load(saved_as)
         if block:
             found[name] = block
@@ -261,13 +260,14 @@ def passed_on(name: str, value: Any) -> Any:
     return gone.reference if gone else value
 
 
-def is_saved(client: SyncPrefectClient, block: str) -> bool:
-    """Return True if there is a block `type/name` that can be used."""
+def is_saved(client: SyncPrefectClient, block: str, *, since: datetime | None = None) -> bool:
+    """Return True if there is a block `type/name` that can be used, saved after `since` if that is given."""
     try:
-        _read(client, block)
+        document = _document(client, block)
+        Block._load_from_block_document(document)  # noqa: SLF001 - `load` hides whether it is missing or not valid
     except (ObjectNotFound, *UNUSABLE):
         return False
-    return True
+    return since is None or (document.updated is not None and document.updated > since)
 
 
 def _load(block: Any) -> tuple[Block | None, str]:
@@ -276,17 +276,17 @@ def _load(block: Any) -> tuple[Block | None, str]:
         return None, _DELETED
     with get_client(sync_client=True) as client:
         try:
-            return _read(client, block), ""
+            document = _document(client, block)
+            return Block._load_from_block_document(document), ""  # noqa: SLF001 - as in `is_saved`
         except ObjectNotFound:
             return None, _DELETED
         except UNUSABLE as error:
             return None, fault_of(error)
 
 
-def _read(client: SyncPrefectClient, block: str) -> Block:
+def _document(client: SyncPrefectClient, block: str) -> BlockDocument:
     slug, _, name = block.partition("/")
-    document = client.read_block_document_by_name(name, slug)
-    return Block._load_from_block_document(document)  # noqa: SLF001 - `load` hides whether it is missing or not valid
+    return client.read_block_document_by_name(name, slug)
 
 
 def _error(parameter: str, block: Any, why: str) -> ConfigurationError:
@@ -310,7 +310,7 @@ def _store_names(run: FlowRun, arguments: Mapping[str, Any]) -> None:
         if isinstance(value, Block)
         and (saved_as := name_of(value))
         and (block := f"{value.get_block_type_slug()}/{saved_as}")
-        and run.labels.get(label := _LABEL + name) != block
+        and run.labels.get(label := BLOCK_LABEL + name) != block
     }
     if names:
         set_labels(run.id, names)

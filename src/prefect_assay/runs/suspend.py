@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 from uuid import uuid4
 
+from prefect.artifacts import create_markdown_artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas import OrchestrationResult
 from prefect.client.schemas.objects import FlowRun, State
@@ -21,9 +22,17 @@ from prefect.exceptions import Abort, Pause
 from prefect.logging import get_run_logger
 from prefect.states import Suspended
 
-from prefect_assay.errors import AssayError, ConfigurationError, Overdue
+from prefect_assay.errors import AssayError, BlockUnfit, ConfigurationError, Overdue
 from prefect_assay.runs.states import resume, suspension_key
-from prefect_assay.runs.transient_failures import clear_marks, is_temporary, mark_retry, retry_key
+from prefect_assay.runs.tags import BLOCK_LABEL
+from prefect_assay.runs.transient_failures import (
+    clear_marks,
+    is_temporary,
+    mark_retry,
+    retry_count,
+    retry_key,
+    was_suspended,
+)
 
 T = TypeVar("T")
 
@@ -104,7 +113,8 @@ def outlast(
     """Return `step()`'s value, however long its service or store is away; the step must be safe to repeat.
 
     After a temporary error (`retry_on`), a deployed run suspends and starts again from the top when the sweep wakes it;
-    any other run repeats the step in its process. `key` names the step in the history.
+    any other run repeats the step in its process. `key` names the step in the history. A deployed run that has waited
+    also waits after an error that blames one of its blocks: somebody has changed the block, or what it leads to.
 
     Raises:
         AssayError: a permanent error, or the last one at the timeout.
@@ -115,13 +125,38 @@ def outlast(
         try:
             return step()
         except AssayError as error:
-            if not retry_on(error) or time.monotonic() >= end:
+            failure = _unfit_block(error) or error
+            if not retry_on(failure) or time.monotonic() >= end:
                 raise
-            get_run_logger().warning("Could not go on, will look again: %s", error)
+            get_run_logger().warning("Could not go on, will look again: %s", failure)
             if can_suspend():
-                _suspend(retry_key(error, key), timeout, failed=True)
+                _suspend(retry_key(failure, key), timeout, failed=True)
         time.sleep((poll or PollPolicy()).pause(attempt))
         attempt += 1
+
+
+def _unfit_block(error: AssayError) -> BlockUnfit | None:
+    """The block that a waiting run cannot go on with, shown in an artifact; None for other errors and other runs."""
+    if error.blames is None or not can_suspend():
+        return None
+    with get_client(sync_client=True) as client:
+        run = client.read_flow_run(this_run().id)  # with the tags and labels of this execution
+    block = run.labels.get(BLOCK_LABEL + error.blames)
+    if not isinstance(block, str) or not was_suspended(run.tags):
+        return None
+    failure = BlockUnfit(
+        f"{error} The run waits: correct the block {block} of its parameter {error.blames}, or what it leads to. It goes on "
+        "by itself once the block is saved, else looks again within an hour",
+        parameter=error.blames,
+        block=block,
+    )
+    if not retry_count(run):
+        create_markdown_artifact(
+            key=f"assay-block-{error.blames}",
+            markdown=str(failure),
+            description="A block that this run cannot go on with",
+        )
+    return failure
 
 
 def _checked(ready: Callable[[], T | None]) -> tuple[T | None, bool]:

@@ -32,6 +32,7 @@ INVOICE_LABEL: Final = "assay.unpaid-invoice"  # its page, or its id without one
 # Of a run that asks a person: the cap that it would exceed, in words; empty if it asks for another reason
 CAP_LABEL: Final = "assay.cap"
 INVOICE_SEEN_LABEL: Final = "assay.invoice-seen"  # when the sweep first saw its open invoice, ISO 8601
+BLOCK_LABEL: Final = "assay.block."  # <parameter>: the name of its block, as `type/name`
 ETA_LABEL: Final = "assay.eta"  # when the last delivery expects results, ISO 8601
 
 # A replaced run leaves these to its successor.

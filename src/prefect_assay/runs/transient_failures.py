@@ -6,6 +6,7 @@ See docs/waiting.md. Every task reads the service first, so each may run twice a
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -17,7 +18,7 @@ from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, State, TaskRun
 from prefect.tasks import Task
 
-from prefect_assay.errors import AssayError, BlockMissing, TransientError, UnexpectedAnswer
+from prefect_assay.errors import AssayError, BlockMissing, BlockUnfit, TransientError, UnexpectedAnswer
 from prefect_assay.runs.queries import suspended_filter
 from prefect_assay.runs.states import suspension_key
 from prefect_assay.runs.tags import (
@@ -36,7 +37,7 @@ BUSY: Final = frozenset({408, 429})
 RETRIES_MAX: Final = 5  # a higher count is stored as this one
 RETRY_KEY: Final = f"{WaitsFor.RETRY}-"
 
-_BLOCK: Final = re.compile(rf"{RETRY_KEY}block-(?P<parameter>\w+)=(?P<block>[^:]+):")
+_BLOCK: Final = re.compile(rf"{RETRY_KEY}(?P<why>block|unfit)-(?P<parameter>\w+)=(?P<block>[^:]+):")
 _FIRST: Final = timedelta(minutes=5)
 # The sweep runs every five minutes and some seconds; without this margin every second pause would be doubled.
 _EARLY: Final = timedelta(minutes=1)
@@ -97,16 +98,31 @@ def is_due(run: FlowRun, now: datetime) -> bool:
 
 
 def retry_key(error: AssayError, step: str) -> str:
-    """Return the suspension key of a run that tries again: it names the step, or the block that is missing."""
+    """Return the suspension key of a run that tries again: it names the step, or the block that it needs."""
     if isinstance(error, BlockMissing):
-        return f"{RETRY_KEY}block-{error.parameter}={error.block}"
+        why = "unfit" if isinstance(error, BlockUnfit) else "block"
+        return f"{RETRY_KEY}{why}-{error.parameter}={error.block}"
     return f"{RETRY_KEY}{step}"
 
 
-def missing_block(run: FlowRun) -> tuple[str, str] | None:
-    """Return the parameter and the block, as `type/name`, that a suspended run waits for; None for other waits."""
+@dataclass(frozen=True)
+class NeededBlock:
+    """The block, as `type/name`, that a suspended run waits for: a missing one, or another than the one that is saved."""
+
+    parameter: str
+    block: str
+    missing: bool
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with it, for people."""
+        return "which was deleted or is not valid" if self.missing else "which it cannot go on with as it is"
+
+
+def needed_block(run: FlowRun) -> NeededBlock | None:
+    """Return the block that a suspended run waits for; None for other waits."""
     found = _BLOCK.match(suspension_key(run))
-    return (found["parameter"], found["block"]) if found else None
+    return NeededBlock(found["parameter"], found["block"], found["why"] == "block") if found else None
 
 
 def lacks_retry_mark(run: FlowRun) -> bool:

@@ -13,7 +13,7 @@ from prefect_assay.models.problem import Problem
 from prefect_assay.runs.heartbeats import default_silence, last_heartbeat
 from prefect_assay.runs.queries import read_first_page, run_filter
 from prefect_assay.runs.states import LOST_AFTER
-from prefect_assay.runs.transient_failures import missing_block, retry_count
+from prefect_assay.runs.transient_failures import needed_block, retry_count
 
 LATE_AFTER: Final = timedelta(minutes=10)
 SILENT_AFTER: Final = timedelta(minutes=30)  # an execution takes seconds; with every retry, some minutes
@@ -42,11 +42,13 @@ def find_blocked_runs(runs: Iterable[FlowRun]) -> list[Problem]:
     blocks = [
         _problem(
             run,
-            f"waits for the block {missing[1]} of its parameter {missing[0]}, which was deleted or is not valid",
-            "Save a block of this type under this name again, and the run goes on; its artifact says what is not valid",
+            f"waits for the block {needed.block} of its parameter {needed.parameter}, {needed.fault}",
+            "Save a block of this type under this name again, and the run goes on; its artifact says what is not valid"
+            if needed.missing
+            else f"Its artifact assay-block-{needed.parameter} says why. Correct the block and save it, and the run goes on",
         )
         for run in runs
-        if (missing := missing_block(run))
+        if (needed := needed_block(run))
     ]
     return sorted(blocks, key=_text) + sorted(
         (
@@ -57,7 +59,7 @@ def find_blocked_runs(runs: Iterable[FlowRun]) -> list[Problem]:
                 "block that its log names",
             )
             for run in runs
-            if (retries := retry_count(run)) >= _RETRIES and not missing_block(run)
+            if (retries := retry_count(run)) >= _RETRIES and not needed_block(run)
         ),
         key=_text,
     )

@@ -28,7 +28,7 @@ from prefect_assay.models.vocabulary import MACHINE_RAILS, PAGE_LIMIT_MAX
 from prefect_assay.runs.queries import read_run_pages, suspended_filter
 from prefect_assay.runs.states import event_reference, suspension_key, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, INVOICE_LABEL, PRICE_LABEL, tag_values
-from prefect_assay.runs.transient_failures import missing_block
+from prefect_assay.runs.transient_failures import needed_block
 from prefect_assay.waiting import WaitsFor, deadline_of, is_worth_waking, waits_for
 
 # Rows may appear in the feed a little after their timestamp; reading a row twice does no harm.
@@ -88,7 +88,7 @@ class WakeSelection:
 def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
     """Return the run if it waits for an experiment, and neither for a person nor for a block."""
     experiment_ids = tuple(tag_values(run.tags, EXPERIMENT_TAG))
-    if not experiment_ids or waits_for_input(run) or missing_block(run):
+    if not experiment_ids or waits_for_input(run) or needed_block(run):
         return None
     days = run.parameters.get("deadline_days")
     known = days if isinstance(days, int | float) and 0 < days <= 3650 else default_days  # noqa: PLR2004

@@ -30,7 +30,7 @@ from prefect_assay.runs.tags import (
     campaign_group,
     tag_values,
 )
-from prefect_assay.runs.transient_failures import missing_block
+from prefect_assay.runs.transient_failures import needed_block
 from prefect_assay.waiting import DEADLINE_DAYS, WaitsFor, waits_for
 
 CAMPAIGN: Final = "campaign"
@@ -190,8 +190,8 @@ def _waits_for(run: FlowRun) -> str | None:
         return None
     if not run.state.is_paused():
         return _SCHEDULED.get(run.state.name or "")
-    if missing := missing_block(run):
-        return f"the block {missing[1]}, which was deleted or is not valid"
+    if needed := needed_block(run):
+        return f"the block {needed.block}, {needed.fault}"
     kind = waits_for(suspension_key(run))
     if kind is WaitsFor.CHILDREN and _kind(run) == LOOP:
         return "its round's campaign"
