@@ -157,7 +157,7 @@ def report_questions(runs: Iterable[FlowRun], now: datetime) -> None:
 
 
 def ask_again(client: SyncPrefectClient, runs: Iterable[FlowRun], now: datetime) -> list[UUID]:
-    """Start each run again that was killed before its form was stored: nobody could answer it. Returns their ids."""
+    """Start each run again that was killed before its form was stored, and return their ids."""
     again = []
     for run in runs:
         if _question_of(run) is None or run.state is None or now - run.state.timestamp < _REPORTED_AFTER:

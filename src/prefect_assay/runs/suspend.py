@@ -146,7 +146,7 @@ def _unfit_block(error: AssayError) -> BlockUnfit | None:
         return None
     failure = BlockUnfit(
         f"{error} The run waits: correct the block {block} of its parameter {error.blames}, or what it leads to. It goes on "
-        "by itself once the block is saved, else looks again within an hour",
+        "when the block is saved, and looks again within an hour in any case",
         parameter=error.blames,
         block=block,
     )
