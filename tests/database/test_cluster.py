@@ -9,6 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 
 from prefect_assay.database import EmbeddedDatabase, cluster, find_programs, host
@@ -95,12 +96,33 @@ def test_the_next_process_takes_over_what_a_killed_one_has_left_running(finished
         [sys.executable, "-c", program, str(open_folder)], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "started\n"
+        for helper in psutil.Process(process.pid).children():  # as when the machine's memory is exhausted
+            helper.kill()
         process.kill()
     assert finished.running()
     left = postmaster(finished)
     with finished:
         assert postmaster(finished) == left
     assert not finished.running()
+
+
+def test_it_is_shut_down_fast_when_its_process_is_killed(finished, open_folder):
+    program = (
+        "import sys, time; from pathlib import Path; from prefect_assay.database import EmbeddedDatabase\n"
+        "EmbeddedDatabase.of(Path(sys.argv[1])).start(); print('started', flush=True); time.sleep(600)"
+    )
+    log = finished.place.folder / "postgresql.log"
+    before = len(log.read_text()) if log.exists() else 0
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(open_folder)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "started\n"
+        process.kill()
+    end = time.monotonic() + 60
+    while "database system is shut down" not in log.read_text()[before:]:
+        assert time.monotonic() < end, "it runs on"
+        time.sleep(0.1)
+    assert "received fast shutdown request" in log.read_text()[before:]
 
 
 def test_it_runs_as_long_as_anybody_uses_it(finished, open_folder):

@@ -9,6 +9,7 @@ import os
 import pwd
 import shutil
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -17,8 +18,17 @@ from pathlib import Path
 from typing import IO, Final, Self
 from urllib.parse import quote
 
-from prefect_assay.database.host import COMMAND_SECONDS, OLDEST, Place, Programs, find_programs, place_of
+from prefect_assay.database.host import (
+    COMMAND_SECONDS,
+    FOLDER_SETTING,
+    OLDEST,
+    Place,
+    Programs,
+    find_programs,
+    place_of,
+)
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.leash import leash
 
 NAME: Final = "prefect"
 _START_SECONDS: Final = 60
@@ -85,6 +95,16 @@ class EmbeddedDatabase:
                 raise
             self._users = self._open("users")
             fcntl.flock(self._users, fcntl.LOCK_SH)
+        leash.run_at_end(self._stop_command)
+
+    @property
+    def _stop_command(self) -> list[str]:
+        """What a helper runs when this process is gone: a fast shutdown, unless another process uses the database."""
+        program = (
+            "from prefect_assay.database.cluster import EmbeddedDatabase as D; from pathlib import Path as P; "
+            f"D.of(P('/'), {{{FOLDER_SETTING!r}: {str(self.place.folder)!r}}}).stop()"
+        )
+        return [sys.executable, "-c", program]
 
     def stop(self) -> None:
         """Release it, and stop it when no other process uses it. Safe to repeat, and from any process."""
@@ -95,6 +115,7 @@ class EmbeddedDatabase:
         if self._users:
             self._users.close()
             self._users = None
+        leash.forget(self._stop_command)
         if not self.exists:
             return
         with self.alone():

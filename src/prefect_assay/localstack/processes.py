@@ -1,6 +1,7 @@
 """Child processes with a log each, ended by id with everything they have started.
 
-Each child has its own session: Ctrl-C reaches only the parent, which then stops its children in order.
+Each child has its own session: Ctrl-C reaches only the parent, which then stops its children in order. A parent that is killed
+takes them with it (`leash`).
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from typing import Final
 import psutil
 
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.leash import leash
 
 _STOP_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.05
@@ -51,6 +53,7 @@ class Child:
                 stderr=output,
                 start_new_session=True,
             )
+        leash.hold(self._process.pid)
 
     @property
     def pid(self) -> int:
@@ -98,6 +101,7 @@ class Child:
             with contextlib.suppress(psutil.NoSuchProcess):  # also where another process has its id by now
                 process.kill()
         self._process.wait()
+        leash.release(self._process.pid)
 
 
 class StackProcesses:

@@ -22,6 +22,8 @@ from urllib.request import urlopen
 import boto3
 from botocore.config import Config
 
+from prefect_assay.leash import leash
+
 ACCESS_KEY = "lab:archivist"
 SECRET_KEY = "loopback-only"
 START_SECONDS = 30.0
@@ -160,6 +162,7 @@ def _process(root: Path, kind: str) -> Iterator[subprocess.Popen[bytes]]:
         process = subprocess.Popen(
             [sys.executable, script, root / f"{kind}.conf"], stdout=log, stderr=log, stdin=subprocess.DEVNULL
         )
+        leash.hold(process.pid)
         try:
             yield process
         finally:
@@ -169,6 +172,7 @@ def _process(root: Path, kind: str) -> Iterator[subprocess.Popen[bytes]]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(timeout=5)
+            leash.release(process.pid)
 
 
 def _wait_until_healthy(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

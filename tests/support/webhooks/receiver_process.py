@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from prefect_assay.leash import leash
 from prefect_assay.localstack.environment import free_ports
 from support.webhooks.deliveries import SIGNING_KEY
 
@@ -32,6 +33,7 @@ class Process:
             env=self.env,
             stderr=subprocess.DEVNULL,
         )
+        leash.hold(self.process.pid)
         self.until(self._answers)
 
     def until(self, true, seconds=30):
@@ -63,3 +65,4 @@ class Process:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait(10)
+            leash.release(self.process.pid)
