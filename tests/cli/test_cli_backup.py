@@ -3,21 +3,16 @@
 A slot of the sweep that no lease holds, such as one of a copy, is free when the server starts.
 """
 
-import asyncio
 import shutil
 import stat
 import tempfile
-from datetime import timedelta
 from pathlib import Path
-from uuid import UUID
 
 import pytest
-from prefect.server.concurrency.lease_storage import ConcurrencyLimitLeaseMetadata
-from prefect.server.concurrency.lease_storage.filesystem import ConcurrencyLeaseStorage
 
 from prefect_assay.database import EmbeddedDatabase
 from prefect_assay.database.host import FOLDER_SETTING
-from support.command import command, printed
+from support.command import command
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -128,49 +123,3 @@ def test_a_configured_database_is_not_copied_or_replaced(tmp_path, verb, setting
     assert "hidden" not in done.err
     assert file.exists() == (verb == "restore")
     assert not (tmp_path / "database").exists()
-
-
-LIMITS = {
-    "deployment:lost": UUID(int=1),
-    "deployment:left": UUID(int=2),
-    "requests": UUID(int=3),
-}
-STARTED = "from prefect_assay.cli.services.server import server_database\nwith server_database():\n    pass\n"
-
-
-@pytest.fixture
-def slots(running):
-    """Three limits with a slot taken, the last one of a rate; returns those whose slot is taken still."""
-    running.change(
-        'DELETE FROM concurrency_limit_v2; INSERT INTO concurrency_limit_v2 (id, name, active, "limit", active_slots,'
-        " denied_slots, slot_decay_per_second, avg_slot_occupancy_seconds) VALUES "
-        + ", ".join(
-            f"('{key}', '{name}', true, 1, 1, 0, {5 * (name == 'requests')}, 2)"
-            for name, key in LIMITS.items()
-        )
-    )
-    taken = "SELECT name FROM concurrency_limit_v2 WHERE active_slots > 0 ORDER BY name"
-    return lambda: running.change(taken)
-
-
-def test_a_restored_copy_has_no_slot_taken_but_of_a_rate(home, running, slots, tmp_path):
-    assert slots() == sorted(LIMITS)
-    assert command("backup", str(tmp_path / "copy"), **home).code == 0
-    running.stop()
-    done = command("restore", str(tmp_path / "copy"), **home)
-    assert done.code == 0, done.err
-    with running:
-        assert slots() == ["requests"]
-
-
-def test_a_server_frees_the_slots_that_no_lease_holds_when_it_starts(home, running, slots):
-    leases = ConcurrencyLeaseStorage(Path(home["PREFECT_HOME"]) / "concurrency_leases")
-    # Expired: the server itself frees its slot.
-    one = ConcurrencyLimitLeaseMetadata(slots=1)
-    asyncio.run(leases.create_lease([LIMITS["deployment:left"]], timedelta(seconds=-1), one))
-    printed(STARTED, Path(home["PREFECT_HOME"]), **home)  # beside another that uses it
-    assert slots() == sorted(LIMITS)
-    running.stop()
-    printed(STARTED, Path(home["PREFECT_HOME"]), **home)
-    with running:
-        assert slots() == ["deployment:left", "requests"]

@@ -153,11 +153,6 @@ class EmbeddedDatabase:
         with self.alone():
             self._end_unused(forget=True)
 
-    def change(self, sql: str) -> list[str]:
-        """The rows of this SQL; ConfigurationError while another process uses the database."""
-        with self.exclusive():
-            return self._query(sql)
-
     @property
     def programs(self) -> Programs:
         """Those of its version; before it is made, the newest from `oldest`."""
@@ -238,10 +233,6 @@ class EmbeddedDatabase:
     def client(self, program: str, *arguments: str) -> list[str]:
         """The command of a program that connects to it."""
         return [self.programs[program], "-h", str(self.place.sockets), "-U", NAME, *arguments]
-
-    def _query(self, sql: str) -> list[str]:
-        options = ["-q", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", NAME]
-        return self.must(self.client("psql", *options, "-c", sql), "was not changed").splitlines()
 
     def must(self, arguments: list[str], what: str, *, seconds: float | None = COMMAND_SECONDS) -> str:
         """The output of a command; ConfigurationError with it where it fails."""

@@ -33,11 +33,8 @@ def dump(database: EmbeddedDatabase, to: IO[bytes]) -> None:
             shutil.copyfileobj(source, to)
 
 
-def load(database: EmbeddedDatabase, source: IO[bytes], *, then: str = "") -> None:
-    """Replace its contents by a copy from `dump`, all or nothing; ConfigurationError while a server uses it.
-
-    `then` is SQL for the copy's contents, run before anybody else can use them.
-    """
+def load(database: EmbeddedDatabase, source: IO[bytes]) -> None:
+    """Replace its contents by a copy from `dump`, all or nothing; ConfigurationError while a server uses it."""
     needed, there = version_of(source), database.version
     if needed > there:
         raise ConfigurationError(
@@ -54,7 +51,7 @@ def load(database: EmbeddedDatabase, source: IO[bytes], *, then: str = "") -> No
         replace = database.client(
             "psql", "-q", "-X", "-1", "-v", "ON_ERROR_STOP=1", "-o", os.devnull, "-d", NAME
         )
-        replace += ["-c", _EMPTY, "-f", str(script), *(["-c", f"RESET search_path; {then}"] if then else [])]
+        replace += ["-c", _EMPTY, "-f", str(script)]
         with database.exclusive():
             database.must(read, "was not replaced", seconds=None)
             database.must(replace, "was not replaced", seconds=None)

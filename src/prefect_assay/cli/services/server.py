@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from prefect_assay.cli.services.password import protect_api
-from prefect_assay.cli.services.slots import free_lost_slots, freeing_slots
 from prefect_assay.deployments.settings_files import ANALYTICS, EMBEDDED, SQLITE, set_defaults, settings_of
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.web_origin import OwnPagesOnly, own_names
@@ -114,9 +113,17 @@ def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) 
     from prefect.server.api.server import create_app
     from prefect.settings import get_current_settings
 
+    from prefect_assay.deployments.sweep_slot import watch_slot
+
     server = get_current_settings().server
     app = create_app(final=True, webserver_only=not options.services)
     shown = f"[{host}]" if ":" in host else host
+    auth = server.api.auth_string
+    reached = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104 - compared only
+    if options.services:
+        watch_slot(
+            f"http://{reached}:{port}{server.api.base_path or '/api'}", auth and auth.get_secret_value()
+        )
     print(f"Prefect's user interface: http://{shown}:{port}", file=sys.stderr, flush=True)
     uvicorn.run(
         OwnPagesOnly(app, names),
@@ -187,7 +194,6 @@ def server_database() -> Iterator[None]:
     try:
         database.keep_running()
         set_defaults({**settings_of(EMBEDDED), URL: database.url})
-        free_lost_slots(database)
         yield
     finally:
         database.stop()
@@ -229,7 +235,7 @@ def run_restore(file: Path) -> None:
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
     with source, _started(copy_version=version_of(source)) as database:
-        load(database, source, then=freeing_slots())  # a copy has no leases
+        load(database, source)
     print(
         f"{file} is restored. Start the server, and start campaigns of which it knows nothing again with the same "
         "campaign id: they find in the archive's log what was ordered and paid."
