@@ -112,6 +112,7 @@ def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) 
     import uvicorn
     from prefect.server.api.server import create_app
     from prefect.settings import get_current_settings
+    from pydantic import SecretStr
 
     from prefect_assay.deployments.sweep_slot import watch_slot
 
@@ -121,9 +122,8 @@ def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) 
     auth = server.api.auth_string
     reached = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104 - compared only
     if options.services:
-        watch_slot(
-            f"http://{reached}:{port}{server.api.base_path or '/api'}", auth and auth.get_secret_value()
-        )
+        secret = auth.get_secret_value() if isinstance(auth, SecretStr) else auth
+        watch_slot(f"http://{reached}:{port}{server.api.base_path or '/api'}", secret)
     print(f"Prefect's user interface: http://{shown}:{port}", file=sys.stderr, flush=True)
     uvicorn.run(
         OwnPagesOnly(app, names),
