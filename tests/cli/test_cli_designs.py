@@ -98,6 +98,10 @@ def test_the_examples_of_the_page_run(files, monkeypatch, capsys):
     (files / "round1").mkdir()
     for table in ("summary.csv", "round1/summary.csv"):
         (files / table).write_text("name,outcome,aa_string,method,ipTM\nh,no_binding,WWWW,old,0.1\n")
+    with_parents = "".join(
+        f"{line},{'parent' if at == 0 else 'wt'}\n" for at, line in enumerate(POOL.splitlines())
+    )
+    (files / "pool.csv").write_text(with_parents)
     line = re.search(r"^prefect-assay (designs select .*)$", page.replace("\\\n", ""), re.MULTILINE).group(1)
 
     done = command(*line.split(), cwd=files)
@@ -121,3 +125,15 @@ def test_the_unit_of_a_history_is_asked_for_and_given(files):
     assert command(*arguments, "--history", "nm.csv", "--kd-unit", "nM", cwd=files).code == 0
     alone = command(*arguments, "--kd-unit", "nM", cwd=files)
     assert "--kd-unit would be ignored: it belongs to --history" in alone.out
+
+
+def test_options_without_effect_are_refused_before_anything_is_read(files):
+    for arguments, message in (
+        (["--lower-is-better"], "--lower-is-better would be ignored: it belongs to --score"),
+        (["--policy", "random", "--hit-limit", "9"], "only the policy method_history counts hits"),
+        (["--max-per-parent", "1"], "pool.csv: no candidate has parents, so that the limit max_per_parent"),
+        (["--max-per-cluster", "2"], "--max-per-cluster would be ignored: it belongs to --identity"),
+    ):
+        done = command("designs", "select", "pool.csv", *arguments, cwd=files)
+        assert done.code == 2
+        assert message in " ".join(done.err.split())

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from prefect_assay.errors import ConfigurationError, InputError, InvalidSequence
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Fate, SelectionPolicy, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
-from prefect_assay.selection import History, history_of, select
+from prefect_assay.selection import History, history_of, read_history, select
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 NOTHING = History()
@@ -290,3 +291,139 @@ def test_every_candidate_has_one_fate_and_no_limit_is_passed(rows, n, policy, mo
     if most:
         assert max(Counter(c.columns["method"] for c in chosen).values(), default=0) <= most
     assert all("\n" not in choice.reason and choice.reason for choice in selection.choices)
+
+
+@pytest.mark.parametrize(
+    ("text", "limits", "message"),
+    [
+        (
+            "name,sequence\na,ACD\nb,ACE\n",
+            {"max_per_parent": 1},
+            r"no candidate has parents.*--max-per-parent.*'parents'",
+        ),
+        (
+            "name,sequence\na,ACD\nb,ACE\n",
+            {"max_per_method": 1},
+            r"no candidate has a method.*--max-per-method.*'method'",
+        ),
+        ("name,sequence,parents\na,ACD,\nb,ACE,null\n", {"max_per_parent": 1}, r"no candidate has parents"),
+    ],
+)
+def test_a_limit_that_nothing_in_the_pool_is_about_is_refused(text, limits, message):
+    with pytest.raises(InputError, match=message):
+        select(read_pool("pool", text=text), NOTHING, 1, SelectionSettings(policy="random", **limits))
+
+
+@pytest.mark.parametrize("title", ["parents", "Parent", "backbone", "parent_id"])
+def test_a_limit_per_parent_knows_the_usual_titles(title):
+    text = f"name,sequence,{title}\na,ACD,p\nb,ACE,p\nc,ACF,q\n"
+    selection = select(
+        read_pool("pool", text=text), NOTHING, 3, SelectionSettings(policy="random", max_per_parent=1)
+    )
+    assert [choice.candidate.parents for choice in selection.choices].count(("p",)) == 1
+    assert selection.counts()[Fate.PARENT_LIMIT] == 1
+
+
+def test_a_hit_limit_without_a_value_in_the_history_is_refused():
+    called = read_history("name,sequence,binding\na,WWW,true\nb,WWY,false\n")
+    limited = SelectionSettings(hit_limit=100)
+    with pytest.raises(InputError, match=r"1 hits and no K_D.*--hit-limit.*has no effect"):
+        select(pool(), called, 2, limited)
+    # Before the first hit there is nothing to compare.
+    for history in (NOTHING, read_history("name,sequence,binding\nb,WWY,false\n")):
+        assert select(pool(), history, 2, limited).choices
+
+
+@pytest.mark.parametrize(
+    "given_settings",
+    [
+        {"max_per_cluster": 2},
+        {"higher_is_better": False},
+        {"policy": "gp", "hit_limit": 100},
+        {"policy": "random", "hit_limit": 100},
+    ],
+)
+def test_settings_without_effect_are_refused(given_settings):
+    with pytest.raises(ValueError, match="has no effect without"):
+        SelectionSettings(**given_settings)
+
+
+DATA = Path(__file__).parent / "data"
+
+
+def test_of_duplicates_the_best_score_counts_and_is_said():
+    designs = read_pool(str(DATA / "pool_duplicate_scores.csv"))
+    selection = select(designs, NOTHING, 1, TOP)
+    assert names(selection) == ["b"]
+    assert selection.choices[0].candidate.columns == {"ipTM": "0.9"}
+    assert selection.choices[0].reason == "ipTM 0.9, place 1 of 2"
+    assert selection.notes == (
+        "1 of 2 designs have a better ipTM in another row with the same residues, which counts: 'b' in place of 'a'",
+    )
+
+
+def test_of_duplicates_the_lowest_score_counts_where_lower_is_better():
+    text = "name,sequence,global_score\na,ACDE,1.2\nb,ACDE,0.7\nc,ACDE,\nd,ACDE,0.9\nx,ACDF,0.8\n"
+    selection = select(
+        read_pool("pool", text=text),
+        NOTHING,
+        2,
+        SelectionSettings(policy="top_score", score_column="global_score"),
+    )
+    assert [(choice.candidate.name, choice.reason) for choice in selection.choices] == [
+        ("b", "global_score 0.7, place 1 of 2"),
+        ("x", "global_score 0.8, place 2 of 2"),
+    ]
+    assert "global_score: lower is better" in selection.notes
+
+
+@given(
+    scores=st.lists(
+        st.tuples(st.sampled_from(["ACD", "ACE", "ACF"]), st.integers(0, 9)), min_size=1, max_size=9
+    ),
+    lower=st.booleans(),
+)
+def test_a_pool_with_duplicates_ranks_as_one_of_their_best(scores, lower):
+    text = "".join(f"d{at},{residues},{score}\n" for at, (residues, score) in enumerate(scores))
+    given_settings = SelectionSettings(policy="top_score", score_column="s", higher_is_better=not lower)
+    designs = read_pool("pool", text=f"name,sequence,s\n{text}")
+    selection = select(designs, NOTHING, 9, given_settings)
+    best = min if lower else max
+    assert {
+        choice.candidate.sequence: float(choice.candidate.columns["s"]) for choice in selection.choices
+    } == {residues: best(score for other, score in scores if other == residues) for residues, _ in scores}
+    for choice in selection.choices:
+        at = int(choice.candidate.name[1:])
+        assert scores[at] == (choice.candidate.sequence, float(choice.candidate.columns["s"]))
+    kept = designs.keeping(frozenset(names(selection)))
+    assert sorted(kept.names) == sorted(names(selection))
+    assert sorted([*kept.names, *(left for left, _ in kept.duplicates)]) == sorted(
+        f"d{at}" for at in range(len(scores))
+    )
+    assert {name for _, name in kept.duplicates} <= set(kept.names)
+
+
+def test_the_direction_of_an_unknown_score_is_said_and_an_option_decides():
+    text = "name,sequence,magic\na,ACD,1\nb,ACE,2\n"
+    magic = SelectionSettings(policy="top_score", score_column="magic")
+    selection = select(read_pool("pool", text=text), NOTHING, 1, magic)
+    assert names(selection) == ["b"]
+    assert selection.notes == (
+        "magic is no score that is known here: higher is taken as better; --lower-is-better turns it around",
+    )
+    for direction, name in ((True, "b"), (False, "a")):
+        chosen = magic.model_copy(update={"higher_is_better": direction})
+        selection = select(read_pool("pool", text=text), NOTHING, 1, chosen)
+        assert (names(selection), selection.notes) == ([name], ())
+
+
+def test_a_direction_against_the_usual_one_is_said():
+    settings = SelectionSettings(policy="top_score", score_column="ipTM", higher_is_better=False)
+    assert select(pool(), NOTHING, 1, settings).notes == (
+        "ipTM: lower is better, as asked for; usually it is the other way round",
+    )
+
+
+def test_a_pool_with_decimal_commas_has_scores():
+    selection = select(read_pool(str(DATA / "pool_decimal_comma.csv")), NOTHING, 2, TOP)
+    assert names(selection) == ["p2", "p4"]

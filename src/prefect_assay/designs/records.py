@@ -128,6 +128,7 @@ def checked(rows: Rows, source: str, errors: SourceErrors) -> Pool:
     known_residues: dict[str | tuple[str, str], int] = {}  # by the position of the first
     kept: list[int] = []
     duplicates: list[tuple[str, str]] = []
+    spare: list[str] = []  # the designer's columns of duplicates
     written = zip(rows.lines, rows.names, rows.residues, _clean(rows.residues), strict=True)
     for at, (line, name, text, clean) in enumerate(written):
         residues = text
@@ -149,6 +150,7 @@ def checked(rows: Rows, source: str, errors: SourceErrors) -> Pool:
             kept.append(at)
         elif (at in controls) == (first in controls):
             duplicates.append((name, rows.names[first]))
+            spare.append(rows.extras[at])
         else:
             errors.add(
                 f"has the same residues as {quoted(rows.names[first])}, and only one of the two is a control; "
@@ -156,10 +158,12 @@ def checked(rows: Rows, source: str, errors: SourceErrors) -> Pool:
                 line=line,
                 name=name,
             )
-    return _pool(rows, source, kept, duplicates)
+    return _pool(rows, source, kept, duplicates, spare)
 
 
-def _pool(rows: Rows, source: str, kept: list[int], duplicates: list[tuple[str, str]]) -> Pool:
+def _pool(
+    rows: Rows, source: str, kept: list[int], duplicates: list[tuple[str, str]], spare: list[str]
+) -> Pool:
     every = len(kept) == len(rows.names)
     names, residues, extras = (
         tuple(column) if every else tuple([column[at] for at in kept])
@@ -178,6 +182,7 @@ def _pool(rows: Rows, source: str, kept: list[int], duplicates: list[tuple[str, 
         if rows.metadata
         else {},
         duplicates=tuple(duplicates),
+        duplicate_extras=tuple(spare),
         notes=tuple(rows.notes),
     )
 

@@ -108,7 +108,8 @@ def loop_id_of(store: Store, folder: str) -> str:
 
 def _candidates(book: LoopBook, fixed: RoundFixed) -> Iterator[lake.ProposedCandidate]:
     """The pool in its order, then the designs that have the residues of another one."""
-    pool = book.proposed(fixed)
+    named = frozenset(choice.candidate.name for choice in fixed.choices)
+    pool = book.proposed(fixed).keeping(named)  # as the selection, whose best of duplicates counts
     fates = _fates(book, fixed, pool)
     chosen = {choice.candidate.name: choice for choice in fixed.choices}
     for at, (name, residues, extra) in enumerate(zip(pool.names, pool.residues, pool.extras, strict=True)):

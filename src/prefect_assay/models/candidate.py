@@ -8,7 +8,9 @@ from pydantic import Field
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.sequences import ProteinSequence
 
-PARENT_COLUMNS: Final = ("parents", "parent")  # the first that a design has counts
+PARENT_COLUMNS: Final = ("parents", "parent", "parent_id", "parent_name", "backbone")
+"""Titles in any case; the first that a design has counts. ProteinMPNN's samples have a backbone."""
+_OF_THE_CANDIDATE: Final = frozenset(PARENT_COLUMNS[:2])
 METHOD: Final = "method"
 _SEPARATOR: Final = ";"
 
@@ -28,12 +30,16 @@ class Candidate(StoredModel):
 
     @classmethod
     def of(cls, design: ProteinSequence) -> Self:
-        """A design of a file; its column `parents` or `parent` names the parents, with `;` between them."""
+        """A design of a file; its column `parents`, `parent` or the like names the parents, with `;` between them."""
         return cls(
             name=design.name,
             sequence=design.aa_string,
             parents=parents_of(design.attributes),
-            columns={title: cell for title, cell in design.attributes.items() if title not in PARENT_COLUMNS},
+            columns={
+                title: cell
+                for title, cell in design.attributes.items()
+                if title.casefold() not in _OF_THE_CANDIDATE
+            },
             control=design.control,
             metadata=design.metadata,
         )
@@ -45,9 +51,10 @@ class Candidate(StoredModel):
         return {**self.columns, PARENT_COLUMNS[0]: f"{_SEPARATOR} ".join(self.parents)}
 
 
-def parents_of(attributes: dict[str, str]) -> tuple[str, ...]:
+def parents_of(attributes: Mapping[str, str]) -> tuple[str, ...]:
     """The names of the parents in the designer's columns of one design."""
-    cell = next((attributes[title] for title in PARENT_COLUMNS if title in attributes), "")
+    named = {key: cell for title, cell in attributes.items() if (key := title.casefold()) in PARENT_COLUMNS}
+    cell = next((named[title] for title in PARENT_COLUMNS if title in named), "")
     return tuple(name for part in cell.split(_SEPARATOR) if (name := part.strip()))
 
 

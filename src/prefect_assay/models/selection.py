@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.candidate import Candidate
@@ -54,7 +54,10 @@ class SelectionSettings(Model):
     score_column: str | None = Field(
         default=None, description="The designer's column to rank by, such as ipTM."
     )
-    higher_is_better: bool = Field(default=True, description="Whether a high score is a good one.")
+    higher_is_better: bool | None = Field(
+        default=None,
+        description="Whether a high score is a good one. Default: as the score's name says, and else yes, with a note.",
+    )
     method_column: str | None = Field(
         default=None,
         description="The designer's column that names the method. Default: method, if there is one.",
@@ -81,9 +84,21 @@ class SelectionSettings(Model):
         le=1,
         description="Designs at least this identical are one cluster: 0.9 is 90 %.",
     )
-    max_per_cluster: int = Field(
-        default=1, ge=1, description="With identity: designs of one cluster at most."
+    max_per_cluster: int | None = Field(
+        default=None, ge=1, description="With identity: designs of one cluster at most. Default: 1."
     )
+
+    @model_validator(mode="after")
+    def _limits_apply(self) -> Self:
+        """A setting that the others leave without effect is a mistake."""
+        for setting, idle, needs in (
+            ("higher_is_better", self.score_column is None, "a score_column"),
+            ("max_per_cluster", self.identity is None, "an identity"),
+            ("hit_limit", self.policy is not SelectionPolicy.METHOD_HISTORY, "the policy method_history"),
+        ):
+            if idle and getattr(self, setting) is not None:
+                raise ValueError(f"{setting} has no effect without {needs}; add it, or leave {setting} out")
+        return self
 
 
 class Fate(StrEnum):

@@ -1,7 +1,7 @@
 """Designs of a user, split into experiments, and sequences as the service stores them (contract 4.3)."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prefect_assay.models.base import Maybe, Model, Moment, WireModel
@@ -55,7 +55,7 @@ class Pool:
 
     Iterating or indexing makes each `ProteinSequence` when it is needed. `names[i]`, `residues[i]` and `extras[i]` belong
     to one design; `unpack(extras[i])` gives its attributes. `controls` and `metadata` are by position. `duplicates` are
-    pairs of names: left out, kept.
+    pairs of names: left out, kept; `duplicate_extras` has the attributes of those that were left out, by their places.
     """
 
     source: str
@@ -66,6 +66,7 @@ class Pool:
     controls: frozenset[int]
     metadata: Mapping[int, dict[str, Any]]
     duplicates: tuple[tuple[str, str], ...] = ()
+    duplicate_extras: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -92,6 +93,31 @@ class Pool:
         columns = zip(self.names, self.residues, self.extras, strict=True)
         unpack = self.unpack
         return (ProteinSequence(n, r, attributes=unpack(x) if x else {}) for n, r, x in columns)
+
+    def keeping(self, names: Container[str]) -> "Pool":
+        """The pool with these duplicates in the places of the designs whose residues they have."""
+        swapped = {
+            kept: (name, extra)
+            for (name, kept), extra in zip(self.duplicates, self.duplicate_extras, strict=True)
+            if name in names
+        }
+        if not swapped:
+            return self
+        own = dict(zip(self.names, self.extras, strict=True))
+        placed = [swapped.get(name, (name, extra)) for name, extra in own.items()]
+        left = [
+            ((kept, name), own[kept])
+            if swapped.get(kept, ("", ""))[0] == name
+            else ((name, swapped[kept][0] if kept in swapped else kept), extra)
+            for (name, kept), extra in zip(self.duplicates, self.duplicate_extras, strict=True)
+        ]
+        return replace(
+            self,
+            names=tuple(name for name, _ in placed),
+            extras=tuple(extra for _, extra in placed),
+            duplicates=tuple(pair for pair, _ in left),
+            duplicate_extras=tuple(extra for _, extra in left),
+        )
 
 
 class Batch(Model):

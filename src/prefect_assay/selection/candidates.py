@@ -13,10 +13,21 @@ from prefect_assay.errors import InputError
 from prefect_assay.models.candidate import method_of, parents_of
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.sequences import Pool
+from prefect_assay.tables import key_of
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _NO_METHOD: Final = ""
+
+
+_SCORES: Final = {
+    **dict.fromkeys(
+        ("iptm", "ptm", "plddt", "iplddt", "ipsae", "pdockq", "seqrecovery", "overallconfidence"), True
+    ),
+    **dict.fromkeys(
+        ("pae", "ipae", "paeinteraction", "rmsd", "globalscore", "mpnnscore", "dg", "ddg", "energy"), False
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +50,55 @@ class Candidates:
         """Positions with a value, highest first; equal values in the order of `ties`."""
         order = np.lexsort((self.ties, -values))
         return order[: int(np.isfinite(values).sum())]
+
+
+def with_direction(settings: SelectionSettings) -> tuple[SelectionSettings, list[str]]:
+    """The settings with the direction of the score, and a note where it is not what its name says."""
+    column, chosen = settings.score_column, settings.higher_is_better
+    if column is None:
+        return settings, []
+    known = _SCORES.get(key_of(column))
+    better = chosen if chosen is not None else known if known is not None else True
+    words = "higher" if better else "lower"
+    notes = []
+    if chosen is None and known is None:
+        notes = [
+            f"{column} is no score that is known here: higher is taken as better; --lower-is-better turns it around"
+        ]
+    elif chosen is None and not better:
+        notes = [f"{column}: lower is better"]
+    elif chosen is not None and known is not None and chosen is not known:
+        notes = [f"{column}: {words} is better, as asked for; usually it is the other way round"]
+    return settings.model_copy(update={"higher_is_better": better}), notes
+
+
+def best_of_duplicates(pool: Pool, settings: SelectionSettings) -> tuple[Pool, list[str]]:
+    """The pool in which of designs with equal residues the one with the best score counts, with its name and columns."""
+    column = settings.score_column
+    if column is None or not pool.duplicates:
+        return pool, []
+    sign = 1 if settings.higher_is_better else -1
+
+    def score(extra: str) -> float:
+        value = number(pool.unpack(extra).get(column, "")) if extra else math.nan
+        return -math.inf if math.isnan(value) else sign * value
+
+    places = {name: at for at, name in enumerate(pool.names)}
+    best: dict[str, tuple[float, str]] = {}  # by the name that is kept
+    for (name, kept), extra in zip(pool.duplicates, pool.duplicate_extras, strict=True):
+        if kept not in best:
+            best[kept] = score(pool.extras[places[kept]]), kept
+        if (found := score(extra)) > best[kept][0]:
+            best[kept] = found, name
+    better = {kept: name for kept, (_, name) in best.items() if name != kept}
+    if not better:
+        return pool, []
+    kept, name = next(iter(better.items()))
+    note = (
+        f"{len(better)} of {len(pool):,} designs have a better {column} in another row with the same residues, which counts: "
+        f"{name!r} in place of {kept!r}{', and so on' if len(better) > 1 else ''}"
+    )
+    return pool.keeping(frozenset(better.values())), [note]
 
 
 def columns_of(pool: Pool, settings: SelectionSettings) -> Candidates:

@@ -9,18 +9,37 @@ import numpy as np
 
 from prefect_assay.designs import pool_of
 from prefect_assay.errors import InputError
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import FATES, Choice, Fate, Selection, SelectionPolicy, SelectionSettings
+from prefect_assay.models.candidate import METHOD, Candidate
+from prefect_assay.models.selection import (
+    FATES,
+    Choice,
+    Fate,
+    Objective,
+    Selection,
+    SelectionPolicy,
+    SelectionSettings,
+)
 from prefect_assay.models.sequences import Pool
-from prefect_assay.selection.candidates import Candidates, columns_of
+from prefect_assay.selection.candidates import (
+    Candidates,
+    best_of_duplicates,
+    columns_of,
+    with_direction,
+)
 from prefect_assay.selection.gp import GaussianProcessRanking
 from prefect_assay.selection.history import History
 from prefect_assay.selection.identity import Clusters
 from prefect_assay.selection.method_history import MethodHistory
 from prefect_assay.selection.ranking import Random, Ranking, TopScore
+from prefect_assay.selection.rates import is_hit
 
 _PLACES: Final = {fate: place for place, fate in enumerate(FATES)}
 _LISTED: Final = 5
+_VALUES: Final = {
+    Objective.AFFINITY: "K_D",
+    Objective.MELTING: "melting temperature",
+    Objective.EXPRESSION: "concentration",
+}
 
 
 def choose(
@@ -34,6 +53,8 @@ def choose(
 ) -> Selection:
     """See `selection.select`."""
     pool = pool if isinstance(pool, Pool) else pool_of(pool)
+    settings, directed = with_direction(settings)
+    pool, duplicates = best_of_duplicates(pool, settings)
     affordable = _affordable(n, price_cents, budget_cents)
     controls = _controls(pool, settings)
     if len(controls) > affordable:
@@ -42,6 +63,7 @@ def choose(
             "the budget, or mark fewer designs as controls"
         )
     candidates = columns_of(pool, settings)
+    _refuse_idle_limits(candidates, history, settings)
     fates = np.full(len(pool), _PLACES[Fate.RANKED_LOWER], dtype=np.uint8)
     fates[controls] = _PLACES[Fate.CONTROL]
     if not settings.repeat_measured:
@@ -58,7 +80,13 @@ def choose(
         pool_size=len(pool),
         fates=fates.tobytes(),
         scores=array("d", ranking.scores.tobytes()),
-        notes=(*history.notes, *ranking.notes, *_shortfall(n, affordable, len(controls) + len(chosen))),
+        notes=(
+            *history.notes,
+            *directed,
+            *duplicates,
+            *ranking.notes,
+            *_shortfall(n, affordable, len(controls) + len(chosen)),
+        ),
     )
 
 
@@ -94,6 +122,41 @@ def _mark_measured(pool: Pool, history: History, fates: np.ndarray) -> None:
     for at, residues in enumerate(pool.residues):
         if residues in measured and fates[at] != _PLACES[Fate.CONTROL]:
             fates[at] = _PLACES[Fate.MEASURED]
+
+
+def _refuse_idle_limits(candidates: Candidates, history: History, settings: SelectionSettings) -> None:
+    """InputError for a limit that could not keep any design out: nothing says what it is about."""
+    source = candidates.pool.source
+    for limit, given, known, what, column in (
+        ("max_per_parent", settings.max_per_parent, candidates.parents, "parents", "parents"),
+        (
+            "max_per_method",
+            settings.max_per_method,
+            candidates.methods,
+            "a method",
+            settings.method_column or METHOD,
+        ),
+    ):
+        if given is not None and not any(known):
+            raise InputError(
+                f"{source}: no candidate has {what}, so that the limit {limit} ({_option(limit)}) has no effect; add a column "
+                f"{column!r}, or leave the limit out"
+            )
+    hits = settings.model_copy(update={"hit_limit": None})
+    called = [design for design in history.designs if is_hit(design, hits)]
+    if (
+        settings.hit_limit is not None
+        and called
+        and all(is_hit(design, settings) is None for design in called)
+    ):
+        raise InputError(
+            f"the history has {len(called)} hits and no {_VALUES[settings.objective]} that a limit could be compared with, so that "
+            f"hit_limit ({_option('hit_limit')}) has no effect; give a table with these values, or leave the limit out"
+        )
+
+
+def _option(setting: str) -> str:
+    return f"--{setting.replace('_', '-')}"
 
 
 def _ranking(
@@ -140,7 +203,7 @@ class _Limits:
         self._methods: Counter[str] = Counter()
         self._parents: Counter[str] = Counter()
         self._clusters = (
-            None if settings.identity is None else Clusters(settings.identity, settings.max_per_cluster)
+            None if settings.identity is None else Clusters(settings.identity, settings.max_per_cluster or 1)
         )
 
     def check(self, at: int) -> Fate:

@@ -80,9 +80,13 @@ def designs_select(
     policy: Annotated[PolicyWord, typer.Option(help="How candidates are ranked.")] = "method_history",
     seed: Annotated[int, typer.Option(min=0, help="The same seed and input give the same choices.")] = 0,
     score: Annotated[str | None, typer.Option(help="The column to rank by, by its title.")] = None,
-    lower_is_better: Annotated[
-        bool, typer.Option("--lower-is-better", help="With --score: a low score is a good one.")
-    ] = False,
+    higher_is_better: Annotated[
+        bool | None,
+        typer.Option(
+            "--higher-is-better/--lower-is-better",
+            help="With --score. Default: as its name says, where it is known.",
+        ),
+    ] = None,
     method_column: Annotated[
         str | None, typer.Option(help="The column that names the method. Default: method.")
     ] = None,
@@ -126,7 +130,15 @@ def designs_select(
     """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
     with reported(as_json=as_json):
         if score is None:
-            refuse_ignored({"--lower-is-better": lower_is_better}, "it belongs to --score")
+            refuse_ignored(
+                {
+                    "--higher-is-better": higher_is_better or None,
+                    "--lower-is-better": higher_is_better is False,
+                },
+                "it belongs to --score",
+            )
+        if policy != "method_history":
+            refuse_ignored({"--hit-limit": hit_limit}, "only the policy method_history counts hits")
         if not history:
             refuse_ignored({"--kd-unit": kd_unit}, "it belongs to --history")
         if identity is None:
@@ -138,7 +150,7 @@ def designs_select(
             "policy": policy,
             "seed": seed,
             "score_column": score,
-            "higher_is_better": not lower_is_better,
+            "higher_is_better": higher_is_better,
             "method_column": method_column,
             "objective": objective,
             "hit_limit": hit_limit,
@@ -148,7 +160,7 @@ def designs_select(
             "max_per_method": max_per_method,
             "max_per_parent": max_per_parent,
             "identity": identity,
-            "max_per_cluster": max_per_cluster or 1,
+            "max_per_cluster": max_per_cluster,
         }
         select_designs(
             pool,

@@ -78,7 +78,8 @@ def settings_of(chosen: Mapping[str, Any]) -> SelectionSettings:
         return SelectionSettings.model_validate(dict(chosen))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InputError(f"{first['loc'][0]}: {first['msg']}") from None
+        where = f"{first['loc'][0]}: " if first["loc"] else ""
+        raise InputError(where + first["msg"].removeprefix("Value error, ")) from None
 
 
 def _expanded(source: str) -> str:
